@@ -1,11 +1,11 @@
 // Package chart draws the charts of the console as SVG, in light or dark colours: lines over time, areas, bars and
 // columns.
 //
-// Only this package uses the library github.com/go-analyze/charts. A chart with two series of 60 values has about 20
-// kB, and drawing it takes 2 ms. The chart library escapes text for XML, and writes colours and sizes as style
-// attributes. In an <img> element, style attributes work under any content security policy of the page. The chart
-// library refers to fonts by name, and loads no fonts. Package chart replaces characters in names that XML cannot
-// contain, and characters that reverse the direction of text.
+// Package chart is the only package that uses the library github.com/go-analyze/charts. A chart with two series of 60
+// values has about 20 kB, and drawing it takes 2 ms. The chart library escapes text for XML, and writes colours and
+// sizes as style attributes. In an <img> element, the style attributes of a chart work under any content security
+// policy of the page. The chart library refers to fonts by name, and loads no fonts. Package chart replaces
+// characters in names that XML cannot contain, and characters that reverse the direction of text.
 package chart
 
 import (
@@ -83,9 +83,9 @@ func (p Picture) width() int {
 }
 
 // instants returns the labels of a chart's time axis, and the number of labels to show. A time axis has a label for
-// each day of a week, for every four hours of a day, or for every ten minutes of an hour. The last label ends at the
-// edge of the chart, while all other labels begin at their time. If the last label would overlap the label before it,
-// instants removes the last label.
+// each day of a week, for every four hours of a day, or for every ten minutes of an hour. The text of the last label
+// ends at the edge of the chart, while all other labels begin at their time. If the last label would overlap the
+// label before it, instants removes the last label.
 func (p Picture) instants() (labels []string, count int) {
 	labels, count = clean(p.Labels), min(7, len(p.Labels))
 	if n := len(labels); n > 7 && n < 60 && n%7 == 1 {
@@ -103,8 +103,8 @@ func (p Picture) instants() (labels []string, count int) {
 	return labels, count
 }
 
-// Bars draws a group of horizontal bars for each label, from top to bottom. In each group, the bars of the series are
-// next to each other or stacked.
+// Bars draws a group of horizontal bars for each label, from top to bottom. In each group, Bars draws the bars of the
+// series next to each other or stacked.
 func Bars(p Picture, series []Series, stacked bool) ([]byte, error) {
 	reversed := make([]Series, len(series)) // the library draws from bottom to top
 	for i, s := range series {
@@ -187,8 +187,8 @@ func highest(series []Series, stacked bool) (most float64) {
 	return most
 }
 
-// theme returns the colours of charts, which are the colours of the console. Neighbouring colours also differ in
-// lightness.
+// theme returns the colours of charts, which are the colours of the console. Colours that are next to each other in a
+// chart also differ in lightness.
 func (p Picture) theme() charts.ColorPalette {
 	hex := charts.ColorFromHex
 	opt := charts.ThemeOption{

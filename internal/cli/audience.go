@@ -17,7 +17,7 @@ type Narrowed struct {
 	Generation string  `placeholder:"NAME" help:"Name of the generation (published version of all segments and sets) to use, such as a name that an earlier run printed. Default: the generation that the service uses now."`
 }
 
-// Audience returns the request for the users of an audience expression, restricted by the flags.
+// Audience returns the audience part of an API request: the users of an audience expression, restricted by the flags.
 func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	if (n.Sample == Percent{}) != (n.Salt == "") {
 		return nil, errors.New(
@@ -37,8 +37,8 @@ func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 // Given reports whether at least one of the flags was set.
 func (n *Narrowed) Given() bool { return *n != Narrowed{} }
 
-// Percent is a percentage of users, such as 10% or 10, or a range of percentages, such as 10%-20%. The zero value means
-// that the flag was not given.
+// Percent is a percentage of users, such as 10% or 10, or a range of percentages, such as 10%-20%. The zero value of
+// Percent means that the command line does not contain the flag.
 type Percent struct{ From, To float64 }
 
 // UnmarshalText parses the value of a flag: a percentage above 0 and at most 100, or a range of two percentages in
@@ -67,14 +67,14 @@ func percentage(text string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// pointed is an error in an audience expression, together with its position in the expression.
+// pointed is an error in an audience expression, which knows its position in the expression.
 type pointed struct {
 	error
 	expression string
 	column     int // in characters, beginning with 1
 }
 
-// Error returns the message, the faulty line of the expression, and a caret below the faulty position.
+// Error returns the message of the error, the faulty line of the expression, and a caret below the faulty position.
 func (p *pointed) Error() string {
 	before, behind := []rune(p.expression), []rune(nil)
 	at := min(p.column-1, len(before))
@@ -88,7 +88,8 @@ func (p *pointed) Error() string {
 
 func (p *pointed) Unwrap() error { return p.error }
 
-// Pointed adds to err the position of the error in the audience expression, if the service returned such a position.
+// Pointed adds to err the position of the error in the audience expression, if the service returned such a position,
+// so that users see it.
 func Pointed(err error, expression string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Column < 1 {

@@ -31,8 +31,8 @@ type Copy struct {
 	again   int // number of lines that need a second permit
 }
 
-// take is a function that waits for permits to copy lines. A take returns how many permits it got (at most the argument
-// "most"), and the time until which the caller may use them.
+// take is the type of a function that waits for permits to copy lines. Such a function returns how many permits it
+// got (at most the argument "most"), and the time until which the caller may use them.
 type take = func(ctx context.Context, most int) (client.Start, error)
 
 // readError reports that Copy cannot read more of the input, or that the input is invalid.
@@ -47,18 +47,18 @@ type writeError struct{ error }
 // Unwrap returns the cause of the error.
 func (e *writeError) Unwrap() error { return e.error }
 
-// Lines returns the number of copied lines, which is the sum of the skipped lines and the completely written lines. If
-// Outlet is set, Lines counts only lines that the consumer of the output has read.
+// Lines returns how many lines Copy has skipped or completely written. If Outlet is set, Lines counts only lines that
+// the consumer of the output has read.
 func (c *Copy) Lines() int64 { return c.Skip + c.through.Load() }
 
 // Unread returns how many of the written lines the consumer of the output has not read yet.
 func (c *Copy) Unread() int64 { return c.unread.Load() }
 
-// Late returns how many lines the consumer of the output read after the time of their permits.
+// Late returns how many lines the consumer of the output has read after the time of their permits.
 func (c *Copy) Late() int64 { return c.late.Load() }
 
-// Run copies lines until the input ends, and then returns nil. If copying fails, Run returns an error of Take, a
-// *readError or a *writeError.
+// Run copies lines until the input ends, and then returns nil. If copying fails, the error of Run is an error of
+// Take, a *readError or a *writeError.
 func (c *Copy) Run(ctx context.Context) error {
 	in := reader{from: c.From}
 	b, err := in.skip(c.Skip)
@@ -127,7 +127,7 @@ func (c *Copy) hand(ctx context.Context, b *block) error {
 }
 
 // pieceSize is the maximum number of bytes in one write. A pipe accepts a write of at most pieceSize bytes completely
-// or not at all, so a blocked write has written nothing.
+// or not at all, so a blocked write has not written anything.
 const pieceSize = 4096
 
 // piece returns how many of the first n lines fit into one write to the pipe.

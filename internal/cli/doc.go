@@ -1,5 +1,5 @@
-// Package cli implements the commands of capper that call a running service or read the audit. Package ops contains the
-// commands about whole stores.
+// Package cli implements the commands of capper that call a running service or read the audit. The commands about
+// whole stores are in package ops.
 //
 // The commands about audiences divide the users into batches (Todo), collect the decisions (Results) and write them to
 // files (Outputs). Commands share groups of flags: for the service (Service), for the location of the audit (Place) and
@@ -10,6 +10,7 @@
 // together. `capper pace` always knows the number of copied lines, even while a write or a read blocks.
 //
 // The commands `capper audit` list decisions about a user or a message, export decisions as rows, and verify and
-// compact the audit. The command `capper whatif` replays the decisions under other limits. The commands about the audit
-// read the files at the location of the audit. Only the comparison of the audit with the store calls the service.
+// compact the audit. The command `capper whatif` replays the decisions under other limits. The commands `capper
+// audit` and `capper whatif` read the files at the location of the audit. Of these commands, only the comparison of
+// the audit with the store calls the service.
 package cli

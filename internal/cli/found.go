@@ -15,8 +15,8 @@ import (
 	"capper/internal/ids"
 )
 
-// foundIDs is the list of the users whom the service found for an audience expression. The list in foundIDs grows with
-// each response to a call about a part of the audience. The users of one response are consecutive in the list.
+// foundIDs is the list of the users whom the service found for an audience expression. This list grows with each
+// response to a call about a part of the audience. In this list, the users of one response are consecutive.
 type foundIDs struct {
 	scheme  *ids.Scheme
 	answers []answer // in the order of arrival
@@ -45,7 +45,7 @@ func (f *foundIDs) Scheme() *ids.Scheme { return f.scheme }
 // Len implements UserList.
 func (f *foundIDs) Len() int { return f.users }
 
-// at returns the response that contained the user at a position of the list, and the index of the user in this
+// at returns the response that contains the user at a position of the list, and the index of the user in this
 // response.
 func (f *foundIDs) at(position int) (*answer, int) {
 	i := sort.Search(len(f.answers), func(i int) bool { return f.answers[i].begin > position }) - 1
@@ -68,8 +68,8 @@ func (f *foundIDs) AppendPacked(dst []byte, position int) []byte {
 	return append(dst, a.packed[width*i:width*i+width]...)
 }
 
-// take adds to the list the users of the response r about a part of the audience. In the response r, take replaces
-// the users by bitmaps of their positions in the list.
+// take adds the users of the response r, which is about a part of the audience, to the list of found users. In the
+// response r, take replaces the users by bitmaps of their positions in the list.
 func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	a := answer{part: part, begin: f.users}
 	var err error
@@ -95,7 +95,7 @@ func (l listed) compare(other listed) int {
 	return cmp.Or(cmp.Compare(l.image, other.image), bytes.Compare(l.id, other.id))
 }
 
-// takePacked adds to the list the users of a response with packed ids.
+// takePacked adds the users of a response with packed ids to the list of found users.
 func (f *foundIDs) takePacked(a *answer, r *client.FilterResult) error {
 	width, parser := f.scheme.Width(), f.scheme.NewParser()
 	imaged := func(id []byte) listed {
@@ -139,7 +139,7 @@ func (f *foundIDs) takePacked(a *answer, r *client.FilterResult) error {
 	return nil
 }
 
-// takeTexts adds to the list the users of a response with lists of text ids.
+// takeTexts adds the users of a response with text ids to the list of found users.
 func (f *foundIDs) takeTexts(a *answer, r *client.FilterResult) error {
 	images := map[string]uint64{}
 	add := func(id string) (err error) {
@@ -169,8 +169,8 @@ func (f *foundIDs) takeTexts(a *answer, r *client.FilterResult) error {
 	return nil
 }
 
-// inOrder yields the positions of users in the order of the audience's parts, which is the order in which the store
-// keeps users.
+// inOrder yields positions in the list, in the order of the audience's parts, because the store keeps users in this
+// order.
 func (f *foundIDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		answers := slices.Clone(f.answers)

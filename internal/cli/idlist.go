@@ -14,8 +14,8 @@ import (
 	"capper/internal/ids"
 )
 
-// UserList is a list of user ids that are not dense (not 32-bit numbers). The first position in the list is 0. The type
-// *ingest.UserList implements UserList.
+// UserList is a list of user ids that are not dense (not 32-bit numbers). The first position in the list is 0. The
+// type *ingest.UserList also implements the interface UserList.
 type UserList interface {
 	Scheme() *ids.Scheme
 	Len() int
@@ -24,8 +24,8 @@ type UserList interface {
 }
 
 // IDs is a list of user ids that are not dense (not 32-bit numbers), for the calls of a command. A command represents
-// each user by its position in the list, so that a bitmap can hold a set of users. The list and the calls have the
-// order in which the store keeps users.
+// each user by its position in the list, so that a bitmap can hold a set of users. The list of ids, and the calls,
+// have the order in which the store keeps users, so that calls are fast.
 type IDs struct {
 	UserList
 	Batch    int // maximum number of users in a call
@@ -63,8 +63,8 @@ func (l *IDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return roaring.Values(users)
 }
 
-// filter makes filter calls about the users at the given positions of the list. The function argument "each" receives
-// one response after another, with bitmaps of positions in the list.
+// filter makes filter calls about the users at the given positions of the list. The argument "each" is a function
+// that receives one response after another, with bitmaps of positions in the list.
 func (l *IDs) filter(ctx context.Context, api *client.Client, request client.FilterRequest, users *roaring.Bitmap,
 	each func(*client.FilterResult) error) error {
 	return l.call(ctx, users, func(ctx context.Context, positions []uint32) (int, func() error, error) {
@@ -79,9 +79,9 @@ func (l *IDs) filter(ctx context.Context, api *client.Client, request client.Fil
 	})
 }
 
-// call makes several simultaneous API calls about the users at the given positions of the list. The function argument
-// "one" makes a call about the first n of the positions that it receives. "one" returns the function "done", which
-// processes the response. The functions "done" of two API calls never run at the same time.
+// call makes several simultaneous API calls about the users at the given positions of the list. The argument "one" is
+// a function that makes a call about the first n of the positions that it receives. "one" returns the function
+// "done", which processes the response. The functions "done" of two API calls never run at the same time.
 func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	one func(ctx context.Context, positions []uint32) (n int, done func() error, err error)) error {
 	var mu sync.Mutex
@@ -111,8 +111,8 @@ func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	return calls.Wait()
 }
 
-// give writes ids to a request, from the first of the given positions on, until the request is full. give returns the
-// number of written ids.
+// give writes ids of the list to a request, beginning with the first of the given positions, until the request is
+// full. give returns the number of written ids.
 func (l *IDs) give(texts *[]string, packed **client.Packed, positions []uint32) (n int) {
 	if width := l.Scheme().Width(); width > 0 {
 		p := &client.Packed{Bytes: make([]byte, 0, width*len(positions)), Width: width}
@@ -147,7 +147,7 @@ func (l *IDs) place(r *client.FilterResult, texts []string, positions []uint32) 
 	}
 }
 
-// placeTexts does the same as place for a response with text ids.
+// placeTexts works like place, for a response with text ids.
 func placeTexts(r *client.FilterResult, texts []string, positions []uint32) {
 	at := make(map[string]uint32, len(texts))
 	for i, text := range texts {
@@ -176,8 +176,8 @@ func placeTexts(r *client.FilterResult, texts []string, positions []uint32) {
 	}
 }
 
-// among converts positions in a request to positions in the list of ids. At index i, the argument whole has the list
-// position of the user at position i of the request.
+// among converts positions of ids in a request to positions in the list of all ids. At index i, the argument whole
+// has the list position of the user at position i of the request.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
 	for each := positions.Iterator(); each.HasNext(); {
@@ -186,8 +186,8 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.BitmapOf(found...)
 }
 
-// Release makes calls that release the recorded sends of all users in the list. The function argument "each" receives
-// one response after another.
+// Release makes calls that release the recorded sends of all users in the list. The argument "each" is a function
+// that receives one response after another.
 func (l *IDs) Release(ctx context.Context, api *client.Client, request client.ReleaseRequest,
 	each func(*client.ReleaseResult) error) error {
 	return l.call(ctx, l.all(), func(ctx context.Context, positions []uint32) (int, func() error, error) {

@@ -38,7 +38,7 @@ func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, 
 	return ids.New(kind, key), nil
 }
 
-// Users holds the users that the arguments of a command name: dense ids (32-bit numbers), or canonical ids of another
+// Users holds the users whom the arguments of a command name: dense ids (32-bit numbers), or canonical ids of another
 // kind.
 type Users struct {
 	Dense []uint32

@@ -208,7 +208,7 @@ func printMessage(on *terminal.Streams, m *api.Message) error {
 	return nil
 }
 
-// printUsers prints the numbers of distinct users.
+// printUsers prints how many distinct users of a message had each result.
 func printUsers(on *terminal.Streams, u *api.MessageUsers) error {
 	rows := [][]any{{"USERS", "COUNT", "OF ASKED"}, {"asked", u.Asked, ""}}
 	add := func(name string, users int64) {

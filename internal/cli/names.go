@@ -22,13 +22,13 @@ func parseImage(text string) (capping.UserID, bool) {
 	return capping.UserID(image), found && ok
 }
 
-// Names holds the command-line flag for the location of the segments. The published segments contain the data for
-// converting user ids to id images (64-bit hashes), and back.
+// Names holds the command-line flag for the location of the segments. A published generation of segments contains the
+// data for converting user ids to id images (64-bit hashes), and back.
 type Names struct {
 	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, in which the command finds the original user ids; not needed for user ids of the kind dense. Default: segments.source in the file of --config."`
 }
 
-// open opens the location of the segments. If no flag names a location, open returns nil.
+// open opens the location of the segments. If no flag names a location of segments, open returns nil.
 func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	source := n.Segments
 	if source == "" && p.configured != nil {
@@ -44,8 +44,8 @@ func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	return at, nil
 }
 
-// user returns the user whom an argument of the command names, and the text for this user in the output. The argument
-// is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
+// user returns the user whom an argument of the command names, and the text for this user in the output. This
+// argument is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
 func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument string) (capping.UserID, string, error) {
 	if want.Dense() {
 		var id UserID
@@ -144,8 +144,8 @@ func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want a
 	}
 }
 
-// liveIDs reads from the current segments generation the data for converting id images (64-bit hashes) to ids. For ids
-// of the kind uint64, liveIDs reads only the key.
+// liveIDs reads from the current segments generation the data for converting id images (64-bit hashes) to ids. If the
+// ids are of the kind uint64, liveIDs reads only the key, which is sufficient for the conversion.
 func liveIDs(ctx context.Context, at objects.Source, kind ids.Kind) (*segments.Generation, error) {
 	if kind == ids.Uint64 {
 		scheme, err := keyOf(ctx, at)

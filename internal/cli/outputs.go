@@ -20,9 +20,9 @@ import (
 	"capper/internal/terminal"
 )
 
-// Outputs holds the command-line flags for the files that `capper filter` writes. The command writes each file
-// atomically, except pipes and standard output (-). A file whose name ends in ".roaring" contains a bitmap of users.
-// If the name of an output file has another ending, the file contains one user id per line.
+// Outputs holds the command-line flags for the files that `capper filter` writes. `capper filter` writes each of
+// these files atomically, except pipes and standard output (-). An output file whose name ends in ".roaring" contains
+// a bitmap of users. If the name of an output file has another ending, the file contains one user id per line.
 type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
 	Replayed    string `placeholder:"FILE" help:"File for the allowed users whose send was already recorded, either by an earlier run or by an earlier call of this run."`
@@ -38,7 +38,7 @@ const standard = "-"
 type output struct{ flag, file string }
 
 // files returns the output files in the order in which the command writes them. The file of allowed users comes last,
-// because its existence shows that the other files are complete.
+// so that its existence shows that the other files are complete.
 func (o *Outputs) files() (list []output) {
 	for _, f := range []output{{"--unavailable", o.Unavailable}, {"--replayed", o.Replayed}, {"--allowed", o.Allowed}} {
 		if f.file != "" {
@@ -78,8 +78,8 @@ func (o *Outputs) extension() string {
 	return ".txt"
 }
 
-// Write writes the output files. If writing a file fails, Write still writes the other files, except the file of
-// allowed users.
+// Write writes the output files. If writing a file fails, Write still writes the other output files, except the file
+// of allowed users.
 func (o *Outputs) Write(on *terminal.Streams, r *Results) error {
 	var errs []error
 	if o.DeniedDir != "" {
@@ -161,11 +161,12 @@ func (r *Results) usersOf(name string, users *roaring.Bitmap) content {
 	return func(to io.Writer) error { return writeIDs(to, users) }
 }
 
-// ownFiles is the name of a file in each output directory. The file ownFiles lists the files that the command has
-// written to the directory. The command removes only files that ownFiles lists.
+// ownFiles is the name of a file in each output directory. This file lists the files that the command has written to
+// the directory. When the command writes to the directory again, it removes only files in this list.
 const ownFiles = ".capper-filter"
 
-// writeDir writes output files to a directory, and removes the files that an earlier run wrote to this directory.
+// writeDir writes output files to a directory, and removes the files that an earlier run of the command wrote to this
+// directory.
 func writeDir(dir string, files map[string]content) error {
 	for _, old := range ownedIn(dir) {
 		if err := os.Remove(filepath.Join(dir, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -188,7 +189,8 @@ func writeDir(dir string, files map[string]content) error {
 	return nil
 }
 
-// ownedIn lists the files in a directory that an earlier run wrote, including the temporary files of a killed run.
+// ownedIn lists the files in a directory that an earlier run of the command wrote, including the temporary files of a
+// killed run.
 func ownedIn(dir string) (names []string) {
 	list, err := os.ReadFile(filepath.Join(dir, ownFiles))
 	if err == nil {
@@ -226,7 +228,7 @@ func writeIDs(to io.Writer, users *roaring.Bitmap) error {
 }
 
 // Check checks, before the first call to the service, that the command can write all output files. Check also returns
-// an error if two outputs are the same file, or if an output is the audience file.
+// an error if two output files are the same file, or if an output file is the audience file.
 func (o *Outputs) Check(audience string) error {
 	for flag, dir := range map[string]string{"--denied-dir": o.DeniedDir, "--waves-dir": o.WavesDir} {
 		if dir == "" {
@@ -267,8 +269,8 @@ func (f output) check(audience string) error {
 	return nil
 }
 
-// checkDir returns an error unless the directory is new, empty, or contains only files of an earlier run. The command
-// must not mix its output with other files.
+// checkDir returns an error unless the directory is new, empty, or contains only files of an earlier run of the
+// command. This check prevents that the command mixes its output with other files.
 func checkDir(flag, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s %s: %w", flag, dir, err)

@@ -139,10 +139,10 @@ func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *ter
 	return c.report(on, copied, permitsLeft{dropped, c.giveBack(on, pacer)}, took, err)
 }
 
-// permitsLeft counts the permits that the command got but used for no line.
+// permitsLeft counts the permits that the command got from the pacers but used for no line.
 type permitsLeft struct{ dropped, returned int64 }
 
-// returnPatience is the maximum time for returning permits to the service.
+// returnPatience is the maximum time that the command waits while it returns permits to the service.
 const returnPatience = 2 * time.Second
 
 // giveBack returns the unused permits to the service and returns their number. giveBack also works after an
@@ -172,7 +172,7 @@ func (o *outage) end(say func()) {
 	}
 }
 
-// longWaits takes permits for lines from the pacers, and prints the reason when this takes long.
+// longWaits takes permits for lines from the pacers. If this takes long, longWaits prints the reason.
 type longWaits struct {
 	pacer *client.Pacer
 	look  func(context.Context) (wait time.Duration, text string) // result 0: print no message
@@ -198,8 +198,8 @@ func (w *longWaits) take(ctx context.Context, most int) (client.Start, error) {
 	return start, err
 }
 
-// report prints the reason for a long wait repeatedly, until the wait ends. The pauses between the messages are longer
-// for a longer wait.
+// report prints the reason for a long wait repeatedly, until the wait ends. If the wait is longer, the pauses between
+// the messages are longer, too.
 func (w *longWaits) report(over context.Context) {
 	for over.Err() == nil {
 		wait, text := w.look(over)
@@ -251,8 +251,8 @@ type pacedReport struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// report prints the number of copied lines, counted from the beginning of the input, and how many permits were not used
-// in time. If not all lines were copied, report also prints how to continue.
+// report prints how many lines were copied, counted from the beginning of the input, and how many permits were not
+// used in time. If not all lines were copied, report also prints how to continue.
 func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLeft, took time.Duration,
 	err error) error {
 	reached, unread := copied.Lines(), copied.Unread()
@@ -298,7 +298,7 @@ func (c *PaceCommand) through(reached int64) string {
 	return text
 }
 
-// tooLate returns a sentence about permits that were dropped.
+// tooLate returns a sentence about permits that the command dropped because their time was past.
 func tooLate(dropped int64) string {
 	if dropped == 1 {
 		return "1 permit was dropped because it was not used in time"

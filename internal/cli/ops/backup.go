@@ -58,7 +58,7 @@ func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// counter is an io.Writer that discards what is written, and counts the bytes.
+// counter is an io.Writer that discards the written bytes and counts them.
 type counter int64
 
 // Write adds the length of p to the counter.

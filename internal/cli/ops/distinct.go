@@ -3,7 +3,7 @@ package ops
 import "slices"
 
 // distinct counts distinct users by their id images (64-bit hashes of ids), with 8 to 24 bytes of memory for each
-// image. The zero value of distinct contains no id images.
+// image. The zero value of distinct is empty: it has counted no users.
 type distinct struct {
 	sorted []uint64 // distinct images
 	recent []uint64

@@ -5,16 +5,16 @@
 //
 // The command `capper import` reads files of sends that another program made. `capper import` sorts the sends by
 // namespace and time, and imports them into a running service. `capper import` reads all files before it sends the
-// first row, so a file with errors changes nothing. `capper import` sorts a million rows at a time in memory. If
-// there are over a million rows, `capper import` writes each sorted million to a file in a temporary directory. While
-// `capper import` imports the rows, it merges these temporary files. In the temporary directory, a send takes about
-// 30 bytes plus its message id.
+// first row, so a file with errors changes nothing. `capper import` sorts a million rows at a time in memory. If the
+// files have over a million rows, `capper import` writes each sorted million to a file in a temporary directory.
+// While `capper import` imports the rows, it merges these temporary files. In the temporary directory, each send
+// takes about 30 bytes plus its message id.
 //
 // Each import call contains rows of one namespace, in ascending order of time. `capper import` sends several batches
 // of rows in parallel. `capper import` sends batches with rows of the same user one after another, because the
 // service keeps the first of equal sends. The service recognizes a repeated send. If a batch of rows gets no
-// response, `capper import` can therefore send the batch again, unchanged. A user can run an interrupted import again
-// from the beginning.
+// response, `capper import` can therefore send the batch again, unchanged. If an import was interrupted, a user can
+// run `capper import` again from the beginning.
 //
 // # Health check
 //
@@ -36,12 +36,13 @@
 //	   ▼
 //	read them back and compare; if they differ, erase the user's log and merge it again
 //
-// Before the last pass, no service uses the Redis store, so a pass may replace the log of a user in Redis. Releases
-// and erasures between two migration passes get to Redis when a pass replaces logs. If Redis contains a send that no
-// copy ever contained, another program has written the send. If a migration pass finds such a foreign send, the pass
-// stops before it removes anything. After an unfinished migration pass, Redis may contain sends that the next copy of
-// the store no longer contains. After an unfinished pass, the next pass therefore also reads the copy of the
-// unfinished pass, and reads back the log of every user.
+// Before the last pass of a migration, no service uses the Redis store, so a pass may replace the log of a user in
+// Redis. If sends are released or erased between two passes, the next pass replaces the logs of these users in Redis.
+// If Redis contains a send that no copy of the embedded store ever contained, another program has written the send.
+// If a migration pass finds such a foreign send, the pass stops before it removes anything. After an unfinished
+// migration pass, Redis may contain sends that the next copy of the embedded store no longer contains. After an
+// unfinished pass, the next pass therefore also reads the copy of the unfinished pass, and reads back the log of
+// every user.
 //
 // A migration does not copy three things: sends that are older than every window, the decision counts of messages, and
 // the logs of pacers.

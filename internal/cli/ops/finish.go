@@ -10,12 +10,12 @@ import (
 	"capper/internal/terminal"
 )
 
-// migratedDir returns the new directory name that the embedded store gets for the last pass of a migration. Because of
-// the new name, a service with the old configuration cannot use the embedded store any more.
+// migratedDir returns the new directory name that the embedded store gets for the last pass of a migration. Because
+// the embedded store has a new name, a service with the old configuration cannot use it any more.
 func migratedDir(dir string) string { return dir + ".migrated" }
 
-// lookFor reads the kind of user ids of the embedded store, if the last pass of a migration is also the first. A file
-// beside the directory of the store contains the kind. The file with the kind of user ids keeps its name when the
+// lookFor reads the kind of user ids of the embedded store, if the last pass of a migration is also the first. The
+// kind of user ids is in a file beside the directory of the embedded store. This file keeps its name when the
 // migration renames the directory of the store.
 func (w *work) lookFor(dir string) (err error) {
 	if w.state.Store == "" {
@@ -25,8 +25,8 @@ func (w *work) lookFor(dir string) (err error) {
 }
 
 // openFinished opens the embedded store itself for the last pass of a migration, after renaming its directory. No
-// service writes to the renamed store, so operators can repeat a failed last pass. If the directory already has the new
-// name, an earlier last pass did not finish.
+// service writes to the renamed embedded store, so operators can repeat a failed last pass. If the directory of the
+// store already has the new name, an earlier last pass did not finish.
 func (w *work) openFinished(dir string) (Source, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

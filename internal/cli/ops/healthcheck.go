@@ -51,7 +51,7 @@ func newClient() *http.Client {
 	}}
 }
 
-// maxReason is the maximum number of bytes that the command prints of a response that reports a problem.
+// maxReason is the maximum number of bytes that the command healthcheck prints of a response that reports a problem.
 const maxReason = 1 << 10
 
 func ask(ctx context.Context, client *http.Client, url string) error {

@@ -74,7 +74,8 @@ type report struct {
 // mostShown is the maximum number of bad rows of the files that the command prints.
 const mostShown = 5
 
-// Run imports sends that another program made. A second import of the same files changes nothing.
+// Run imports sends that another program made. If the command runs a second time with the same files, the second
+// import changes nothing.
 func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	options, err := c.options()
 	if err != nil {
@@ -106,7 +107,7 @@ func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err erro
 	return found.fault()
 }
 
-// keyRule is advice, for errors, about which API key an import needs.
+// keyRule is a hint below error texts that says which API key an import needs.
 const keyRule = "the key in " + cli.KeyVariable +
 	" needs the scopes read and admin; a key with a namespace cannot have admin"
 
@@ -317,8 +318,8 @@ func (r *report) addBad(file string, bad *format.RowError) error {
 	return nil
 }
 
-// send imports all rows into the service, and then imports them a second time to check that the store has recorded
-// them.
+// send imports all rows into the service. To check that the service has recorded them, send then imports them a
+// second time.
 func (c *ImportCommand) send(
 	ctx context.Context, on *terminal.Streams, service *client.Client, r *report, rows *sorter,
 ) error {

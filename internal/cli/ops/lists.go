@@ -10,12 +10,12 @@ import (
 	"capper/internal/live"
 )
 
-// changing is the number of live changes of sets that CopyChanges copies simultaneously.
+// changing is the number of live changes (API calls that changed a set) that CopyChanges copies simultaneously.
 const changing = 64
 
 // CopyChanges copies the live changes of sets (users whom API calls added or removed) to another store, with their
 // times and clients. To check the result, CopyChanges reads the copied changes back from the other store. CopyChanges
-// returns the number of changes, and an error unless the other store contains all changes. Callers may repeat
+// returns the number of copied changes, and an error unless the other store contains all changes. Callers may repeat
 // CopyChanges.
 func CopyChanges(ctx context.Context, from, to live.Store) (n int, err error) {
 	records := from.Lists().Records(func(capping.UserID) bool { return true })

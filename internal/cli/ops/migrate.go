@@ -105,7 +105,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	return c.print(on, &done)
 }
 
-// bring runs a pass of the migration and shows its progress.
+// bring runs one pass of the migration and shows the progress of the pass.
 func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error) {
 	progress := terminal.NewProgress(on, terminal.Users)
 	defer progress.Stop()
@@ -120,7 +120,7 @@ func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error
 }
 
 // fetch downloads a copy of the running service's embedded store to the working directory. fetch returns an error if
-// the configuration changes the number of a channel. For the last pass, fetch downloads no copy.
+// the configuration changes the number of a channel. If the pass is the last one, fetch downloads no copy.
 func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
 	if c.Finish == "" {
 		api, err := c.Client()
@@ -211,7 +211,8 @@ func (c *MigrateCommand) otherIDs(found, kind string) error {
 }
 
 // openTarget opens the Redis store to which the migration copies. The first pass of a migration creates the Redis
-// store, sized for about the given number of users. If Redis already contains a store, the first pass fails.
+// store, sized for about the given number of users. If Redis already contains a store before the first pass, the pass
+// fails.
 func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) (*redisstore.Store, error) {
 	options, err := app.RedisOptions(cfg.Store.Redis)
 	if err != nil {
@@ -240,7 +241,8 @@ func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) 
 	return target, nil
 }
 
-// ghost is how long Redis may still list a killed service instance or migration pass as running, with a margin.
+// ghost is the maximum time for which Redis still lists a killed service instance or a killed migration pass as
+// running.
 const ghost = 40 * time.Second
 
 // alone returns an error if a running service already uses the Redis store.

@@ -26,7 +26,8 @@ type target interface {
 	Erase(ctx context.Context, user capping.UserID) error
 }
 
-// Pass copies the logs of all users once from the embedded store to the target. The fields Now and Target are required.
+// Pass copies the logs of all users once, from the embedded store to the target store in Redis. The fields Now and
+// Target are required.
 type Pass struct {
 	Now        Source   // logs that the target must contain after the pass
 	Last       Source   // logs of the last finished pass; nil: no finished pass
@@ -47,8 +48,8 @@ type Result struct {
 	Replaced int64 `json:"replaced"` // of the verified users, those whose log in the target was replaced
 }
 
-// Run copies and compares the logs of all users. If Run returns no error, each user's log in the target store is
-// equal to the user's log in the source Now. Callers may repeat Run.
+// Run copies and compares the logs of all users: one pass of the migration. If Run returns no error, each user's log
+// in the target store is equal to the user's log in the source Now. Callers may repeat Run.
 func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	if p.Clock == nil {
 		p.Clock = time.Now
@@ -103,8 +104,8 @@ type batch struct {
 	had     [][]capping.Log // each user's logs in the sources of earlier passes
 }
 
-// add adds a user to the batch, with the user's logs in all sources. The first element of logs is from the source
-// Now.
+// add adds a user to the batch, with the logs that the user has in all source stores. The first element of logs is
+// from the source Now.
 func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, same bool) {
 	log := logs[0].Live(b.horizon)
 	if log.Len() > 0 {
@@ -188,13 +189,13 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 	return messages, err
 }
 
-// ErrDiffers reports that the target store contains a send that no source ever contained, or lacks a send that the pass
-// has written. The probable reason is that another program writes to the target store.
+// ErrDiffers reports that the target store contains a send that no source ever contained, or lacks a send that the
+// pass has written. If this happens, the probable reason is that another program writes to the target store.
 var ErrDiffers = errors.New(
 	"the log of a user in Redis differs from all copied versions: does a service already use this Redis?")
 
-// verify reads back the log of a user from the target store, and compares it with the log in Now. If the target has the
-// user's log from an earlier pass, verify replaces the log.
+// verify reads back the log of a user from the target store, and compares it with the log in the source Now. If the
+// target has a log of the user from an earlier pass, verify replaces this log.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	user, want := b.users[i], b.logs[i]
 	ctx, cancel := context.WithTimeout(ctx, patient)

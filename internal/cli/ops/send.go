@@ -31,8 +31,8 @@ type sender struct {
 	err error
 }
 
-// all imports all rows into the service. The same worker sends all rows of a user, in order, so that the service
-// records the earliest of equal sends.
+// all imports all rows into the service. One worker sends all rows of a user, in order, so that the service records
+// the earliest of equal sends.
 func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -150,9 +150,10 @@ func (s *sender) count(sum *api.ImportSummary) {
 	s.reach(&s.sum)
 }
 
-// call sends a batch of rows once, and returns the rows of unavailable users (whose result is unknown). The returned
-// rows include expired sends of unavailable users, so a retry sends them again. An expired send still counts only once,
-// because only sends that have not expired count as unavailable.
+// call sends a batch of rows once, and returns the rows of unavailable users (whose result is unknown). If a user is
+// unavailable, the returned rows also include the user's expired sends, so a retry sends these rows again. Although
+// the rows of an expired send are sent again, the command counts the send once, because only sends that have not
+// expired count as unavailable.
 func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []format.SendRow, sum api.ImportSummary,
 	err error) {
 	if batch[0].ID == "" {
@@ -186,15 +187,15 @@ func leftOf(batch []format.SendRow, unavailable func(*format.SendRow) bool) (lef
 	return left
 }
 
-// refusedSend reports a send that the service rejected, although the command found no error in its row. A possible
-// reason is a slow clock of the service.
+// refusedSend reports a send that the service rejected, although the command found no error in its row. If a row
+// seems correct but the service rejects it, the clock of the service may be slow.
 type refusedSend struct {
 	row format.SendRow
 	err error
 }
 
-// Error returns a text with the fields of the rejected send, because readers cannot find the row by its position in the
-// call.
+// Error returns a text with the fields of the rejected send, because users cannot find the row by its position in the
+// API call.
 func (r *refusedSend) Error() string {
 	text := fmt.Sprintf("the service rejected the send of user %s at %s", idOf(&r.row),
 		time.UnixMilli(r.row.At).UTC().Format("2006-01-02T15:04:05.000Z"))
@@ -210,8 +211,8 @@ func (r *refusedSend) Error() string {
 // Unwrap returns the error with which the service rejected the send.
 func (r *refusedSend) Unwrap() error { return r.err }
 
-// refusedOf returns the row of a batch to which an error of the service refers. The result ok is false if the error
-// refers to no row.
+// refusedOf returns the row of a batch to which an error of the service refers. The result ok of refusedOf is false
+// if the error refers to no row.
 func refusedOf(batch []format.SendRow, err error) (row format.SendRow, ok bool) {
 	var refused *client.Error
 	if !errors.As(err, &refused) {
@@ -231,8 +232,8 @@ func idOf(row *format.SendRow) string {
 	return cmp.Or(row.ID, strconv.FormatUint(uint64(row.User), 10))
 }
 
-// requestOf returns an import request with the rows of a batch, for dense ids (32-bit numbers). The request contains a
-// channel or message id that all rows share only once.
+// requestOf returns an import request with the rows of a batch, for dense ids (32-bit numbers). If all rows share the
+// channel or the message id, the request contains this value only once.
 func requestOf(batch []format.SendRow) *api.ImportRequest {
 	channel, messageID := sharedBy(batch)
 	r := &api.ImportRequest{Channel: channel, MessageID: messageID, Sends: make([]api.ImportedSend, len(batch))}
@@ -243,7 +244,7 @@ func requestOf(batch []format.SendRow) *api.ImportRequest {
 	return r
 }
 
-// requestOfIDs does the same as requestOf, for ids that are not dense (not 32-bit numbers).
+// requestOfIDs works like requestOf, for ids that are not dense (not 32-bit numbers).
 func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
 	channel, messageID := sharedBy(batch)
 	r := &api.ImportRequestStrings{Channel: channel, MessageID: messageID,

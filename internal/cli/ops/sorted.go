@@ -34,11 +34,11 @@ func inTurn(a, b format.SendRow) int {
 		cmp.Compare(a.ID, b.ID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.MessageID, b.MessageID))
 }
 
-// mostNames is the maximum number of distinct texts, such as message ids, of which the sorter keeps one copy for all
-// rows.
+// mostNames is the maximum number of distinct texts, such as message ids, that the sorter keeps in memory once for
+// all rows.
 const mostNames = 10_000
 
-// shared returns an equal text, of which all rows share one copy in memory.
+// shared returns a text that is equal to the argument and that all rows with this text share, to save memory.
 func (s *sorter) shared(text string) string {
 	if known, ok := s.names[text]; ok {
 		return known
@@ -60,7 +60,7 @@ func (s *sorter) add(r format.SendRow) error {
 	return s.spill()
 }
 
-// spill sorts the rows in memory and writes them to a temporary file, which is one run (sorted part) of all rows.
+// spill sorts the rows in memory and writes them to a temporary file, which then holds one sorted part of all rows.
 func (s *sorter) spill() (err error) {
 	if s.made == "" {
 		if s.made, err = os.MkdirTemp(s.dir, "capper-import-*"); err != nil {
@@ -106,7 +106,8 @@ type run struct {
 	next format.SendRow
 }
 
-// advance reads the next row of the sorted file. At the end of the file, advance returns io.EOF.
+// advance reads the next row of the temporary file, whose rows are sorted. At the end of the temporary file, advance
+// returns io.EOF.
 func (r *run) advance() (err error) {
 	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
 		return err
@@ -126,7 +127,7 @@ func (r *run) advance() (err error) {
 	return nil
 }
 
-// runs is a heap of sorted files, ordered by their next rows.
+// runs is a heap of temporary files; the file whose next row comes first is on top.
 type runs []*run
 
 func (r runs) Len() int           { return len(r) }
@@ -143,7 +144,7 @@ func (r *runs) Pop() any {
 	return last
 }
 
-// each calls the function yield for all rows in sorted order. Callers may call each more than once.
+// each calls the function yield for all rows of the import, in sorted order. Callers may call each more than once.
 func (s *sorter) each(yield func(format.SendRow) error) (err error) {
 	if len(s.files) == 0 {
 		slices.SortFunc(s.rows, inTurn)

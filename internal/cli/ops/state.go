@@ -48,7 +48,7 @@ func (s *state) write(dir string) error {
 	})
 }
 
-// errAnother returns the error for a store that does not belong to this migration.
+// errAnother returns the error that a store does not belong to this migration.
 func (s *state) errAnother(what string) error {
 	return terminal.Hinted(fmt.Errorf(
 		"directory %s must hold the store that earlier migration passes copied, but holds another one",
@@ -57,8 +57,8 @@ func (s *state) errAnother(what string) error {
 }
 
 // takes returns an error if the last pass of a migration must not read the store with the given id and mark. The last
-// pass must not read another store, or an older version of the store than the copies of the earlier passes. The
-// argument mark is the store's identity mark: a counter that increases while a service uses the store.
+// pass of a migration must not read another store, or an older version of the store than the copies of the earlier
+// passes. The argument mark is the store's identity mark: a counter that increases while a service uses the store.
 func (s *state) takes(dir, id string, mark uint64) error {
 	switch {
 	case s.Store == "":

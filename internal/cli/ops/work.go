@@ -16,8 +16,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// These constants are the file names in the working directory of a migration. For each copy of the embedded store, a
-// file COPY.id contains the id of the copied store.
+// These constants are the file names in the working directory of a migration. For each copy of the embedded store,
+// the file COPY.id contains the id of the copied store.
 const (
 	lastCopy = "copy"        // copy of the last finished pass
 	nextCopy = "next"        // copy of the current pass
@@ -100,7 +100,7 @@ func (w *work) openCopies() error {
 
 func (w *work) path(name string) string { return filepath.Join(w.dir, name) }
 
-// note changes the state of the migration with the function reached, and stores the state in its file.
+// note calls the function "reached", which changes the state of the migration, and stores the state in its file.
 func (w *work) note(reached func(*state)) error {
 	reached(&w.state)
 	return w.state.write(w.dir)
@@ -155,8 +155,8 @@ func (w *work) dropNext() error {
 	return errors.Join(os.RemoveAll(w.path(nextCopy)), remove(w.path(nextCopy)+".id"))
 }
 
-// end records in the state of the migration that the pass has finished. After the last pass of the migration, end
-// also stores that the migration has finished.
+// end stores in the state of the migration that the pass has finished. After the last pass of the migration, end also
+// stores that the migration has finished.
 func (w *work) end() error {
 	if err := w.close(); err != nil {
 		return err
