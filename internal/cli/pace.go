@@ -322,8 +322,8 @@ func (c *PaceCommand) left(unread int64) string {
 	return fmt.Sprintf("%d more lines are unread", unread)
 }
 
-// fault adds the exit status to the error of the command: for bad input if the input is invalid, and otherwise for a
-// failure.
+// fault adds the exit status to the error of the command: "bad input" if the input is invalid, and otherwise
+// "failure".
 func (c *PaceCommand) fault(err error) error {
 	var read *readError
 	var write *writeError
@@ -344,7 +344,7 @@ func (c *PaceCommand) fault(err error) error {
 	return c.refused(err)
 }
 
-// queueHint returns advice for an error that says that the wait for a permit would be longer than allowed.
+// queueHint returns advice for the error that a permit would need a longer wait than allowed.
 func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	if long.Wait <= c.longest() {
 		return "continue later, with another provider, or without --max-wait: the pacer's own max_wait is shorter"
@@ -375,7 +375,7 @@ func (c *PaceCommand) refused(err error) error {
 	return c.Hinted(err)
 }
 
-// open opens the input file and counts its lines. The result 0 means that the number of lines is unknown.
+// open opens the input file and counts its lines. If the result of open is 0, the number of lines is unknown.
 func (c *PaceCommand) open(on *terminal.Streams) (from io.ReadCloser, total int64, err error) {
 	if c.File == "-" {
 		return io.NopCloser(on.In), 0, nil

@@ -48,7 +48,8 @@ func (c *PacersCommand) Validate() error {
 // ofOne reports whether the command shows the permits that were granted for a single message or key.
 func (c *PacersCommand) ofOne() bool { return c.MessageID != "" || c.Key != "" }
 
-// Run prints how many permits the pacers have granted. With the flag --forget, Run resets a pacer.
+// Run prints how many permits the pacers have granted. With the flag --forget, the command makes the service forget
+// the permits that the pacer has granted.
 func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -175,7 +176,8 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	return rows
 }
 
-// waitText formats the wait for a permit in milliseconds. If there is no wait, waitText returns the argument "none".
+// waitText formats the wait for a permit in milliseconds. If there is no wait for a permit, waitText returns the
+// argument "none".
 func waitText(wait api.Millis, none string) string {
 	if wait <= 0 {
 		return none

@@ -15,7 +15,8 @@ type outlet interface {
 	restore()
 }
 
-// drainStep is the longest time for which Copy waits for the consumer of the output without checking the context.
+// drainStep is the longest time for which Copy waits for the consumer of the output before it checks the context
+// again.
 const drainStep = 50 * time.Millisecond
 
 // flight is one write of several lines, which the consumer of the output reads one after another.
@@ -28,8 +29,8 @@ type flight struct {
 	until   time.Time // a line that the consumer reads later needs a second permit
 }
 
-// settle counts which lines of a write the consumer of the output has read. The argument unread is the number of bytes
-// that the consumer has not read.
+// settle counts which lines of a write the consumer of the output has read. The argument unread is the number of
+// bytes of the output that the consumer has not read yet.
 func (c *Copy) settle(f *flight, unread int) {
 	f.taken = max(f.taken, sort.SearchInts(f.ends, f.start+f.written-unread+1))
 	c.through.Store(f.from + int64(f.taken))

@@ -19,8 +19,8 @@ type pipe struct {
 
 var _ outlet = (*pipe)(nil)
 
-// outletOf returns an outlet if the output is a pipe, and otherwise nil. outletOf makes the buffer of the pipe as small
-// as possible, so that a write never adds to lines that the consumer has not read.
+// outletOf returns an outlet if the output is a pipe, and otherwise nil. outletOf makes the buffer of the pipe as
+// small as possible, so that the lines of one write are read before the next write.
 func outletOf(to io.Writer) outlet {
 	file, ok := to.(*os.File)
 	if !ok {
@@ -49,7 +49,7 @@ func outletOf(to io.Writer) outlet {
 	return p
 }
 
-// do runs a system call on the file descriptor, and does not change the blocking mode of the descriptor.
+// do runs a system call on the file descriptor of the pipe, and does not change the blocking mode of the descriptor.
 func (p *pipe) do(call func(fd int) error) (err error) {
 	failed := p.raw.Control(func(fd uintptr) {
 		for {

@@ -40,8 +40,8 @@ func (p *Place) read() (err error) {
 	return nil
 }
 
-// location opens the location of the audit. A location without objects is an error with the exit status for bad input,
-// because no service has recorded decisions in this location.
+// location opens the location of the audit. If a location contains no objects, location returns an error with the
+// exit status for bad input, because no service has recorded decisions there.
 func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if err := p.read(); err != nil {
 		return nil, err
@@ -86,9 +86,9 @@ func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 	return archive.New(at, config.ParsePolicy).Of(ids), nil
 }
 
-// damaged joins the errors of unreadable audit files to an error with the exit status for bad input. If there are no
-// errors, damaged returns nil. After an error about unreadable audit files, the output of the command covers only the
-// readable files.
+// damaged joins the errors about unreadable audit files into one error with the exit status for bad input. If all
+// audit files were readable, damaged returns nil. If some audit files are unreadable, the output of the command
+// covers only the readable files.
 func damaged(faults []error) error {
 	if len(faults) == 0 {
 		return nil

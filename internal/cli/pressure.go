@@ -197,8 +197,8 @@ func (c *PressureCommand) ofAudit(ctx context.Context) (*api.Pressure, func(io.W
 	}, nil
 }
 
-// inForce returns the current limits: from the configuration if the flags name it, and otherwise those of the latest
-// call in the audit.
+// inForce returns the limits that apply now: from the configuration if the flags name it, and otherwise those of the
+// latest call in the audit.
 func (c *PressureCommand) inForce(ctx context.Context, from *archive.Archive, until capping.Instant) (*capping.Policy,
 	error) {
 	if c.configured != nil {
@@ -246,8 +246,8 @@ func liveGeneration(ctx context.Context, at objects.Source) (*segments.Generatio
 	return m.ReadBitmaps(ctx, at)
 }
 
-// atLimit returns the segment and the limit if the command must write the users who have reached the limit. Without the
-// flag --users, atLimit returns nil.
+// atLimit returns the segment and the limit for which the command writes the users who have reached the limit. If the
+// command line lacks the flag --users, atLimit returns nil.
 func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, error) {
 	if c.Users == "" {
 		return nil, nil
@@ -266,7 +266,7 @@ func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, erro
 	return &pressure.AtLimit{Segment: segment, Limit: c.Limit}, nil
 }
 
-// show prints the counts of messages per person as JSON, as one CSV table, or as all tables.
+// show prints the result, the counts of messages per person, as JSON, as one CSV table, or as all tables.
 func (c *PressureCommand) show(on *terminal.Streams, answer *api.Pressure) error {
 	switch {
 	case c.JSON:

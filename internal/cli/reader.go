@@ -9,7 +9,7 @@ import (
 // maxLength is the maximum number of bytes in a line, including the line break.
 const maxLength = 1 << 20
 
-// reader reads whole lines. Each read returns all lines that are available without waiting.
+// reader reads whole lines. Each read returns all lines of the input that are available without waiting.
 type reader struct {
 	from io.Reader
 	read int64  // number of lines returned so far
@@ -31,7 +31,8 @@ const (
 	smallRead  = 4 << 10
 )
 
-// next reads at least one more line, and returns the lines. At the end of the input, next returns io.EOF.
+// next reads at least one more line of the input, and returns the lines that it has read. At the end of the input,
+// next returns io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
 		if cap(r.rest)-len(r.rest) < smallRead { // allocate a new buffer, because callers still use the old one
@@ -84,7 +85,7 @@ func (b *block) drop(n int) {
 	}
 }
 
-// skip reads and drops n lines. skip returns the lines that it has read beyond the last dropped line.
+// skip reads and drops n lines of the input. skip returns the lines that it has read beyond the last dropped line.
 func (r *reader) skip(n int64) (b block, err error) {
 	for n > 0 && err == nil {
 		b, err = r.next()
@@ -105,7 +106,7 @@ func (e *shortError) Error() string {
 	return fmt.Sprintf("--skip: %d lines, but the input has only %d", e.Skip, e.Lines)
 }
 
-// count returns the number of lines in a text. A last line without a line break counts as a line.
+// count returns the number of lines in a text. If the last line has no line break, it also counts as a line.
 func count(from io.Reader) (n int64, err error) {
 	buffer, last := make([]byte, 1<<18), byte('\n')
 	for {

@@ -23,8 +23,8 @@ type reading struct {
 	faults  []error
 }
 
-// each calls the function do for each audit record that the query selects. each skips unreadable audit files and adds
-// their errors to faults.
+// each calls the function "do" for each audit record that the query selects. each skips unreadable audit files and
+// adds their errors to the list of faults.
 func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Record) error) error {
 	for record, err := range r.archive.Records(ctx, q) {
 		var about *archive.FileError
@@ -42,8 +42,8 @@ func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Reco
 	return ctx.Err()
 }
 
-// channel returns the name of the channel of an audit record. channel returns "" for a record without a channel, and
-// the number of the channel if the policy of the record is not available.
+// channel returns the name of the channel of an audit record, or "" for a record without a channel. If the policy of
+// the record is not available, channel returns the number of the channel.
 func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	if record.Channel == 0 {
 		return ""
@@ -61,7 +61,7 @@ func (s *Span) query() (archive.Query, error) {
 	return archive.Query{Since: since, Until: until}, terminal.Misuse(err)
 }
 
-// shown returns the text for a cell of a table, which is a dash for an empty text.
+// shown returns the text for a cell of a table; if the text is empty, shown returns a dash.
 func shown(text string) string { return cmp.Or(text, "-") }
 
 // caller returns text that names the client that made a call. If the id of the API key differs from the name of the
@@ -87,7 +87,7 @@ func kinds() []audit.Kind {
 	return slices.Clone([]audit.Kind{audit.Filter, audit.Release, audit.Change})
 }
 
-// messageOf returns the message with the given namespace and id.
+// messageOf returns the message that the given namespace and id identify.
 func messageOf(namespace, id string) capping.Message {
 	return capping.Message{Namespace: namespace, ID: id}
 }

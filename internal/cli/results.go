@@ -9,8 +9,8 @@ import (
 	"capper/client/api"
 )
 
-// Results collects the decisions about the users of an audience from the responses of the service. A user is allowed,
-// denied or unavailable.
+// Results collects the decisions about the users of an audience from the responses of the service. In the Results,
+// each user is allowed, denied or unavailable.
 type Results struct {
 	// IDs is the list to whose positions the bitmaps refer. If IDs is nil, the bitmaps contain dense ids.
 	IDs                            *IDs
@@ -23,7 +23,7 @@ type Results struct {
 	again bool                // the next added users have already been requested
 }
 
-// NewResults returns a Results without users.
+// NewResults returns Results that do not contain any users yet.
 func NewResults() *Results {
 	return &Results{
 		Allowed: roaring.New(), Replayed: roaring.New(), Unavailable: roaring.New(),
@@ -31,7 +31,7 @@ func NewResults() *Results {
 	}
 }
 
-// Add adds the decisions in one response of the service.
+// Add adds the decisions in one response of the service to the Results.
 func (r *Results) Add(batch *client.FilterResult) {
 	r.Allowed.Or(batch.AllowedBitmap)
 	r.Replayed.Or(batch.ReplayedBitmap)
@@ -81,8 +81,8 @@ func (r *Results) Retry() *roaring.Bitmap {
 // Answered reports whether the service has answered at least one call.
 func (r *Results) Answered() bool { return r.Generation != "" }
 
-// Missing returns those of the given users for whom no response has arrived. Unavailable users (without a decision) are
-// in a response, so they are not missing.
+// Missing returns those of the given users for whom no response has arrived. If a user is unavailable (without a
+// decision), a response contains the user, so the user is not missing.
 func (r *Results) Missing(users *roaring.Bitmap) *roaring.Bitmap {
 	known := roaring.FastOr(r.Allowed, r.Unavailable)
 	for _, denied := range r.Denied {

@@ -15,8 +15,8 @@ type Service struct {
 	JSON bool   `help:"Print the result as JSON."`
 }
 
-// StatusSays is advice for the case that the service repeatedly cannot decide about some users. A retry does not help
-// if the store has lost the records of the users without a decision.
+// StatusSays is advice for users of the command if the service repeatedly cannot decide about some users. If the
+// store has lost the records of these users, a retry does not help.
 const StatusSays = "capper status shows the reason"
 
 // KeyVariable is the name of the environment variable with the API key, in the form id.secret. No command-line flag

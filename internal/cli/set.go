@@ -76,8 +76,8 @@ type changeList struct {
 	rows [][]any
 }
 
-// add adds a change of a set to the output. The argument answer is the value for JSON, and user is the text for the
-// table.
+// add adds a change of a set to the output. The argument answer is the change for the JSON output, and user is the
+// text for the table.
 func (l *changeList) add(answer, user any, change *api.MemberChange) error {
 	if l.json {
 		return jsonLine(l.on, answer)
@@ -151,13 +151,13 @@ func timeOr(at *time.Time) string {
 	return at.UTC().Format(milliseconds)
 }
 
-// LiveText describes a live change of a user's membership in a set, such as "since 2026-11-20T15:31:07.004Z, by a call
-// of crm".
+// LiveText describes how an API call changed a user's membership in a set, such as "since 2026-11-20T15:31:07.004Z,
+// by a call of crm".
 func LiveText(m *api.LiveMembership) string {
 	return "since " + m.Since.UTC().Format(milliseconds) + ", by a call of " + m.By
 }
 
-// HintedLists adds advice to an error of a call that reads or makes changes of sets.
+// HintedLists adds advice to the error of an API call that reads or makes changes of sets.
 func (r *Service) HintedLists(err error) error {
 	if client.HasCode(err, client.CodeForbidden) {
 		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope lists, and the set among its "+

@@ -38,7 +38,7 @@ func (c *SetReplayCommand) Help() string {
 		"The API key needs the scope lists."
 }
 
-// Run makes again the calls that changed sets, according to the audit.
+// Run reads from the audit which API calls changed sets, and makes these calls again.
 func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error 
 	return damaged(r.faults)
 }
 
-// replay makes again the calls that changed sets, according to audit records.
+// replay makes the API calls that changed sets again, according to the given audit records.
 type replay struct {
 	service                 *client.Client
 	only                    []string
@@ -96,7 +96,8 @@ type replay struct {
 	unknown                 int64
 }
 
-// add makes again the call that an audit record describes. If the call fails, add calls the function argument "stop".
+// add makes the API call that an audit record describes again. If the API call fails, add calls the argument "stop",
+// which is a function.
 func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) error {
 	if !p.wants(record.Change.Set) {
 		return nil

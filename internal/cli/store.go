@@ -148,9 +148,9 @@ func (a *storeAsker) sameIDs(ctx context.Context, service *Service) error {
 	return nil
 }
 
-// columns returns the column names in the file of missing sends. For ids that are not dense (not 32-bit numbers), the
-// column "image" identifies the user. If the user id is unknown, the column "user_id" contains the text of the id
-// image (archive.ImageName).
+// columns returns the column names in the file of missing sends. If user ids are not dense (not 32-bit numbers), the
+// column "image" identifies the user by the id image (64-bit hash). If the user id is unknown, the column "user_id"
+// contains the text of the id image (archive.ImageName).
 func (a *storeAsker) columns() []string {
 	columns := []string{"user_id", "at", "channel", "message_id", "namespace"}
 	if !a.ids.Dense() {
@@ -174,7 +174,8 @@ func (a *storeAsker) mayAsk(ctx context.Context) error {
 	return nil
 }
 
-// check asks the service which of the users have the send in the store, and adds the response to the argument "to".
+// check asks the service which of the users have the send in the store, and adds the response to the answer in the
+// argument "to".
 func (a *storeAsker) check(
 	ctx context.Context, r *client.SendsCheckRequest, users []capping.UserID, to *verify.Answer,
 ) error {
@@ -215,8 +216,8 @@ func (f *StoreFlags) settleTime(at *Place) time.Duration {
 	return settleS3
 }
 
-// questions returns callbacks for package verify. Through these callbacks, package verify asks a running service
-// which sends the store has recorded.
+// questions returns the functions through which package verify asks the store about sends. Through these functions,
+// package verify asks a running service which sends the store has recorded.
 func (a *storeAsker) questions() *verify.Store {
 	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
 		Now: capping.InstantOf(a.now)}
@@ -245,7 +246,7 @@ func (a *storeAsker) sample() *share.Share {
 	return &s
 }
 
-// ask asks the service about the sends of a question, in several calls at the rate that the flags set.
+// ask asks the service about the sends of a question. ask makes several API calls, at the rate that the flags set.
 func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answer, error) {
 	channel, configured := a.channels[q.Channel]
 	if q.Channel != 0 && !configured {
@@ -288,7 +289,7 @@ func addAnswer(to *verify.Answer, found *api.SendsCheck) {
 	}
 }
 
-// addImages does the same as addAnswer, for a response that contains id images (64-bit hashes) instead of dense ids.
+// addImages works like addAnswer, for a response that contains id images (64-bit hashes) instead of dense ids.
 func addImages(to *verify.Answer, found *api.SendsCheckStrings) error {
 	to.At = max(to.At, capping.InstantOf(found.Time))
 	to.Forgotten += found.Summary.Forgotten
@@ -339,7 +340,7 @@ func (a *storeAsker) hinted(err error) error {
 }
 
 // released returns the number of sends of the message that the store has counted as released. If the store has only a
-// lower bound of the number of released sends, the result counted is false.
+// lower bound of this number, the result "counted" is false.
 func (a *storeAsker) released(
 	ctx context.Context, message capping.Message,
 ) (sends int64, channels int, counted bool, err error) {
@@ -384,7 +385,8 @@ func (a *storeAsker) write(m *verify.MissingSend) error {
 	return a.rows.Write(row)
 }
 
-// finish completes the file of missing sends. If the comparison with the store failed, finish writes no file.
+// finish completes the file that lists the missing sends. If the comparison with the store failed, finish writes no
+// such file.
 func (a *storeAsker) finish(failed error) error {
 	if a.out == nil || failed != nil {
 		return nil

@@ -18,24 +18,25 @@ type Todo struct {
 	answered map[int]uint64 // number of users in the response, by Part.Index
 }
 
-// TodoUsers returns a Todo for a set of users with dense ids (32-bit numbers).
+// TodoUsers returns a Todo (users who need a decision) for a set of users with dense ids (32-bit numbers).
 func TodoUsers(users *roaring.Bitmap) *Todo { return &Todo{users: users} }
 
-// TodoIDs returns a Todo for all users in a list of ids.
+// TodoIDs returns a Todo (users who need a decision) for all users in a list of ids.
 func TodoIDs(list *IDs) *Todo {
 	return &Todo{users: list.all(), list: list}
 }
 
-// List returns the list of ids to whose positions the results refer. If the results contain dense ids (32-bit numbers),
-// List returns nil.
+// If the results contain positions in a list of ids, List returns this list. If the results contain dense ids (32-bit
+// numbers) instead of positions, List returns nil.
 func (t *Todo) List() *IDs { return t.list }
 
-// Again returns a Todo for the unavailable users (without a decision) in r, and removes these users from r.
+// Again returns a Todo (users who need a decision) for the unavailable users in the results r, and removes these
+// users from r.
 func (t *Todo) Again(r *Results) *Todo { return &Todo{users: r.Retry(), list: t.list} }
 
-// TodoParts returns a Todo for parts of an audience expression. The argument scheme describes the kind and key of the
-// deployment's user ids. For calls that retry unavailable users, batch is the maximum number of users in a call, and
-// parallel the number of simultaneous calls.
+// TodoParts returns a Todo (users who need a decision) for parts of an audience expression. The argument scheme
+// describes the kind and key of the deployment's user ids. The arguments batch and parallel are for calls that retry
+// unavailable users: the maximum number of users in a call, and the number of simultaneous calls.
 func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *Todo {
 	t := &Todo{parts: parts, answered: map[int]uint64{}}
 	if scheme.Kind() != ids.Dense {
@@ -44,7 +45,7 @@ func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *To
 	return t
 }
 
-// Users returns the number of users who still need a decision.
+// Users returns how many users still need a decision of the service.
 func (t *Todo) Users() int64 {
 	if t.users != nil {
 		return int64(t.users.GetCardinality())
@@ -53,7 +54,7 @@ func (t *Todo) Users() int64 {
 }
 
 // Ask asks the service once for decisions about all users of the Todo (the users who need a decision), and adds the
-// responses to r. Ask calls the function report after each response.
+// responses to r. After each response, Ask calls the argument report, which is a function.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
 	report func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
@@ -82,8 +83,8 @@ func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.Filte
 	return api.FilterAll(ctx, &request, add)
 }
 
-// Rest returns a Todo for the users for whom Ask received no response. Unavailable users (without a decision) are in
-// a response, so Rest leaves them out.
+// Rest returns a Todo (users who need a decision) for the users for whom Ask received no response. Unavailable users
+// (without a decision) are in a response, so Rest leaves them out.
 func (t *Todo) Rest(r *Results) *Todo {
 	if t.users != nil {
 		return &Todo{users: r.Missing(t.users), list: t.list}

@@ -88,8 +88,8 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.show(on, faults, result)
 }
 
-// policy reads the limits to try. Without the flag --limits, policy returns nil, and each call is decided under its own
-// limits.
+// policy reads the limits to try. If the command line lacks the flag --limits, policy returns nil, and the replay
+// decides each call under the limits that were in force.
 func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if c.Limits == "" {
 		return nil, nil
@@ -110,7 +110,7 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }
 
-// replay returns the settings for deciding the recorded calls again under the limits to try.
+// replay returns the settings with which the command decides the recorded calls again, under the limits to try.
 func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, policy *capping.Policy) (whatif.Config,
 	error) {
 	read, err := c.generations(ctx, c.Segments, from.IDs())
@@ -167,7 +167,7 @@ func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whati
 	return damaged(faults)
 }
 
-// what returns the title of the HTML page, which names the tried limits and segments.
+// what returns the title of the HTML page with the result; the title names the tried limits and segments.
 func (c *WhatIfCommand) what() string {
 	switch {
 	case c.Generation == "":
@@ -210,7 +210,7 @@ func (c *WhatIfCommand) print(on *terminal.Streams, result *whatif.Result) error
 	return nil
 }
 
-// aligned returns the rows of a table, in which it has padded numbers so that they are aligned to the right.
+// aligned returns a copy of a table's rows in which blanks align the numbers to the right.
 func aligned(t whatif.Table) (rows [][]any) {
 	all := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))
