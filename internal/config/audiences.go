@@ -7,8 +7,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxAudiences is the maximum number of named audience expressions in a configuration. Because of maxAudiences, a
-// search for names similar to a misspelt name is fast.
+// maxAudiences is the maximum number of named audience expressions in a configuration. The limit maxAudiences keeps
+// the search for names similar to a misspelt name fast.
 const maxAudiences = 1000
 
 // audiences reads the key "audiences" of a configuration file, which names audience expressions.
@@ -32,7 +32,7 @@ func (r *reader) audiences(v yamltree.Value) {
 	r.Audiences = named
 }
 
-// faultsOf returns the errors of single expressions in a joined error.
+// faultsOf returns the errors about single expressions that a joined error contains.
 func faultsOf(err error) (faults []*audience.NamedError) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

@@ -13,8 +13,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// reloadable returns an error for each changed key that takes effect only after a restart. The arguments "was" and "is"
-// map the keys of the previous and the new file to their values.
+// reloadable returns an error for each changed configuration key that takes effect only after a restart. The
+// arguments "was" and "is" map the keys of the previous and the new file to their values.
 func (c *Config) reloadable(file string, next *Config, was, is map[string]string) error {
 	faults := &yamltree.Faults{File: file}
 	must := func(section string, same bool) {
@@ -56,7 +56,8 @@ func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	return nil
 }
 
-// renumbered returns a fault for each channel whose number differs between "was" and "is".
+// renumbered returns a fault for each channel whose number in the new configuration ("is") differs from that in the
+// previous one ("was").
 func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if now, ok := is[name]; ok && now != was[name] {
@@ -73,21 +74,22 @@ var reloaded = []string{
 	"store.embedded.create", "store.redis.create", // these apply at the next start
 }
 
-// fixed returns a copy of the server settings for a comparison: settings that a reload can change have zero values in
-// the copy.
+// fixed returns a copy of the server settings in which all settings that a reload can change are zero, so that two
+// such copies can be compared.
 func (s Server) fixed() Server {
 	s.Access, s.WithoutKeys = gate.Rules{}, false
 	return s
 }
 
-// fixed returns a copy of the store settings for a comparison, without MustExist, which matters only at a start.
-// MustExist requires that the store already exists.
+// fixed returns a copy of the store settings without MustExist, which matters only at a start, so that two such
+// copies can be compared. If MustExist is true, the store must already exist.
 func (s Store) fixed() Store {
 	s.Embedded.MustExist, s.Redis.Options.MustExist = false, false
 	return s
 }
 
-// changes returns a fault for each key of a section whose value has changed and which a reload cannot change.
+// changes returns a fault for each key of a configuration section that has a new value although a reload cannot
+// change it.
 func changes(section string, was, is map[string]string) (faults []yamltree.Fault) {
 	paths := maps.Clone(was)
 	maps.Copy(paths, is)

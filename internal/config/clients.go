@@ -29,8 +29,8 @@ func (r *reader) clientRules(v yamltree.Value) {
 	})
 }
 
-// boundPacers reads the list of pacers that a client may use. An empty list is an error, because operators can forbid
-// all pacers more clearly by an API key without the scope "filter".
+// boundPacers reads the list of pacers that a client may use. If the list is empty, boundPacers records an error,
+// because operators can forbid all pacers more clearly by an API key without the scope "filter".
 func (r *reader) boundPacers(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	v.List(func(v yamltree.Value) {

@@ -16,8 +16,8 @@ import (
 )
 
 // Config is a complete configuration of the service. A Config contains all default values, except those that other
-// packages define. All paths of files and directories are absolute. A relative path in the configuration file starts at
-// the directory of this file.
+// packages define. In a Config, all paths of files and directories are absolute. A relative path in the configuration
+// file starts at the directory of this file.
 type Config struct {
 	Version  string // version of all settings on which the instances of a fleet must agree; see own
 	Server   Server
@@ -86,8 +86,8 @@ type Server struct {
 	Access gate.Rules
 }
 
-// TLS contains the file names of the server's certificate chain and private key. CertFile and KeyFile must both be set,
-// or both be empty.
+// TLS contains the file names of the server's certificate chain and private key. The fields CertFile and KeyFile of a
+// TLS must both be set, or both be empty.
 type TLS struct{ CertFile, KeyFile string }
 
 // Segments holds the location of the segments and the settings for loading them.

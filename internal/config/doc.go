@@ -3,8 +3,8 @@
 //
 //	bytes → yamltree (syntax, values, every fault with its line) → Config
 //
-// The file config.go lists all keys. The meaning, the default and the rule of a key are defined in the package of the
-// key's Go type. For example, packages server/gate and capping define bounds, API keys and rates, and package capping
+// The file config.go lists all keys. The package of a key's Go type defines the meaning, the default and the rule of
+// the key. For example, packages server/gate and capping define bounds, API keys and rates, and package capping
 // defines limits. Package pacing defines pacers, segments defines the names of segments, and each store's package
 // defines the keys of the store. Package config itself defines three kinds of rules. The first kind of rules in
 // package config concerns keys of the service itself, such as its listeners and its time limits at a stop. The second

@@ -10,7 +10,7 @@ import (
 	"capper/internal/zones"
 )
 
-// These constants limit how many limits a list in the configuration may have, and how long their windows may be.
+// These constants limit how many limits a list in the configuration file may have, and how long their windows may be.
 // Because of maxLimits, the index of a limit fits into one byte, and a Redis script needs few arguments.
 const (
 	maxLimits = 32
@@ -138,8 +138,8 @@ func (r *reader) checkNames(given map[string]bool) {
 	}
 }
 
-// location loads a time zone by its name. The argument "or" is the part of the error message that names other permitted
-// values.
+// location loads a time zone by its name. The argument "or" is the part of the error message that lists other
+// permitted values.
 func location(v yamltree.Value, or, zone string) *time.Location {
 	if zone == "" {
 		return time.UTC

@@ -17,8 +17,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// defaults returns a configuration with the default values that this package defines. The result also contains a
-// default value of another package if the zero value of its field has another meaning.
+// defaults returns a configuration with the default values that package config defines. If the zero value of a field
+// has a meaning of its own, defaults also sets the field's default, which another package defines.
 func defaults() *Config {
 	c := &Config{
 		Server: Server{
@@ -42,8 +42,8 @@ func defaults() *Config {
 	return c
 }
 
-// Load reads and checks a configuration file. If the file is readable but contains errors, the returned error is a
-// *yamltree.Faults.
+// Load reads and checks a configuration file. If the configuration file is readable but contains errors, Load returns
+// a *yamltree.Faults.
 func Load(file string) (*Config, error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {
@@ -52,15 +52,15 @@ func Load(file string) (*Config, error) {
 	return Parse(file, data)
 }
 
-// Parse checks the content of a configuration file. The argument file is the file name for error messages. Relative
-// paths in the configuration start at the directory of the configuration file.
+// Parse checks the content of a configuration file. The argument file of Parse is the file name for error messages.
+// Relative paths in this configuration start at the directory of the configuration file.
 func Parse(file string, data []byte) (*Config, error) {
 	c, _, err := parse(file, data)
 	return c, err
 }
 
-// parse does the same as Parse, and also returns the values of the file by path, so that errors of a reload can name
-// the changed keys.
+// parse works like Parse, and also returns the values of the file by path, so that errors of a reload can name the
+// changed keys.
 func parse(file string, data []byte) (*Config, map[string]string, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -154,8 +154,8 @@ func (r *reader) read(root yamltree.Value) {
 	}
 }
 
-// deciding returns the functions that read those configuration keys that affect decisions about users. The function
-// argument "later" postpones a function that needs the configured channels.
+// deciding returns the functions that read those configuration keys that affect decisions about users. The argument
+// "later" takes a function that needs the configured channels, and runs this function later.
 func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"channels":        func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
@@ -187,9 +187,9 @@ func (r *reader) requireChannel(v yamltree.Value) {
 	}
 }
 
-// ParsePolicy reads those configuration keys that affect decisions about users. The argument is either a
-// Config.PolicyText, which contains the version, or a whole configuration, whose version ParsePolicy computes.
-// ParsePolicy ignores all other keys. The error is a *yamltree.Faults.
+// ParsePolicy reads those configuration keys that affect decisions about users. The text that ParsePolicy reads is
+// either a Config.PolicyText, which contains the version, or a whole configuration, whose version ParsePolicy
+// computes. ParsePolicy ignores all other keys. The error is a *yamltree.Faults.
 func ParsePolicy(data []byte) (*capping.Policy, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -238,8 +238,8 @@ func (r *reader) log(v yamltree.Value) {
 	})
 }
 
-// tracing reads the settings of tracing: the fraction of traced requests and the address of the collector. If the file
-// lacks the key "tracing", environment variables alone do not enable tracing.
+// tracing reads the settings of tracing: the fraction of traced requests and the address of the collector. If the
+// configuration file lacks the key "tracing", environment variables alone do not enable tracing.
 func (r *reader) tracing(v yamltree.Value) {
 	t := &r.Tracing
 	t.Ratio, t.Timeout = trace.DefaultRatio, trace.DefaultTimeout

@@ -65,7 +65,8 @@ func (r *reader) pacer(name string, v yamltree.Value) pacing.Pacer {
 	return p
 }
 
-// pacerShares reads the shares of a pacer: names, each with the percentage of permits that the pacer reserves for it.
+// pacerShares reads the shares of a pacer: names, each with a percentage of permits that the pacer reserves for
+// callers of this name.
 func pacerShares(v yamltree.Value) (shares []pacing.Share) {
 	sum, before := 0, len(v.Faults())
 	v.Pairs(func(key string, at, val yamltree.Value) {
@@ -159,7 +160,7 @@ func judgedKey(p *pacing.Pacer, judged int) string {
 	return "rate"
 }
 
-// perSecond formats how many times per second something with the given interval happens, in plain digits.
+// perSecond says how many times per second something with the given interval happens, in plain digits.
 func perSecond(interval time.Duration) string {
 	text := strconv.FormatFloat(float64(time.Second)/float64(interval), 'f', 3, 64)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")

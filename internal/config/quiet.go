@@ -86,8 +86,8 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 	return q
 }
 
-// clock reads a time of day such as "21:00" from a configuration file. The result ok is false if clock recorded an
-// error.
+// clock reads a time of day such as "21:00" from a configuration file. The result ok of the function clock is false
+// if it recorded an error.
 func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	text, ok := v.Word()
 	if !ok { // other YAML parsers read 21:00 without quotes as a number
@@ -158,8 +158,8 @@ func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	return least, on
 }
 
-// quietUsers returns the sets of users to which the quiet hours with the index i apply. The element "" means users in
-// none of the sets.
+// quietUsers returns the sets of users to which the quiet hours with the index i apply. If the result of quietUsers
+// contains "", the quiet hours apply to users in none of the sets.
 func (r *reader) quietUsers(i int) []string {
 	if sets := r.Policy.Quiet[i].Sets; len(sets) > 0 {
 		return sets

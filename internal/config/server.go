@@ -155,8 +155,8 @@ func readKey(v yamltree.Value) (key gate.Key) {
 	return key
 }
 
-// readKeySets reads the list of sets that an API key may change. An empty list is an error, because a key without a
-// list may change all sets, while an empty list suggests that it may change none.
+// readKeySets reads the list of sets that an API key may change. If the list is empty, readKeySets records an error:
+// without a list, a key may change all sets, while an empty list suggests that it may change none.
 func readKeySets(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	names = setNames(v, func(v yamltree.Value, name string) {
@@ -195,8 +195,8 @@ func readRate(v yamltree.Value) (rate capping.Rate) {
 }
 
 // Listeners returns the URLs at which a service with this configuration answers on its own machine, beginning with
-// the URL of the key "listen". Listeners ignores errors in other sections of the configuration file. A service that
-// rejected a changed file still runs, and the command that checks its health must find the service.
+// the URL of the key "listen". Listeners ignores errors in other sections of the configuration file. If a service has
+// rejected a changed configuration file, it still runs, and the command that checks its health must find the service.
 func Listeners(file string) (urls []string, err error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {
@@ -237,8 +237,8 @@ var (
 	keyText     = regexp.MustCompile(`(?:^|[{,\s])(listen|admin_listen|cert_file):\s*["']?([^\s"',}]+)`)
 )
 
-// listenersIn finds the settings of the listeners in a text that is not valid YAML, such as a file that somebody is
-// editing.
+// listenersIn finds the settings of the listeners in a configuration text that is not valid YAML, such as a file that
+// somebody is editing.
 func listenersIn(text, listen string) (public, admin, scheme string) {
 	public, scheme = listen, "http"
 	section := serverText.FindString(commentText.ReplaceAllString(text, ""))

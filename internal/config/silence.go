@@ -59,7 +59,7 @@ func onChannel(p *capping.Policy, channel capping.Channel) string {
 	return "on " + p.ChannelName(channel)
 }
 
-// silences searches for days on which quiet hours forbid sends in every minute.
+// silences is the search for days on which quiet hours forbid sends in every minute.
 type silences struct {
 	policy      *capping.Policy
 	from, until time.Time
@@ -68,8 +68,8 @@ type silences struct {
 	looked      int
 }
 
-// silence maps a time zone to a text about the days on which quiet hours leave no minute for sends. A silence contains
-// only time zones that have a day without a minute for sends.
+// silence says, for each time zone in it, on which days quiet hours leave no minute for sends. A silence leaves out
+// time zones in which every day has a minute for sends.
 type silence map[string]string
 
 // on describes the days without possible sends on a channel, first for all users and then for users of sets with
@@ -94,8 +94,8 @@ func (s *silences) on(channel capping.Channel) (list []string) {
 	return list
 }
 
-// masks returns bit masks of quiet hours. Each mask combines the quiet hours of all users with one subset of the quiet
-// hours for sets. Smaller subsets come first.
+// masks returns bit masks of quiet hours. Each bit mask stands for the quiet hours of all users together with one
+// subset of the quiet hours for sets. Smaller subsets come first.
 func masks(common uint32, ofSets []int) (list []uint32) {
 	for choice := range uint32(1) << len(ofSets) {
 		mask := common
@@ -122,7 +122,7 @@ func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	return more
 }
 
-// everywhere replaces the time zone as key in a silence, for quiet hours that do not depend on the time zone of the
+// everywhere stands in place of the time zone in a silence if the quiet hours do not depend on the time zone of the
 // user.
 const everywhere = ""
 
@@ -158,8 +158,8 @@ func (s *silences) of(mask uint32) silence {
 	return silent
 }
 
-// look records the days on which users in the named time zones have no minute for sends. The clocks of all named time
-// zones equal the clock of place.
+// look finds the days on which users in the named time zones have no minute for sends. The clocks of all named time
+// zones always show the same time as the clock of the argument place.
 func (s *silences) look(mask uint32, place *time.Location, names []string, silent silence) {
 	var clocks []quiet.Clock
 	for i := range s.policy.Quiet {
@@ -220,7 +220,7 @@ func (s *silences) texts(mask uint32, silent silence) (list []string) {
 	return list
 }
 
-// inZones returns text that lists time zones. If the list contains more than half of all time zones, the text lists the
+// inZones returns text that lists time zones. If more than half of all time zones are in the list, the text lists the
 // other time zones as exceptions instead.
 func (s *silences) inZones(names []string) string {
 	if names[0] == everywhere {
@@ -260,8 +260,8 @@ func (s *silences) zones() [][]string {
 	return s.classes
 }
 
-// rulesOf returns a text with all clock changes of a time zone in the checked period and on the days before and after.
-// Time zones with equal texts have identical clocks.
+// rulesOf returns a text with all clock changes of a time zone in the checked period and on the days before and
+// after. If two time zones have equal texts, their clocks are identical.
 func (s *silences) rulesOf(place *time.Location) string {
 	var text strings.Builder
 	for at := s.from.Add(-72 * time.Hour); at.Before(s.until.Add(72 * time.Hour)); {

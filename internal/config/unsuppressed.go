@@ -11,8 +11,8 @@ import (
 )
 
 // Acknowledged lists sets whose suppression the configuration deliberately weakens: these sets are no longer
-// suppressed (their users may receive sends), or for fewer sends. If the configuration does not acknowledge that a
-// set is no longer suppressed, the service rejects the reload.
+// suppressed (their users may receive sends), or for fewer sends. If the configuration removes a set from the key
+// "suppress" without acknowledging this, the service rejects the reload.
 type Acknowledged struct {
 	Dropped  []string // no_longer_suppressed: sets that are no longer in suppress
 	Narrowed []string // less_suppressed: sets in suppress that apply to fewer sends than before
@@ -42,8 +42,8 @@ func (r *reader) narrowedSets(v yamltree.Value) {
 	})
 }
 
-// setNames reads a list of distinct set names from a configuration file. The function argument check applies further
-// rules to each name.
+// setNames reads a list of distinct set names from a configuration file. The argument check is a function that
+// applies further rules to each name.
 func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (names []string) {
 	v.List(func(v yamltree.Value) {
 		name, ok := v.Text()
@@ -68,7 +68,8 @@ type Lost struct {
 }
 
 // LostSuppression lists the suppressions of the earlier policy ("was") that the new policy ("is") lacks, in the order
-// of the earlier policy. LostSuppression ignores channels that are no longer configured, because no send uses them.
+// of the earlier policy. LostSuppression ignores channels that the configuration no longer has, because no send uses
+// them.
 func LostSuppression(was, is *capping.Policy) (list []Lost) {
 	for i := range was.Suppress {
 		before := &was.Suppress[i]

@@ -26,7 +26,8 @@ func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	}
 }
 
-// duration returns a reader of a configuration value that must be a duration from low to high, in whole milliseconds.
+// duration returns a reader of a configuration value that must be a duration from the argument low to the argument
+// high, in whole milliseconds.
 func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 	return func(v yamltree.Value) {
 		if v.IsZero() && low == 0 {
@@ -53,7 +54,8 @@ func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 var inDays = regexp.MustCompile(`^([1-9][0-9]{0,3})([dw])$`)
 
 // inHours returns a hint for an error text if a duration is in days or weeks: how to write the duration in hours. For
-// other texts, inHours returns "". Command flags and API calls accept days, but configuration files do not.
+// other texts, inHours returns "". Command-line flags and API calls accept durations in days, but configuration files
+// do not.
 func inHours(text string) string {
 	m := inDays.FindStringSubmatch(text)
 	if m == nil {
@@ -67,7 +69,7 @@ func inHours(text string) string {
 	return fmt.Sprintf("; %s no unit here: write %dh", word, n)
 }
 
-// opposite returns a reader of a boolean configuration value that stores the negation of the value.
+// opposite returns a reader of a boolean configuration value that stores the opposite value in a field.
 func opposite(to *bool) yamltree.Field {
 	return func(v yamltree.Value) {
 		said := !*to
@@ -164,8 +166,8 @@ func (r *reader) locateOne(begin string, p place) {
 		*p.to, before)
 }
 
-// cached reports whether a directory contains a segments cache. A cache consists of folders whose names are 16
-// hexadecimal digits. The directory /var/cache of the system, for example, is not a segments cache.
+// cached reports whether a directory contains a segments cache. A segments cache consists of folders whose names are
+// 16 hexadecimal digits. The directory /var/cache of the system, for example, is not a segments cache.
 func cached(dir string) bool {
 	entries, _ := os.ReadDir(dir)
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {

@@ -22,8 +22,8 @@ var own = []string{
 }
 
 // versionOf returns the version of a configuration: the first 12 hexadecimal digits of a SHA-256 hash of all keys on
-// which the instances of a fleet must agree. Comments, layout and the keys in the list own do not change the version.
-// All other keys change the version.
+// which the instances of a fleet must agree. Comments, layout and the keys in the list "own" do not change the
+// version of a configuration. All other keys change the version.
 func versionOf(root yamltree.Value) string {
 	text := root.Canonical(func(v yamltree.Value) (as string, taken bool) {
 		if slices.Contains(own, v.Path()) {
@@ -38,7 +38,7 @@ func versionOf(root yamltree.Value) string {
 	return hex.EncodeToString(sum[:])[:12]
 }
 
-// setVersion sets the version in every field of the configuration that contains a version.
+// setVersion sets the version in every field of the Config that contains the version.
 func (c *Config) setVersion(version string) {
 	c.Version, c.Policy.Version, c.Pacers.Version = version, version, version
 }

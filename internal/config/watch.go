@@ -76,14 +76,15 @@ func (w *Watcher) Status() Status {
 }
 
 // ErrNotYet marks the error of a configuration that cannot be applied yet, for example because it needs segments that
-// are not published. The Watcher tries a configuration with the error ErrNotYet again at each check of the file.
+// are not published. If an error is marked with ErrNotYet, the Watcher tries the configuration again at each check of
+// the file.
 var ErrNotYet = errors.New("change is not possible yet")
 
 // Run checks the configuration file at the given interval until ctx ends. Run passes each changed configuration to
 // the function "apply". If the function "apply" returns an error, it must leave everything unchanged. Run calls the
-// function reloaded with nil for each accepted change, and with the error for each rejected change. After a signal on
-// the channel "asked", Run checks the file immediately, and tells the function "answer" whether the file had changed.
-// If "asked" is nil, there are no signals.
+// function "reloaded" with nil for each accepted change, and with the error for each rejected change of the file.
+// After a signal on the channel "asked", Run checks the file immediately, and tells the function "answer" whether the
+// file had changed. If "asked" is nil, there are no signals.
 func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error),
 	asked <-chan os.Signal, answer func(changed bool)) {
 	look := func() (changed bool) {
@@ -108,7 +109,8 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 }
 
 // poll reads the configuration file, and applies it if it has changed since the last check. While an editor replaces
-// the file, the file may be absent or empty for a moment. The next call of poll finds the complete new file.
+// the configuration file, the file may be absent or empty for a moment. The next call of poll finds the complete new
+// file.
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	data, err := yamltree.ReadFile(w.file)
 	if err != nil {
@@ -133,8 +135,8 @@ func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 }
 
 // unreadable reports once that the configuration file cannot be read. unreadable reports an absent file only at the
-// second check. When the kubelet replaces the symlink of a mounted ConfigMap, a reader may follow the old symlink to a
-// directory that has already been removed.
+// second check. When the kubelet replaces the symlink of a mounted ConfigMap, a reader may find that the old symlink
+// leads to a removed directory.
 func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	first := !w.missed
 	w.missed = true
@@ -145,8 +147,8 @@ func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	return true, w.refuse(fmt.Errorf("read configuration: %w", err))
 }
 
-// again tries once more to apply a configuration that was rejected temporarily. If the configuration is still rejected
-// temporarily, again reports nothing.
+// again tries once more to apply a configuration that was rejected temporarily. If the configuration is still
+// rejected temporarily, the method again reports nothing.
 func (w *Watcher) again() (changed bool, err error) {
 	if w.waiting == nil {
 		return false, nil
@@ -162,7 +164,7 @@ func (w *Watcher) again() (changed bool, err error) {
 	return true, nil
 }
 
-// put applies a configuration, unless it changes a key that needs a restart.
+// put applies a new configuration, unless it changes a key that needs a restart.
 func (w *Watcher) put(next *Config, given map[string]string, apply func(*Config) error) error {
 	current := w.Current() // only this goroutine changes the current configuration
 	if err := current.reloadable(w.file, next, w.given, given); err != nil {

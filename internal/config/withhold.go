@@ -13,8 +13,9 @@ import (
 	"capper/internal/yamltree"
 )
 
-// These constants are the names that API responses use for denials that are not caused by a limit. A limit must not
-// have the name "suppressed", "holdout" or "quiet", because responses and metrics could not distinguish the reasons.
+// These constants are the names that API responses use for denials that are not caused by a limit. No limit may have
+// the name "suppressed", "holdout" or "quiet", because responses and metrics could not distinguish the reasons for a
+// denial.
 const (
 	suppressedName = "suppressed"
 	holdoutName    = "holdout"
@@ -25,7 +26,7 @@ const (
 const allWord = "all"
 
 // suppress reads the key "suppress": the sets of users who must not receive messages, in the order of the file. If a
-// user is in several suppressed sets, responses name the first of the user's sets in this order.
+// user is in several suppressed sets, responses name the set that comes first in this order.
 func (r *reader) suppress(v yamltree.Value) {
 	v.Pairs(func(key string, at, val yamltree.Value) {
 		setName(at, key)
@@ -88,8 +89,9 @@ func mayLose(to *float64) yamltree.Field {
 	}
 }
 
-// Guarded returns, for each set that the policy p guards, what percentage of its users may leave it. If a set in a new
-// segments generation loses more, the service rejects the generation.
+// Guarded returns, for each set that the policy p guards, what percentage of its users may leave the set from one
+// segments generation to the next. If a guarded set loses a higher percentage in a new segments generation, the
+// service rejects the generation.
 func Guarded(p *capping.Policy) segments.Guarded {
 	g := segments.Guarded{MayLose: map[string]float64{}, Zones: p.UsesZones()}
 	guard := func(set string, mayLose float64) {
@@ -142,8 +144,8 @@ func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 	return r.someChannels(v)
 }
 
-// someChannels reads a list of channels on which a rule denies sends. someChannels warns if the list contains all
-// channels, because the rule still allows sends without a channel.
+// someChannels reads a list of channels on which a rule denies sends. If the list contains all channels, someChannels
+// warns that the rule still allows sends without a channel.
 func (r *reader) someChannels(v yamltree.Value) capping.ChannelSet {
 	channels := r.channelSet(v)
 	if n := len(channels.Channels()); n > 1 && n == len(r.Policy.Channels) {
