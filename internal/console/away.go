@@ -6,8 +6,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// needsStore returns the page with a changed Show function, which immediately shows an error while the store does not
-// answer. Without needsStore, the API calls of the page would wait for the store until their time-out.
+// needsStore returns a copy of a console page whose function Show immediately shows an error while the store does not
+// answer. Without needsStore, the API calls of the console page would wait for the store until their time-out.
 func needsStore(p frame.Page) frame.Page {
 	show := p.Show
 	p.Show = func(v *frame.Visit) (*frame.View, error) {
@@ -19,7 +19,7 @@ func needsStore(p frame.Page) frame.Page {
 	return p
 }
 
-// asksStore does the same as needsStore, for a page that shows only a form until the visitor sends the form.
+// asksStore works like needsStore, for a page that shows only a form until the visitor sends the form.
 func asksStore(p frame.Page) frame.Page {
 	needs := needsStore(p)
 	form := p.Show
@@ -33,7 +33,7 @@ func asksStore(p frame.Page) frame.Page {
 }
 
 // storeAway returns an error for the visitor, if the service has found that its store does not answer. The service
-// checks the store continually, so storeAway returns nil soon after the store answers again.
+// checks the store continually, so storeAway soon returns nil when the store answers again.
 func storeAway(v *frame.Visit) error {
 	status, err := v.API.Status(v.Context())
 	if err != nil {

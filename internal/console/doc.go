@@ -6,28 +6,29 @@
 //	        → page            asks the API in the process, says it in words   this package
 //	        → API's handler   scope of the key, answer                        package server
 //
-// The console shows only data of the API, with two exceptions that are kept in memory: the counts of the last day
+// The console shows data of the API, and two kinds of data that it keeps in memory: the counts of the last day
 // (Series) and the policies since the start of the process (Policies).
 //
-// The server renders complete pages, so that pages work without scripts. The program contains all assets and templates,
-// which have at most 400 kB together. A page loads nothing from other websites.
+// The server renders complete pages, so that the console works without scripts. The program contains all assets and
+// templates of the console, which have at most 400 kB together. A page of the console loads nothing from other
+// websites.
 //
-// Each page is implemented in one file, with a template in the same directory. The pages are about the service itself,
-// limits and pacers, segments and generations, campaigns, and single users. A further page tries a campaign without
-// recording sends.
+// Each page of the console is implemented in one file, with a template in the same directory. The pages of the
+// console are about the service itself, limits and pacers, segments and generations, campaigns, and single users. A
+// further page of the console tries a campaign without recording sends.
 //
 // # Outlook
 //
-// An outlook is a forecast for a group of users. An outlook shows how many users of the group may receive a message on
-// a channel, now and over the next days, if no other message is sent before. For each time of the forecast, the service
-// decides the users as in a filter call, and records nothing. Each time of the forecast costs as much as a filter call.
-// For a large group, the console decides only a sample of the users, and the page says so. The console caches each
-// outlook for a minute.
+// An outlook is a forecast for a group of users. An outlook shows how many users of the group may receive a message
+// on a channel, now and over the next days, if no other message is sent before. For each time of the forecast, the
+// service decides the users as in a filter call, and records nothing. Each time in a forecast costs as much as a
+// filter call. If the group is large, the console decides only a sample of the users, and the page says so. The
+// console caches each outlook (forecast for a group of users) for a minute.
 //
 // # Series
 //
-// A Series holds the counts of the last day for the charts. A Series reads existing counters once a second, so that
-// counting does not slow down decisions. A Series contains no counts from before the start of the process. A Series
-// keeps the counts of the last hour by second, and of the last day by minute. A Series limits the number of counters,
-// so that it needs at most about 4 MB.
+// A Series holds the counts of decisions of the last day, for the charts of the console. A Series reads the existing
+// counters of the service once a second, so that counting does not slow down decisions. A Series contains no counts
+// of decisions from before the start of the process. A Series keeps the counts of the last hour by second, and of the
+// last day by minute. A Series limits how many counters it stores, so that it needs at most about 4 MB.
 package console

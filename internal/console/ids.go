@@ -66,7 +66,7 @@ func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
 
 const pasted = "the pasted ids"
 
-// source returns a reader of the user ids in the form: of the uploaded file, or of the pasted text.
+// source returns a reader of the user ids in the form. The ids come from the uploaded file or from the pasted text.
 func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	file, header, err := v.FormFile("file")
 	switch {
@@ -103,8 +103,8 @@ func (g *group) forecast(channel string) *client.ForecastRequest {
 	return &client.ForecastRequest{Channel: channel, Bitmap: g.dense, Packed: g.packed, IDs: g.texts}
 }
 
-// some returns the group itself, or a sample of at most "most" users if the group is larger. The sampled users are
-// spread evenly over the ids, or over the positions in the list.
+// some returns the group itself, or a sample of at most "most" users if the group is larger. If some returns a
+// sample, its users are spread evenly over the ids, or over the positions in the list.
 func (g *group) some(most uint64) *group {
 	n := g.count()
 	if n <= most {
@@ -133,8 +133,8 @@ func (g *group) some(most uint64) *group {
 	return some
 }
 
-// These constants limit how many bytes of a word in pasted or uploaded text the console stores. Every dense id (32-bit
-// number) is shorter than longestDense, and every other id is shorter than longestOther in any spelling.
+// These constants limit how many bytes of a word in pasted or uploaded text the console stores. Every dense id
+// (32-bit number) is shorter than longestDense, and every other id, in any spelling, is shorter than longestOther.
 const (
 	longestDense = 40
 	longestOther = 300
@@ -162,8 +162,8 @@ func newGiven(kind ids.Kind) *given {
 	return g
 }
 
-// add adds the user id that a word of the pasted text contains; line is the number of the word's line. For an invalid
-// id, the result fault describes the error.
+// add adds the user id that a word of the pasted text contains; line is the number of the word's line. If the id is
+// invalid, the result "fault" describes the error.
 func (g *given) add(word string, line int) (fault string) {
 	if g.kind != ids.Dense {
 		return g.addOther(word, line)
@@ -181,7 +181,7 @@ func (g *given) add(word string, line int) (fault string) {
 	return ""
 }
 
-// addOther does the same as add, for an id that is not dense (not a 32-bit number).
+// addOther works like add, for an id that is not dense (not a 32-bit number).
 func (g *given) addOther(word string, line int) (fault string) {
 	var id []byte
 	var err error
@@ -224,9 +224,9 @@ func (g *given) tooMany() string {
 		"publish it as a set and try the set.", frame.Count(n).Text, frame.Count(most).Text)
 }
 
-// readWords reads pasted user ids that are separated by white space, commas or semicolons. Text ids may contain spaces,
-// commas and semicolons, so each text id must be on a separate line. The result fault describes the first error in the
-// pasted text and names its line.
+// readWords reads pasted user ids that are separated by white space, commas or semicolons. Text ids may contain
+// spaces, commas and semicolons, so each text id must be on a separate line. The result "fault" describes the first
+// error in the pasted text and names its line.
 func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	found = newGiven(kind)
 	longest := longestDense
@@ -264,7 +264,7 @@ func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	return found, found.tooMany()
 }
 
-// separates reports whether the byte c separates pasted ids of the given kind.
+// separates reports whether the character c separates pasted ids of the given kind.
 func separates(kind ids.Kind, c byte) bool {
 	switch c {
 	case '\r', '\n':

@@ -24,7 +24,7 @@ func (u userRef) String() string {
 	return fmt.Sprint(u.dense)
 }
 
-// forecast puts the user into a forecast request and returns the request.
+// forecast adds the user to an API request for a forecast and returns the request.
 func (u userRef) forecast(r *client.ForecastRequest) *client.ForecastRequest {
 	if u.id != "" {
 		r.IDs = []string{u.id}
@@ -43,8 +43,8 @@ func kindOf(v *frame.Visit) (ids.Kind, error) {
 	return ids.ParseKind(described.Kind)
 }
 
-// parseUser parses the user id that a visitor has typed. For an invalid id, the result wrong describes the error. For a
-// valid id, wrong is "".
+// parseUser parses the user id that a visitor has typed. If the typed id is invalid, the result "wrong" describes the
+// error. For a valid id, wrong is "".
 func parseUser(kind ids.Kind, typed string) (user userRef, wrong string) {
 	if kind == ids.Dense {
 		id, err := strconv.ParseUint(typed, 10, 32)

@@ -37,14 +37,14 @@ type messageView struct {
 	Shadow   map[string]int64
 }
 
-// step is one step in the funnel of a campaign, such as the requested users or the allowed users.
+// step is one stage in the funnel of a campaign: a number of users, such as the requested or the allowed users.
 type step struct {
 	Name   string
 	Users  int64
 	Counts string // meaning of the number Users
 }
 
-// waves shows at which times the denied users of a campaign may receive its message.
+// waves says at which times the denied users of a campaign may receive the campaign's message.
 type waves struct {
 	*Outlook        // nil: no outlook
 	Why      string // reason for the absence of an outlook
@@ -96,7 +96,8 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 	return view, nil
 }
 
-// plannedView returns the content of the page about a campaign that has a title, but for which no calls came yet.
+// plannedView returns the content of the page about a campaign that has a title, but about which no call has come
+// yet.
 func plannedView(found *api.MessageChannels) *frame.View {
 	return &frame.View{
 		Title: "Campaign " + cmp.Or(found.Title, found.MessageID), Question: messageQuestion,
@@ -121,8 +122,8 @@ func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels
 		"moment. Error of the service: " + err.Error()}, nil
 }
 
-// choose returns the campaign on the named channel, with links to the other channels of the message. For an empty
-// channel name, choose returns the campaign on the first channel.
+// choose returns the campaign on the named channel, with links to the other channels of the message. If the channel
+// name is empty, choose returns the campaign on the first channel.
 func choose(found *api.MessageChannels, channel string) (m *api.Message, links []link) {
 	for i := range found.Channels {
 		if c := &found.Channels[i]; m == nil && (channel == "" || c.Channel == channel) {
@@ -387,8 +388,8 @@ func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err e
 	return held, all, nil
 }
 
-// escaped returns the escaped API path of a message. If the argument "users" is true, the path makes the API also
-// return counts of distinct users.
+// escaped returns the path of the API call about a message, with the message id escaped. If the argument "users" is
+// true, the path makes the API also return counts of distinct users.
 func escaped(id, namespace string, users bool) string {
 	query := url.Values{}
 	if users {
@@ -403,7 +404,7 @@ func escaped(id, namespace string, users bool) string {
 	return url.PathEscape(id) + "?" + query.Encode()
 }
 
-// parameters returns the query parameters that identify a campaign in the API.
+// parameters returns the query parameters with which an API call names a campaign.
 func parameters(id, namespace, channel string) string {
 	query := url.Values{"message_id": {id}}
 	for name, value := range map[string]string{"namespace": namespace, "channel": channel} {

@@ -20,7 +20,7 @@ const (
 	messagesNav = "Campaigns"
 )
 
-// messageAddress returns the console address of a message on all channels.
+// messageAddress returns the console address of the page about a message, on all channels.
 func messageAddress(id, namespace string) string { return addressOf(id, namespace, "") }
 
 func addressOf(id, namespace, channel string) string {
@@ -56,7 +56,7 @@ type messagesView struct {
 	Next     string // address of the next page; "": this page is the last
 }
 
-// search holds the fields of the form above the list of campaigns.
+// search holds the fields of the search form above the list of campaigns.
 type search struct {
 	Since, ID, Channel, Team, Least, Sort, Cursor string
 }
@@ -71,7 +71,7 @@ func searchOf(query url.Values) search {
 	return s
 }
 
-// At returns the console address of the list of campaigns for the values of the search form.
+// At returns the console address of the list of campaigns, with the values of the search form.
 func (s search) At() string {
 	query := url.Values{"since": {s.Since}}
 	for name, value := range map[string]string{"id": s.ID, "channel": s.Channel, "team": s.Team, "least": s.Least,
@@ -100,7 +100,7 @@ func (s search) query(now time.Time) (client.MessagesQuery, error) {
 	return q, nil
 }
 
-// choice is an option of a selection field in a form.
+// choice is an option that a visitor can choose in a selection field of a form.
 type choice struct {
 	Value, Text string
 	Chosen      bool
@@ -238,7 +238,8 @@ func overall(denied map[string]int64) (users int64) {
 	return users
 }
 
-// share returns a table cell that shows what percentage of whole part is. If whole is 0, the cell is empty.
+// share returns a table cell that shows what percentage of the argument whole the argument part is. If whole is 0,
+// the cell is empty.
 func share(part, whole int64) frame.Cell {
 	if whole <= 0 {
 		return frame.Text("")

@@ -40,8 +40,8 @@ type Outlook struct {
 	now *tried // counts of a larger sample for the first time; nil: the counts in Points
 }
 
-// from returns a copy of the outlook that has the counts of a trial for its first time. The page then shows only one
-// number for the current time, although the trial and the forecast decide samples of different sizes.
+// from returns a copy of the forecast in which the numbers for the current time are those of a trial. The page then
+// shows only one number for the current time, although the trial and the forecast decide samples of different sizes.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
 		return o
@@ -51,8 +51,8 @@ func (o *Outlook) from(t *tried) *Outlook {
 	return &same
 }
 
-// count applies the function "of" to the summary for the time with the given index. count scales the resulting number
-// of users from the sample to the whole group.
+// count applies the argument "of" (a function) to the summary for the time with the given index. count scales the
+// resulting number of users from the sample to the whole group.
 func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 	if point == 0 && o.now != nil {
 		return o.now.scaled(of(o.now.Summary))
@@ -62,10 +62,11 @@ func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 
 func allowed(s *api.Summary) int { return s.Allowed }
 
-// basis names the segments generation and the configuration version by which users were decided.
+// basis names the segments generation and the configuration version by which the service decided users.
 type basis struct{ Generation, ConfigVersion string }
 
-// basisOf returns the segments generation and the configuration version by which a forecast decided users.
+// basisOf returns the segments generation and the configuration version by which the service decided the users of a
+// forecast.
 func basisOf(f *api.Forecast) basis { return basis{f.Generation, f.ConfigVersion} }
 
 // outlooks computes outlooks (forecasts for groups of users) and caches them for a minute. An outlooks is safe for
@@ -80,11 +81,11 @@ type keptOutlook struct {
 	at time.Time
 }
 
-// newOutlooks returns an outlooks with an empty cache.
+// newOutlooks returns an outlooks (computes and caches forecasts) with an empty cache.
 func newOutlooks() *outlooks { return &outlooks{known: map[string]keptOutlook{}} }
 
-// Of returns the cached outlook with the given name, or calls the function find to compute a new outlook for the
-// visitor.
+// Of returns the cached forecast with the given name, or calls the argument find (a function) to compute a new
+// forecast for the visitor.
 func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)) (*Outlook, error) {
 	name = v.Session.Key + "\x00" + name
 	o.mu.Lock()
@@ -133,10 +134,10 @@ func ask(v *frame.Visit, r *client.ForecastRequest, users uint64) (*Outlook, err
 	return &Outlook{Users: users, Decided: f.Users, Channel: r.Channel, Basis: basisOf(f), Points: f.Forecasts}, nil
 }
 
-// Sampled reports whether the outlook decided only a sample of the users of its group.
+// Sampled reports whether the forecast is about only a sample of the users of its group.
 func (o *Outlook) Sampled() bool { return uint64(o.Decided) < o.Users }
 
-// Scaled scales a number of users in the sample to all users of the group.
+// Scaled scales a number of users in the forecast's sample to all users of the group.
 func (o *Outlook) Scaled(n int) uint64 {
 	if o.Decided == 0 {
 		return 0
@@ -144,7 +145,7 @@ func (o *Outlook) Scaled(n int) uint64 {
 	return uint64(float64(n)/float64(o.Decided)*float64(o.Users) + 0.5)
 }
 
-// Says describes in sentences which users the outlook decided.
+// Says describes in sentences about which users the forecast is.
 func (o *Outlook) Says() string {
 	all := "each of the " + people(o.Users)
 	if o.Users == 1 {
@@ -169,7 +170,7 @@ func people(n uint64) string {
 	return frame.Count(n).Text + " users"
 }
 
-// Alt describes the chart of the outlook in words, for people who cannot see it.
+// Alt describes the chart of the forecast in words, for people who cannot see the chart.
 func (o *Outlook) Alt() string {
 	if len(o.Points) == 0 {
 		return "No instants."
@@ -178,7 +179,7 @@ func (o *Outlook) Alt() string {
 		people(o.count(0, allowed)), people(o.count(len(o.Points)-1, allowed)), Days, o.half())
 }
 
-// half says in words from which time on half of the users may receive the message.
+// half returns a text which says from which time on half of the users may receive the message.
 func (o *Outlook) half() string {
 	most := 0
 	for i, p := range o.Points {

@@ -12,11 +12,11 @@ import (
 )
 
 // mostOthers is the maximum number of other planned audiences whose overlap with the tried audience the page shows.
-// mostOthers is small, because each combination of audiences needs a separate count.
+// mostOthers is small, because the console counts each combination of audiences separately.
 const mostOthers = 3
 
-// othersOf returns the audience expressions of other planned campaigns from the query of the page. If there are fewer
-// than mostOthers, othersOf adds an empty expression, for the empty field of the form.
+// othersOf reads the audience expressions of other planned campaigns from the query parameters of the page. If there
+// are fewer than mostOthers expressions, othersOf adds an empty one, for an empty field of the form.
 func othersOf(query url.Values) (others []string) {
 	for _, text := range query["other"] {
 		if strings.TrimSpace(text) != "" && len(others) < mostOthers {
@@ -35,8 +35,8 @@ type overlap struct {
 	Users     []uint64 // size of each intersection; the index has a bit for each audience; index 0 is unused
 }
 
-// overlapOf counts the users in each combination of the tried audience and the other planned audiences. The page shows
-// an error in the expression of another audience.
+// overlapOf counts the users in each combination of the tried audience and the other planned audiences. If the
+// expression of another audience is wrong, the page shows the error.
 func overlapOf(v *frame.Visit, p *tryView) (*overlap, error) {
 	o := &overlap{Audiences: []string{p.Expression}}
 	for _, text := range p.Others {
@@ -61,7 +61,7 @@ func overlapOf(v *frame.Visit, p *tryView) (*overlap, error) {
 	return o, nil
 }
 
-// expression returns an audience expression for the users who are in all audiences that the bit mask selects.
+// expression returns an audience expression for the users who are in all audiences that a bit mask selects.
 func (o *overlap) expression(mask int) string {
 	var parts []string
 	for i, text := range o.Audiences {

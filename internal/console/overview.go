@@ -19,7 +19,7 @@ func overviewPage() frame.Page {
 		Show: showOverview}
 }
 
-// overview is the data for the template of the page about the state of the service.
+// overview is the data for the template of the page about the state of the service and its recent decisions.
 type overview struct {
 	Condition condition
 	Says      string // summary of the last day in sentences
@@ -28,7 +28,7 @@ type overview struct {
 	Any       bool // at least one user was decided within the day
 }
 
-// figure is a number that the page shows in large print, with its meaning.
+// figure is a number that a page shows in large print, with the meaning of the number.
 type figure struct {
 	Number, Means string
 	Before        string // the number one week before, in words
@@ -74,7 +74,7 @@ const (
 )
 
 // activity holds the counts of decisions of all instances for the last 24 hours, and for the same hours one week
-// before. The last hour of an activity is not complete.
+// before. The last hour of the counts is not complete.
 type activity struct {
 	from        time.Time // beginning of the first hour
 	now, before [dayHours]api.ActivityHour
@@ -143,7 +143,7 @@ func (d *activity) says() string {
 	return text + " A user in two calls counts twice."
 }
 
-// than compares, in words, the number of sends in the last day with the number one week before.
+// than returns a text that compares the number of sends in the last day with the number one week before.
 func (d *activity) than() string {
 	switch change := float64(d.sum.Allowed-d.allowed) / float64(max(d.allowed, 1)) * 100; {
 	case d.allowed == 0:
@@ -187,7 +187,7 @@ type columns struct {
 	series      []chart.Series
 }
 
-// picture returns the column chart as a Picture for a page.
+// picture returns the column chart as a Picture that a page can show.
 func (c columns) picture() *frame.Picture {
 	var sums []string
 	for _, s := range c.series {
@@ -226,7 +226,7 @@ func (d *activity) compared() *frame.Picture {
 	return columns{"week", "Sends by hour", d.labels(), []chart.Series{now, before}}.picture()
 }
 
-// labels returns the beginning of each hour as text.
+// labels returns, as texts for the charts, the beginning of each hour.
 func (d *activity) labels() []string {
 	labels := make([]string, dayHours)
 	for i := range labels {
@@ -235,7 +235,7 @@ func (d *activity) labels() []string {
 	return labels
 }
 
-// minutes returns a chart of the last hour in steps of five minutes.
+// minutes returns a chart of the decisions of the last hour in steps of five minutes.
 func (d *activity) minutes(now time.Time) *frame.Picture {
 	const parts = int(time.Hour / minutes5)
 	from := now.UTC().Truncate(minutes5).Add(-time.Hour + minutes5)
@@ -279,7 +279,7 @@ func (d *activity) outcomes() *frame.Table {
 	return t
 }
 
-// table returns a table with the numbers of the charts, by hour.
+// table returns a table with the numbers that the charts show, by hour.
 func (d *activity) table() *frame.Table {
 	t := &frame.Table{
 		Name: "hours", Caption: "The numbers by hour", Folded: true,
@@ -297,17 +297,17 @@ func (d *activity) table() *frame.Table {
 	return t
 }
 
-// heldBackBy returns the words with which the page names the limit or rule that denied users.
+// heldBackBy returns the words with which the page names the limit or rule that denied users a message.
 func heldBackBy(limit string) string {
 	return cmp.Or(reasons[limit].name, limit)
 }
 
-// means explains what it means that a limit or rule denied users.
+// means returns a text that explains what it means that a limit or rule denied users a message.
 func means(limit string) string {
 	return cmp.Or(reasons[limit].means, "had reached this limit")
 }
 
-// reasons names and explains the reasons for denials other than limits.
+// reasons contains a name and an explanation for each reason, other than a limit, for which users are denied.
 var reasons = map[string]struct{ name, means string }{
 	api.LimitSuppressed: {"suppression", "are in a suppressed set"},
 	api.LimitHoldout:    {"the holdout", "are in the control group that receives nothing"},
@@ -330,7 +330,7 @@ const (
 	dayStep  = 5  // minutes
 )
 
-// mostFirst returns the names in counts, the name with the highest count first.
+// mostFirst returns the names in the map counts, sorted by their counts, the highest count first.
 func mostFirst(counts map[string]int64) []string {
 	names := slices.Sorted(maps.Keys(counts))
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(counts[b], counts[a]) })

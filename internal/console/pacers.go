@@ -66,7 +66,7 @@ func pacersTable(pacers []api.PacerState) *frame.Table {
 	return t
 }
 
-// standing describes in words whether a pacer is free, in use, busy or full, and how long the next permit waits.
+// standing returns words that say whether a pacer is free, in use, busy or full, and how long the next permit waits.
 func standing(p api.PacerState) string {
 	next := time.Duration(p.NextMS)
 	switch {

@@ -18,9 +18,9 @@ type Version struct {
 	Since  time.Time
 }
 
-// Past is a function that returns the policies from before the start of the process, beginning with the oldest. If the
-// earlier policies are unknown, a Past function returns nil. A later call returns the same policies, and possibly newer
-// policies.
+// Past is the type of a function that returns the policies from before the start of the process, beginning with the
+// oldest. If the earlier policies are unknown, a Past function returns nil. A later call of a Past function returns
+// the same policies, and possibly newer policies.
 type Past func(ctx context.Context) ([]Version, error)
 
 // Policies stores the policies that the service has applied since the start of the process, and calls Past for older
@@ -34,21 +34,21 @@ type Policies struct {
 	failed   error     // error of the last call of Past; nil: no error
 }
 
-// pastPause is how long Policies reuses the result of Past. pastTimeout is the longest time for which a visitor waits
-// for Past.
+// pastPause is how long Policies reuses the result of the function Past. pastTimeout is the longest time for which a
+// visitor waits for this function.
 const (
 	pastPause   = time.Minute
 	pastTimeout = 3 * time.Second
 )
 
-// SetPast sets the function that returns policies from before the start of the process.
+// SetPast sets the function that returns the policies from before the start of the process.
 func (p *Policies) SetPast(past Past) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.past = past
 }
 
-// Note stores the current policy, if it differs from the policy at the last call of Note.
+// Note stores the current policy if the policy has changed since the last call of Note.
 func (p *Policies) Note(now time.Time, policy *api.Policy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *Policies) Versions(ctx context.Context, now time.Time) ([]Version, erro
 	return p.all()
 }
 
-// ask calls past for the policies from before the start of the process, and stores the result.
+// ask calls the function "past" for the policies from before the start of the process, and stores the result.
 func (p *Policies) ask(ctx context.Context, past Past) {
 	ctx, cancel := context.WithTimeout(ctx, pastTimeout)
 	defer cancel()

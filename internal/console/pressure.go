@@ -27,8 +27,9 @@ type pressureView struct {
 }
 
 // pressureMost is a number of messages: the page counts all people with so many or more messages together.
-// pressureWeeks is the number of weeks that the page shows for a segment, channel or team. For a campaign that was held
-// back, pressureTakers is the maximum number of responsible other campaigns that the page shows.
+// pressureWeeks is the number of weeks that the page shows for a segment, channel or team. If a page is about a
+// campaign that was held back, pressureTakers is the maximum number of responsible other campaigns that the page
+// shows.
 const (
 	pressureMost   = 5
 	pressureWeeks  = 2
@@ -110,8 +111,8 @@ func pressureSays(p *api.Pressure) []string {
 
 func pressureCount(n int64) string { return frame.Count(n).Text }
 
-// pressureColumns returns how many people received 1, 2 and more messages. The last element counts people with
-// pressureMost or more messages.
+// pressureColumns returns how many people received 1 message, 2 messages, and so on. The last element counts people
+// with pressureMost or more messages.
 func pressureColumns(s *api.PressureSpread) []int64 {
 	return append(slices.Clone(s.Got[:pressureMost-1]), pressureTotal(s.Got[pressureMost-1:]))
 }
@@ -187,7 +188,8 @@ func pressurePeople(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureWeek returns a text that names a week by its last day. Non-breaking spaces keep the text on one line.
+// pressureWeek returns a text that names a week by its last day. The text has non-breaking spaces, so that it stays
+// on one line.
 func pressureWeek(p *api.Pressure, week int) string {
 	return strings.ReplaceAll("to "+p.Weeks[week].To.UTC().Format("2 Jan"), " ", "\u00a0")
 }
@@ -239,7 +241,7 @@ func pressureLimits(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureTeams returns a table that says which share of the messages each channel and each team sent.
+// pressureTeams returns a table that says which percentage of the messages each channel and each team sent.
 func pressureTeams(p *api.Pressure) *frame.Table {
 	t := &frame.Table{
 		Name: "teams", Caption: "Messages by channel and team, the last 7 days",

@@ -26,7 +26,7 @@ func reachOf(m *api.Message) *reach {
 
 const inAnswers = "in answers"
 
-// unit returns what the numbers of the campaign count, for the titles of table columns.
+// unit returns a word for the title of table columns: it says what the numbers of the campaign count.
 func (r *reach) unit() string {
 	if r.People {
 		return "each counted once"
@@ -34,12 +34,12 @@ func (r *reach) unit() string {
 	return inAnswers
 }
 
-// Withheld returns how many users suppression, the holdout or quiet hours have denied.
+// Withheld returns how many users of the campaign suppression, the holdout or quiet hours have denied.
 func (r *reach) Withheld() int64 {
 	return r.Denied[api.LimitSuppressed] + r.Denied[api.LimitHoldout] + r.Denied[api.LimitQuiet]
 }
 
-// AtLimit returns how many users limits have denied.
+// AtLimit returns how many users of the campaign limits have denied.
 func (r *reach) AtLimit() (users int64) {
 	for _, n := range r.Denied {
 		users += n

@@ -26,8 +26,8 @@ func segmentsPage() frame.Page {
 		Show: showSegments}
 }
 
-// toolWords returns words for the program that built a segments generation. The argument version is from the manifest
-// of the segments generation, and usually begins with the name of the program.
+// toolWords returns words that name the program that built a segments generation. The argument version is from the
+// manifest of the segments generation, and usually begins with the name of the program.
 func toolWords(version string) string {
 	switch {
 	case version == "":
@@ -46,8 +46,8 @@ type segmentsView struct {
 	Unknown string // reason why the generations are unknown
 }
 
-// Made names the program that built the segments generation in use. If the list of segments generations does not
-// contain the one in use, Made returns "".
+// Made returns words that name the program that built the segments generation in use. If the list of segments
+// generations does not contain the generation in use, Made returns "".
 func (o *segmentsView) Made() string {
 	if o.InUse == nil {
 		return ""
@@ -55,7 +55,7 @@ func (o *segmentsView) Made() string {
 	return toolWords(o.InUse.ToolVersion)
 }
 
-// Age describes the age of the segments generation in use, or returns "" if the age is unknown.
+// Age returns a text about the age of the segments generation in use, or "" if the age is unknown.
 func (o *segmentsView) Age() string {
 	if o.Status.GenerationAgeSeconds == nil {
 		return ""
@@ -144,8 +144,8 @@ func namesOf(limits []api.Limit) string {
 	return frame.List(names)
 }
 
-// inOrder sorts the sets in the order of the segments generation in use. Sets that exist only through API calls,
-// without a build, come last.
+// inOrder sorts the sets in the order in which the segments generation in use contains them. If a set exists only
+// through API calls, without a build, it comes after the others.
 func inOrder(sets []api.SetInfo, s *api.Status) []api.SetInfo {
 	place := func(set api.SetInfo) int {
 		at := slices.IndexFunc(s.Segments.Sets, func(one api.SegmentSize) bool { return one.Name == set.Name })
@@ -185,7 +185,7 @@ func setsTable(sets []api.SetInfo, p *api.Policy) *frame.Table {
 	return t
 }
 
-// usesOf describes for what the policy uses a set, such as suppression or quiet hours.
+// usesOf returns words that say for what the policy uses a set, such as suppression or quiet hours.
 func usesOf(set string, p *api.Policy) (uses []string) {
 	for _, s := range p.Suppress {
 		if s.Set == set {
@@ -237,7 +237,7 @@ func historyTable(list *api.Generations, inUse string) *frame.Table {
 	return t
 }
 
-// stateOf describes the state of a segments generation in words, such as whether it is in use.
+// stateOf returns words about the state of a segments generation, such as whether it is in use.
 func stateOf(g *api.GenerationInfo, inUse string) string {
 	var is []string
 	if g.Generation == inUse {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Name identifies a counter in a Series: its kind and, for example, a limit or a pacer.
+// Name identifies a counter in a Series by its kind and, for example, by a limit or a pacer.
 type Name struct {
 	Kind Kind
 	Of   string // limit of Denied and Shadow; pacer of Granted, refused and failed; otherwise ""
@@ -75,8 +75,8 @@ func (s *Series) Run(ctx context.Context, clock func() time.Time, totals func() 
 	}
 }
 
-// Observe adds the increase of each counter since the last call. A counter that has decreased is assumed to have
-// restarted at 0.
+// Observe adds to the Series by how much each counter has increased since the last call of Observe. If a counter has
+// decreased, Observe assumes that the counter has restarted at 0.
 func (s *Series) Observe(now time.Time, totals Totals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,9 +106,9 @@ func (s *Series) add(name Name, more uint32) {
 	r.byMinute[slot(s.newest, time.Minute, minutes)] += more
 }
 
-// turn moves the Series on, so that it counts in the second "to". turn clears the ring buffer entries up to this
-// second, because they still contain older counts. If the clock was set back, the Series does not advance until the
-// clock shows a later time again.
+// turn moves the Series on to the second in the argument "to". turn clears the ring buffer entries up to this second,
+// because they still contain older counts. If the clock was set back, the Series does not advance until the clock
+// shows a later time again.
 func (s *Series) turn(to time.Time) {
 	if !to.After(s.newest) {
 		return
@@ -141,14 +141,14 @@ type Window struct {
 	last   time.Duration      // elapsed time of the last step
 }
 
-// Hour returns the counts of the last hour, in steps of the given number of seconds. A step has at most 60 seconds. The
-// returned Window does not contain the current, incomplete step.
+// Hour returns the counts of the last hour, in steps of the given number of seconds. A step has at most 60 seconds.
+// The Window that Hour returns does not contain the current, incomplete step.
 func (s *Series) Hour(step int) *Window {
 	return s.window(time.Second, hour/step, step, func(r *rings) []uint32 { return r.bySecond[:] })
 }
 
 // Day returns the counts of the last day, in steps of the given number of minutes. A step has at most 60 minutes. The
-// last step of the returned Window is the current, incomplete step.
+// last step of the Window that Day returns is the current, incomplete step.
 func (s *Series) Day(step int) *Window {
 	return s.window(time.Minute, day/step, step, func(r *rings) []uint32 { return r.byMinute[:] })
 }
@@ -186,7 +186,7 @@ func (s *Series) window(unit time.Duration, steps, each int, of func(*rings) []u
 	return w
 }
 
-// Sum returns how much a counter increased over the whole window.
+// Sum returns by how much a counter has increased over the whole period of the Window.
 func (w *Window) Sum(name Name) (sum float64) {
 	for _, n := range w.Counts[name] {
 		sum += n
@@ -194,8 +194,8 @@ func (w *Window) Sum(name Name) (sum float64) {
 	return sum
 }
 
-// PerSecond returns the counts of a counter as rates per second. The rate of the last step refers only to the elapsed
-// time of the step. If the counter was not counted in the window, PerSecond returns nil.
+// PerSecond returns the counts of a counter as rates per second. For the last step, PerSecond divides only by the
+// elapsed time of the step. If the counter was not counted in the period, PerSecond returns nil.
 func (w *Window) PerSecond(name Name) []float64 {
 	counts := w.Counts[name]
 	rates := make([]float64, len(counts))

@@ -9,8 +9,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// Picture returns a chart of the outlook (forecast) over time. The chart shows the users who may receive the message,
-// those whose denial will end, and those whose denial never ends.
+// Picture returns a chart of the forecast over time. The chart of the forecast shows the users who may receive the
+// message, those whose denial will end, and those whose denial never ends.
 func (o *Outlook) Picture(name string) *frame.Picture {
 	labels := make([]string, len(o.Points))
 	series := []chart.Series{{Name: "may receive"}, {Name: "held back by limits"}, {Name: "quiet hours"},
@@ -32,7 +32,7 @@ func (o *Outlook) Picture(name string) *frame.Picture {
 	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: draw(false), Slim: draw(true)}
 }
 
-// shown returns the series that a chart draws: the first one, and all others that are not zero everywhere.
+// shown returns the series that a chart draws: the first one, and all others that are not zero at all times.
 func shown(series []chart.Series) []chart.Series {
 	return slices.DeleteFunc(slices.Clone(series), func(s chart.Series) bool {
 		return s.Name != series[0].Name && slices.Max(s.Values) == 0
@@ -48,8 +48,8 @@ func byLimits(s *api.Summary) (users int) {
 	return users
 }
 
-// Table returns a table with the numbers of the outlook's chart. The table has a row for a time only if a number
-// changes at this time.
+// Table returns a table with the numbers that the chart of the forecast shows. The table has a row for a time only if
+// a number changes at this time.
 func (o *Outlook) Table(name, caption string) *frame.Table {
 	counted := "users"
 	if o.Sampled() {

@@ -20,7 +20,7 @@ type state struct {
 	Detail string // text of the service
 }
 
-// Word returns a word for the class of the state, such as good or bad, for people who cannot see its colour.
+// Word returns a word such as good or bad for the class of the state, for people who cannot see its colour.
 func (s state) Word() string {
 	return map[string]string{"good": "OK", "note": "Note", "warn": "Look at this", "bad": "Trouble"}[s.Class]
 }
@@ -116,7 +116,7 @@ func store(s api.StoreStatus) state {
 		"Retry these users later; no user is counted twice. " + chapter(s) + ".", s.Error}
 }
 
-// chapter returns the name of the documentation's chapter about this kind of store.
+// chapter returns the name of the chapter in the documentation about the kind of the service's store.
 func chapter(s api.StoreStatus) string {
 	if s.Kind == "embedded" {
 		return "docs/operating.md, “The embedded store”"
@@ -124,8 +124,8 @@ func chapter(s api.StoreStatus) string {
 	return "docs/redis.md"
 }
 
-// createdEmpty is the beginning of the store's warning after a first start. The console shows the warning about an
-// empty store as a note, because a new store is not a problem.
+// createdEmpty is the beginning of the warning that the store reports after its first start. The console shows this
+// warning about an empty store as a note, because a new store is not a problem.
 const createdEmpty = "the store was created empty at this start"
 
 // fleetDiffers is a text by which the console recognises the store's warnings about differences between instances.

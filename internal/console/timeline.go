@@ -206,8 +206,8 @@ func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 }
 
 // windowStart returns the time from which sends count towards the limit at the time now. If the console does not know
-// the kind of limit or the time zone, windowStart returns false, and the chart shows no window. The service may be
-// newer than the console and have new kinds of limits.
+// the kind of the limit or the time zone, windowStart returns false, and the chart shows no window. The console may
+// not know the kind of a limit because the service may be newer than the console.
 func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	if l.Calendar == "" {
 		window, err := time.ParseDuration(l.Window)
@@ -262,7 +262,7 @@ func (t *timeline) quiet(k *userKnown) {
 	}
 }
 
-// minutesOf converts a time of day such as 21:00 to minutes since midnight.
+// minutesOf converts a time of day such as 21:00 to the number of minutes since midnight.
 func minutesOf(clock string) (int, bool) {
 	hour, minute, _ := strings.Cut(clock, ":")
 	h, err := strconv.Atoi(hour)

@@ -11,14 +11,14 @@ import (
 	"capper/internal/ids"
 )
 
-// idColumns lists the accepted names of the column with user ids in an uploaded file. The page reads the first column
-// whose name is in idColumns.
+// idColumns lists the accepted names of the column with user ids in an uploaded file. If several columns of a file
+// have such a name, the page reads the first of them.
 var idColumns = [...]string{"user_id", "id"}
 
 // readFile reads an uploaded file with one user id on each line, with or without a header. readFile also reads a CSV
-// file whose header names the column with user ids. Columns are separated by commas or tabs. In a file with a header
-// that names the column, semicolons are possible, too. readFile never guesses the column, because other numbers could
-// then pass for user ids. The result fault describes the first error in the file and names its line.
+// file whose header names the column with user ids. Columns are separated by commas or tabs. If a header names the
+// column, semicolons may separate the columns, too. readFile never guesses the column, because other numbers could
+// then pass for user ids. The result "fault" describes the first error in the file and names the line of the error.
 func readFile(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	lines, fault := unpacked(from)
 	if fault != "" {

@@ -26,7 +26,7 @@ var named = []struct{ begin, remedy string }{
 }
 
 // unpacked returns the text of an uploaded file as UTF-8. unpacked decompresses gzip, and decodes UTF-16, which Excel
-// writes. If the page does not read the format of the file, the result fault names the format.
+// writes. If the page cannot read the format of the file, the result "fault" names the format.
 func unpacked(from io.Reader) (text *bufio.Reader, fault string) {
 	text = bufio.NewReader(from)
 	if begin, _ := text.Peek(2); string(begin) == "\x1f\x8b" {

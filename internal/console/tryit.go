@@ -21,14 +21,14 @@ const tryAt = "try"
 // ids.
 const maxForm = 16 << 20
 
-// These constants limit how many users a trial (decisions without recorded sends) decides for the current time. For a
-// larger audience, a trial decides a sample.
+// These constants limit how many users a trial (decisions without recorded sends) decides for the current time. If
+// the audience is larger, a trial decides a sample of the users.
 const (
 	mostNow   = api.MaxBitmapUsers
 	sampleNow = 100_000
 )
 
-// tryPages holds the data of the page for trying campaigns that all its visitors share.
+// tryPages holds the data that all visitors of the page for trying campaigns share.
 type tryPages struct {
 	outlooks *outlooks
 }
@@ -70,7 +70,7 @@ func (p *tryView) OpenIDs() bool {
 	return p.Pasted != "" || p.Wrong != nil && p.Wrong.Field != "expression" || p.Tried != nil && p.Expression == ""
 }
 
-// wrong describes an error in what the visitor has typed or uploaded.
+// wrong is an error in what the visitor has typed or uploaded, with its description.
 type wrong struct {
 	Field  string // expression, ids or file
 	Text   string
@@ -198,8 +198,8 @@ func (ps tryPages) tryExpression(v *frame.Visit, p *tryView, view *frame.View) e
 	return err
 }
 
-// decideExpression counts the users of the audience expression, and asks for decisions about them for now and for the
-// next days.
+// decideExpression counts the users of the audience expression, and asks the API for decisions about them for now and
+// for the next days.
 func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basis, err error) {
 	audience := client.Audience{Expression: p.Expression}
 	count, err := v.API.AudienceCount(v.Context(), &audience)
@@ -239,12 +239,12 @@ func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basi
 	return now, t.Outlook.Basis, nil
 }
 
-// mostTimes is the maximum number of attempts for one trial. The page repeats a trial during which the segments
-// generation or the configuration changed.
+// mostTimes is the maximum number of attempts for one trial. If the segments generation or the configuration changes
+// during a trial, the page repeats the trial.
 const mostTimes = 3
 
-// atOnce calls the function ask repeatedly, until all results are based on the same segments generation and
-// configuration.
+// atOnce calls the argument ask (a function) repeatedly, until all results are based on the same segments generation
+// and configuration.
 func atOnce(ask func() (now, later basis, err error)) error {
 	for range mostTimes {
 		now, later, err := ask()

@@ -63,7 +63,7 @@ func shortened(text string) string {
 	return text
 }
 
-// fewerSegments returns a summary that contains the largest segments, and one sum for all other segments.
+// fewerSegments returns a copy of a summary with the largest segments, and with one sum for all other segments.
 func fewerSegments(s *api.Summary) *api.Summary {
 	if len(s.Segments) <= addressSegments {
 		return s
@@ -85,7 +85,7 @@ func fewerSegments(s *api.Summary) *api.Summary {
 	return &few
 }
 
-// again shows the result of a trial that an address contains.
+// again returns the page with the result of an earlier trial; the address of the page contains this result.
 func (ps tryPages) again(v *frame.Visit, text string) (*frame.View, error) {
 	var k keptTry
 	data, ok := v.Open(text)

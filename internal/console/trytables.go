@@ -13,7 +13,7 @@ import (
 
 func asError(err error, e **client.Error) bool { return errors.As(err, e) }
 
-// scaled scales a number of users in the sample to the whole audience.
+// scaled scales a number of users in the trial's sample to the whole audience.
 func (t *tried) scaled(n int) uint64 {
 	if t.Sampled == 0 {
 		return uint64(max(n, 0))
@@ -30,8 +30,8 @@ func (t *tried) Counted() string {
 		"and the numbers are scaled to all users.", frame.Count(t.Sampled).Text)
 }
 
-// Undecided returns, as text, how many users of the whole audience have no decision. If every user has a decision,
-// Undecided returns "".
+// Undecided returns, as text, for how many users of the whole audience the service gave no decision. If every user
+// has a decision, Undecided returns "".
 func (t *tried) Undecided() string {
 	if t.Summary.Unavailable == 0 {
 		return ""
@@ -112,7 +112,7 @@ func (t *tried) precise() string {
 // usedColumns is the maximum number of table columns for users who have not reached a limit.
 const usedColumns = 6
 
-// tryUsed returns a table that says, for each limit, how many users have each number of sends.
+// tryUsed returns a table that says, for each limit, how many users have used how many of their permitted sends.
 func tryUsed(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "used", Caption: "How much of their limits they have had",
@@ -143,8 +143,8 @@ func tryUsed(t *tried) *frame.Table {
 	return table
 }
 
-// stepCell returns a table cell that says how many users had least to most sends. If the arguments least and most
-// differ, the cell has a note with both numbers.
+// stepCell returns a table cell that says how many users had a number of sends between the arguments least and most.
+// If the arguments least and most differ, the cell has a note with both numbers.
 func stepCell(users uint64, least, most int) frame.Cell {
 	cell := frame.Count(users)
 	if most > least && users > 0 {

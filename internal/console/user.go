@@ -25,9 +25,9 @@ var files embed.FS
 // userAt is the path of the page about a user, below /console/.
 const userAt = "users"
 
-// userPage returns the console page about one user. For each channel, the page explains whether the user may receive
-// a message, and when the next send is possible. The page about a user also shows recorded sends, the windows of the
-// limits, and denials.
+// userPage returns the console page about one user. For each channel, the page about a user explains whether the user
+// may receive a message, and when the next send is possible. The page about a user also shows recorded sends, the
+// windows of the limits, and denials.
 func userPage(link string) frame.Page {
 	u := userPages{link}
 	return frame.Page{
@@ -62,7 +62,7 @@ type userView struct {
 	MayErase bool
 }
 
-// message tells the visitor the result of an action, such as an erasure.
+// message tells the visitor the result of an action on the page about a user, such as an erasure.
 type message struct {
 	Class string // good, warn or bad
 	Text  string
@@ -125,7 +125,7 @@ func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 // lengths lists the numbers of days that the chart of a user's sends can show.
 var lengths = []int{1, 7, 31}
 
-// days parses the query parameter with the number of days that the chart shows.
+// days parses the query parameter that says how many days the chart shows.
 func days(text string) int {
 	if n, err := strconv.Atoi(text); err == nil && slices.Contains(lengths, n) {
 		return n
@@ -133,7 +133,7 @@ func days(text string) int {
 	return 7
 }
 
-// Lengths returns links to the same page with other numbers of days in the chart.
+// Lengths returns links to the same page that make the chart show other numbers of days.
 func (p *userView) Lengths() []length {
 	list := make([]length, len(lengths))
 	for i, n := range lengths {
@@ -156,7 +156,7 @@ func since(now time.Time, days int) string {
 	return now.UTC().AddDate(0, 0, -days).Truncate(time.Second).Format(time.RFC3339)
 }
 
-// find reads all data about a user from the API.
+// find reads all data about a user from the API: for the page about this user.
 func find(v *frame.Visit, user userRef, days int) (*userKnown, error) {
 	e, err := user.explain(v)
 	if err != nil {
@@ -186,7 +186,8 @@ func withoutChannel(k *userKnown) bool {
 // mostVerdicts is the maximum number of channels for which the page says whether the user may receive a message.
 const mostVerdicts = 12
 
-// channelsOf returns the names of the configured channels. If no channels are configured, channelsOf returns only "".
+// channelsOf returns the names of the configured channels. If the configuration has no channels, channelsOf returns
+// only "".
 func channelsOf(p *api.Policy) []string {
 	if len(p.Channels) == 0 {
 		return []string{""}

@@ -54,8 +54,8 @@ func userSends(k *userKnown) *frame.Table {
 	return t
 }
 
-// orWords returns the text to which the pointer points, or "none" if it is empty. If the pointer is nil, orWords
-// returns the argument "unknown".
+// orWords returns the text to which a pointer points, or "none" if this text is empty. If the pointer is nil, orWords
+// returns the text in the argument "unknown".
 func orWords(text *string, unknown string) string {
 	switch {
 	case text == nil:
@@ -125,7 +125,7 @@ func channelWords(d api.Decision) string {
 	return d.Channel
 }
 
-// outcomeTexts maps each outcome of a decision in the audit to words for visitors.
+// outcomeTexts maps each outcome of a decision in the audit to words that visitors understand.
 var outcomeTexts = map[string]string{
 	"allowed": "allowed", "replayed": "allowed, recorded before", "denied": "held back",
 	"unavailable": "not decided: try again",
@@ -155,7 +155,7 @@ type past struct {
 	Read      bool // reading the audit succeeded
 }
 
-// pastDays describes in words for which period the page has read the audit.
+// pastDays returns words that say for which period the page has read the audit.
 func pastDays(days int) string { return frame.Span(time.Duration(days) * 24 * time.Hour) }
 
 func nothingIn(days int) string {
@@ -175,8 +175,8 @@ func decisionsOf(v *frame.Visit, user userRef, since time.Time) (*api.Decisions,
 		Decisions: found.Decisions}, nil
 }
 
-// pastOf reads the decisions about the user from the audit. If reading the audit fails, the page still shows its other
-// data.
+// pastOf reads the decisions about the user from the audit. If reading the audit fails, the page about the user still
+// shows its other data.
 func pastOf(v *frame.Visit, user userRef, days int) past {
 	found, err := decisionsOf(v, user, v.Now.AddDate(0, 0, -days))
 	switch {

@@ -65,7 +65,7 @@ func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	return verdict{channel, "warn", "not before", text, held.until, inZone(held.until, k.Timezone)}
 }
 
-// inZone formats a time in the user's time zone. If the time zone is unknown, inZone returns "".
+// inZone returns the text of a time in the user's time zone. If the time zone is unknown, inZone returns "".
 func inZone(at time.Time, zone string) string {
 	if zone == "" {
 		return ""
@@ -77,19 +77,19 @@ func inZone(at time.Time, zone string) string {
 	return at.In(place).Format("Mon 2 Jan, 15:04") + " in " + zone
 }
 
-// counts reports whether a rule with the given list of channels applies to sends on a channel.
+// counts reports whether a rule, which may have a list of channels, applies to sends on the given channel.
 func counts(channels []string, channel string) bool {
 	return len(channels) == 0 || slices.Contains(channels, channel)
 }
 
-// held describes the rules that deny sends on a channel now.
+// held describes the rules that now deny sends to the user on a channel.
 type held struct {
 	never   string // reason why waiting does not help; "": waiting helps
 	because []string
 	until   time.Time // time at which the last of these rules no longer denies
 }
 
-// holding finds the limits without a free slot and the quiet hours that apply now.
+// holding finds the limits that allow no further send and the quiet hours that apply now.
 func holding(k *userKnown, channel string) held {
 	var h held
 	for _, l := range k.Limits {
@@ -119,7 +119,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// free describes, for each limit on a channel, how many of the permitted sends the user has used.
+// free says, for each limit on a channel, how many of the permitted sends the user has used.
 func free(k *userKnown, channel string) string {
 	var left []string
 	for _, l := range k.Limits {
@@ -134,7 +134,7 @@ func free(k *userKnown, channel string) string {
 	return strings.Join(left, "; ") + "."
 }
 
-// quietThen asks the API whether quiet hours will deny a send at the time when the limits have free slots again.
+// quietThen asks the API whether quiet hours will deny a send at the time when the limits allow a further send.
 func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) string {
 	if !slices.ContainsFunc(k.Quiet, func(q api.QuietStanding) bool { return counts(q.Channels, channel) }) {
 		return ""

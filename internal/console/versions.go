@@ -9,7 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// version describes a policy (limits and other rules) by its differences from the policy before it.
+// version is a policy (limits and other rules), described by its differences from the policy before it.
 type version struct {
 	Version string
 	Since   time.Time
@@ -18,7 +18,7 @@ type version struct {
 	Removed []string
 }
 
-// versions describes each of the given policies by its differences from the one before, beginning with the newest.
+// versions describes each of the given policies by its differences from the earlier one, beginning with the newest.
 func versions(list []Version) []version {
 	out := make([]version, len(list))
 	for i, v := range list {

@@ -31,8 +31,8 @@ func whatIfPage() frame.Page {
 // whatIfCampaigns is the maximum number of campaigns that the what-if page lists.
 const whatIfCampaigns = 200
 
-// whatIfForm is the form in which a visitor chooses other limits, under which the page decides earlier calls again. The
-// query of the page contains the values of the form.
+// whatIfForm is the form in which a visitor chooses other limits, under which the page decides earlier calls again.
+// The query parameters of the page contain the values of the form.
 type whatIfForm struct {
 	Limits       []choice // limits of the current policy
 	Changes      []whatIfChange
@@ -47,7 +47,7 @@ type whatIfChange struct {
 	N      int    // number of the row, beginning with 1
 }
 
-// none is the text that a visitor enters as maximum of a limit, in order to remove the limit.
+// none is the text that a visitor enters as the maximum of a limit, in order to remove the limit.
 const none = "none"
 
 // newWhatIfForm returns the what-if form for the current policy, filled in with the values of a query. The default
@@ -105,7 +105,7 @@ func limitChoices(policy *api.Policy, chosen string) []choice {
 	return list
 }
 
-// spread describes several numbers by the smallest and the largest of them, such as "1 to 3".
+// spread returns a text about several numbers: the smallest and the largest of them, such as "1 to 3".
 func spread(of []int) string {
 	least, most := slices.Min(of), slices.Max(of)
 	if least == most {
@@ -173,8 +173,9 @@ func formAt(query url.Values) string {
 	return at.String()
 }
 
-// request converts the values of the what-if form to an API request. For invalid values, the result fault describes
-// the error. If the form names the current day as last day, the request covers the time until now.
+// request converts the values of the what-if form to an API request. If the values of the form are invalid, the
+// result "fault" describes the error. If the form names the current day as last day, the request covers the time
+// until now.
 func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string) {
 	r = &api.WhatIfRequest{Generation: p.Form.Generation, Campaigns: whatIfCampaigns}
 	for _, row := range p.Form.Changes {
@@ -212,7 +213,7 @@ func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string)
 	return r, ""
 }
 
-// refused adds the reason to the page, if the API rejected the request. refused returns any other error.
+// refused adds the reason to the what-if page, if the API rejected the request. refused returns any other error.
 func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error {
 	var e *client.Error
 	if err == nil || !asError(err, &e) {
@@ -235,7 +236,7 @@ func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error 
 	return nil
 }
 
-// asked describes in words which limits the visitor has changed.
+// asked returns words that say which limits the visitor has changed.
 func asked(policy *api.Policy, changes []api.LimitChange) (said []string) {
 	for _, c := range changes {
 		next := "no such limit"
@@ -303,7 +304,8 @@ func givenBack(before, after int64) string {
 		"them out.", frame.Count(after).Text, frame.Count(before).Text)
 }
 
-// inPercent formats the change from before to after in percent, in parentheses. If before is 0, inPercent returns "".
+// inPercent formats the change from the argument before to the argument after in percent, in parentheses. If before
+// is 0, inPercent returns "".
 func inPercent(before, after int64) string {
 	if before == 0 {
 		return ""
@@ -338,8 +340,8 @@ func whatIfRows(name, caption, first string, rows []api.WhatIfRow) *frame.Table 
 	return t
 }
 
-// whatIfCampaignTable returns a table of how the sends of each campaign change. Each row has a link to the page of the
-// campaign.
+// whatIfCampaignTable returns a table of how the sends of each campaign change. Each row of this table has a link to
+// the page of the campaign.
 func whatIfCampaignTable(r *api.WhatIf) *frame.Table {
 	t := &frame.Table{Name: "campaigns", Caption: "By campaign, the largest changes first",
 		Columns: append([]frame.Column{{Title: "Campaign"}, {Title: "Channel"}}, whatIfColumns...),
@@ -414,7 +416,7 @@ func whatIfPicture(name, caption string, rows []api.WhatIfRow,
 }
 
 // whatIfAge is how long the console keeps the result of a what-if replay, and whatIfKept is how many results it keeps
-// at most. Because of the kept results, all tables and charts of a page need only one replay.
+// at most. Because the console keeps these results, all tables and charts of a page need only one replay.
 const (
 	whatIfAge  = 5 * time.Minute
 	whatIfKept = 32
@@ -435,8 +437,8 @@ type whatIfTurn struct {
 	at     time.Time
 }
 
-// of returns the result of a what-if request. Several visitors with the same request wait for one replay, because each
-// API key may run only one replay at a time.
+// of returns the result of a what-if request, from the kept results or from a new replay. Several visitors with the
+// same request wait for one replay, because each API key may run only one replay at a time.
 func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.WhatIf, error) {
 	asked, err := json.Marshal(r)
 	if err != nil {
@@ -459,7 +461,7 @@ func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.
 	return result, err
 }
 
-// turn returns the whatIfTurn for the request with the given name, or a new one.
+// turn returns the whatIfTurn (result of a replay) for the request with the given name, or a new one.
 func (w *whatIfs) turn(name string, now time.Time) *whatIfTurn {
 	w.mu.Lock()
 	defer w.mu.Unlock()

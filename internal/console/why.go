@@ -51,12 +51,12 @@ func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []st
 			"differently. Choose more days below to look further back.", ""}}
 }
 
-// countedDays is for how many days after the last call for a message the service keeps the counts of the message.
+// countedDays is the number of days for which the service keeps the counts of a message after the last call about it.
 const countedDays = 31
 
-// noMessage reports whether the service does not know the message. For an unknown message, no counted or planned
-// message has the id, and no message of the last countedDays has the title. If the service cannot tell whether it knows
-// the message, noMessage returns false.
+// noMessage reports whether the service does not know the message. A message is unknown if no counted or planned
+// message has the id, and no message of the last countedDays has the title. If the service cannot tell whether it
+// knows the message, noMessage returns false.
 func noMessage(v *frame.Visit, named string) bool {
 	if _, err := v.API.Message(v.Context(), named, ""); !client.HasCode(err, client.CodeNotFound) {
 		return false
@@ -68,8 +68,9 @@ func noMessage(v *frame.Visit, named string) bool {
 	})
 }
 
-// idOf returns the id of the message that a visitor has named by its id or by its title. For titles, idOf ignores upper
-// and lower case. If several messages have the title, idOf returns the id of the latest message.
+// idOf returns the id of the message that a visitor has named by its id or by its title. If a visitor names a message
+// by its title, idOf ignores upper and lower case. If several messages have the title, idOf returns the id of the
+// latest message.
 func idOf(k *userKnown, named string) (id string) {
 	take := func(of *string, title string) {
 		if of != nil && (*of == named || id != named && strings.EqualFold(title, named)) {
@@ -85,7 +86,7 @@ func idOf(k *userKnown, named string) (id string) {
 	return cmp.Or(id, named)
 }
 
-// whyDecided describes the latest decision about a message for the user on a channel.
+// whyDecided returns a text about the latest decision about a message for the user on a channel.
 func whyDecided(k *userKnown, d *api.Decision, now time.Time) state {
 	s := state{Class: "note", Part: onChannel(d.Channel),
 		What: outcomeWords(*d) + " " + frame.Relative(now, d.At) + "."}
@@ -107,7 +108,7 @@ func whyDecided(k *userKnown, d *api.Decision, now time.Time) state {
 	return s
 }
 
-// nowOn describes in words whether the user may now receive a message on a channel.
+// nowOn returns a text which says whether the user may now receive a message on a channel.
 func nowOn(k *userKnown, channel string) string {
 	for _, v := range k.Verdicts {
 		switch {

@@ -18,8 +18,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Publish publishes a segments generation from the test data, but adds the given users to the segment "active". Publish
-// returns the name of the published generation.
+// Publish publishes a segments generation from the test data, but adds the given users to the segment "active".
+// Publish returns the name of the segments generation that it has published.
 func (s *Service) Publish(active ...uint32) (generation string) {
 	s.t.Helper()
 	location, err := objects.Open(s.t.Context(), filepath.Join(s.Dir, "segments"), objects.S3Config{})
@@ -77,7 +77,7 @@ func (s *Service) Audience() (users []uint32) {
 	return users
 }
 
-// Samples fills the service with the API calls of a day of campaigns, each at its own time of the day. The sample calls
+// Samples fills the service with the API calls of a day of campaigns, each at its own time of the day. These calls
 // include large campaigns, a retry, a release, an audience expression, previews and permits. During the sample day,
 // Samples also publishes a new segments generation.
 func (s *Service) Samples() {
@@ -123,7 +123,8 @@ func (s *Service) history(audience []uint32) {
 	}
 }
 
-// at sets the service's clock to the given duration before the end of the samples, and calls the function act.
+// at sets the clock of the test service to the given duration before the end of the sample day, and calls the
+// function "act".
 func (s *Service) at(before time.Duration, act func()) {
 	s.Clock.Set(s.ends.Add(-before))
 	act()
@@ -132,7 +133,7 @@ func (s *Service) at(before time.Duration, act func()) {
 	}
 }
 
-// every returns how many minutes are between two sample calls in the last hour of the samples.
+// every returns how many minutes lie between two sample calls in the last hour of the sample day.
 func (s *Setup) every() int {
 	if s.Slowly {
 		return 2
@@ -170,7 +171,7 @@ func (s *Service) release(message, channel string, users []uint32) {
 	require.NoError(s.t, err)
 }
 
-// permits requests a part of the permits of one sample pacer, and all permits of another one.
+// permits requests some of the permits of one sample pacer, and all permits of another sample pacer.
 func (s *Service) permits() {
 	s.t.Helper()
 	for _, r := range []api.PermitsRequest{

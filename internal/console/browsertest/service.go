@@ -40,8 +40,9 @@ type Setup struct {
 	With    string    // text to add to the configuration
 }
 
-// Service is a capper service that runs in the process of the test. By default, a Service uses the embedded store. A
-// Service has the sample configuration, the sample segments and sets, and a clock that only the test advances.
+// Service is a capper service that runs in the process of the test. By default, the test Service uses the embedded
+// store. A test Service has the sample configuration, the sample segments and sets, and a clock that only the test
+// advances.
 type Service struct {
 	URL   string
 	Clock *testkit.Clock
@@ -53,8 +54,8 @@ type Service struct {
 	ends  time.Time
 }
 
-// Serve starts a capper service for a test, and stops it at the end of the test. The service's clock begins before the
-// first sample call, and Samples advances it to Setup.Now.
+// Serve starts a capper service for a test, and stops it at the end of the test. The clock of the test service begins
+// before the first sample call, and Samples advances it to Setup.Now.
 func Serve(t testing.TB, setup Setup) *Service {
 	t.Helper()
 	s := &Service{t: t, setup: setup, Dir: t.TempDir(), ends: setup.Now}
@@ -115,7 +116,7 @@ func (s *Service) Configure(keys ...string) {
 	require.NoError(s.t, os.Rename(s.file()+".next", s.file()))
 }
 
-// keys returns the section of the configuration with the API keys, without the named keys.
+// keys returns the configuration section with the API keys, without those keys that the arguments name.
 func (s *Service) keys(without []string) string {
 	if !s.setup.Keys {
 		return ""
@@ -138,7 +139,8 @@ func (s *Service) keys(without []string) string {
 	return text
 }
 
-// Client returns an API client for calls to the test service. If the service has no API keys, Client ignores the key.
+// Client returns an API client for calls to the test service. If the test service has no API keys, Client ignores the
+// key.
 func (s *Service) Client(key string) *client.Client {
 	s.t.Helper()
 	if !s.setup.Keys {
@@ -149,7 +151,7 @@ func (s *Service) Client(key string) *client.Client {
 	return c
 }
 
-// Get makes a GET request to the API, and decodes the response body into answer.
+// Get makes a GET request to the API, and decodes the response body into the argument answer.
 func (s *Service) Get(path string, answer any) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.URL+path, nil)

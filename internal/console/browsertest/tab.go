@@ -20,8 +20,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Tab is a browser tab with cookies of its own. The methods of a Tab fail the test after an error. A Tab is not safe
-// for concurrent use.
+// Tab is a browser tab with cookies of its own. If a method of a Tab gets an error, it fails the test. A Tab is not
+// safe for concurrent use.
 type Tab struct {
 	t     testing.TB
 	ctx   context.Context
@@ -29,8 +29,8 @@ type Tab struct {
 	watch *watch
 }
 
-// Tab opens a browser tab for the service at the address base. Tab closes the browser tab at the end of the test. The
-// test fails if a page of the browser tab did something forbidden (see Misbehaved).
+// Tab opens a browser tab for the service at the address in the argument base. At the end of the test, the method Tab
+// also closes the browser tab. The test fails if a page of the browser tab did something forbidden (see Misbehaved).
 func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	t.Helper()
 	address, err := url.Parse(base)
@@ -45,11 +45,12 @@ func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	return tab
 }
 
-// Misbehaved returns the forbidden actions of pages since the last call. Forbidden actions are errors and warnings in
-// the browser's console, violations of the content security policy, requests to other websites, and dialogs.
+// Misbehaved returns the forbidden actions of pages since the last call of Misbehaved. Forbidden actions are errors
+// and warnings in the browser's console, violations of the content security policy, requests to other websites, and
+// dialogs.
 func (tab *Tab) Misbehaved() []string { return tab.watch.found() }
 
-// Requests returns the addresses of all requests that pages of the tab have made so far.
+// Requests returns the addresses of all requests that pages of the browser tab have made so far.
 func (tab *Tab) Requests() []string {
 	tab.watch.mu.Lock()
 	defer tab.watch.mu.Unlock()
@@ -71,7 +72,7 @@ func (tab *Tab) On(s Screen) {
 	tab.do(chromedp.EmulateViewport(s.Width, s.Height))
 }
 
-// In sets the time zone that pages of the tab see.
+// In sets the time zone that pages of the browser tab see.
 func (tab *Tab) In(zone string) {
 	tab.t.Helper()
 	_, err := chromedp.Call(tab.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{
@@ -145,8 +146,8 @@ func Eval[T any](tab *Tab, expression string, args ...any) T {
 	return value
 }
 
-// Wait evaluates a JavaScript expression in the page repeatedly, until its value is true. Before, Wait replaces each %q
-// in the expression by an argument.
+// Wait evaluates a JavaScript expression in the page repeatedly, until its value is true. Before the evaluation, Wait
+// replaces each %q in the expression by one of the arguments.
 func (tab *Tab) Wait(expression string, args ...any) {
 	tab.t.Helper()
 	expression = fmt.Sprintf(expression, args...)

@@ -50,10 +50,11 @@ func readAssets() (map[string]asset, error) {
 	return assets, nil
 }
 
-// asset returns the URL path of the asset with the given file name.
+// asset returns the URL path of the asset (such as the style sheet) with the given file name.
 func (f *Frame) asset(name string) string { return f.assets[name].at }
 
-// serveAsset serves an asset to visitors with and without a session, because the sign-in page needs the assets.
+// serveAsset serves an asset (such as the style sheet) to visitors with and without a session, because the sign-in
+// page needs the assets.
 func (f *Frame) serveAsset(w http.ResponseWriter, r *http.Request) {
 	a, ok := f.assets[r.PathValue("name")]
 	if !ok || r.URL.Path != a.at {

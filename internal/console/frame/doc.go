@@ -14,28 +14,29 @@
 //	<form method="post">{{template "token" .}} … </form>
 //	{{end}}
 //
-// In a Live page, each element that updates itself has an id and the attribute data-part. The script of the page
+// In a Live page, each element that updates itself has an id and the attribute data-part. A script in each page
 // replaces the elements that have changed, and keeps focus, selection and scroll position.
 //
 // Each table is also available as CSV, and each chart as SVG. The address of a table or chart is the address of the
-// page with format=csv&table=NAME or format=svg&picture=NAME&theme=dark. Requests for a table or chart call Show, too.
-// A page should therefore avoid expensive API calls that only some of its tables and charts need.
+// page with format=csv&table=NAME or format=svg&picture=NAME&theme=dark. If a browser requests a table or chart,
+// package frame also calls the function Show of the page. The function Show should therefore avoid expensive API
+// calls that only some tables and charts of the page need.
 //
 // # Sessions and access
 //
-// A page calls the handler of the API within the process. The context of an API call contains the id of the visitor's
-// API key (gate.Inside), and the API checks the current scopes of this key. A page can therefore show and do only what
-// the API key of the visitor permits.
+// A page calls the handler of the API within the process, without the network. The context of an API call contains
+// the id of the visitor's API key (gate.Inside), and the API checks the current scopes of this key. A page can
+// therefore show and do only what the visitor's API key permits.
 //
 // A session cookie contains the end time of the session, encrypted with AES-256-GCM. The encryption of the session
-// cookie also authenticates the id of the visitor's API key. The secret for the encryption is derived from the
-// SHA-256 hash of the API key in the configuration. Every service instance with the same API key accepts the session,
-// all other instances reject it, and no instance stores sessions. When an operator removes or replaces an API key,
-// the sessions of this key end. A person who can read the configuration file can create a session, so the file is as
-// secret as an API key.
+// cookie also authenticates the id of the visitor's API key. The secret for the encryption of a session cookie is
+// derived from the SHA-256 hash of the API key in the configuration. Every service instance with the same API key
+// accepts the session of a visitor, all other instances reject it, and no instance stores sessions. When an operator
+// removes or replaces an API key, the console sessions of this key end. A person who can read the configuration file
+// can create a console session, so the file is as secret as an API key.
 //
 // A GET request never changes anything. The console accepts only forms of its own pages. For each form, the console
 // checks the origin of the request, and a token that is derived from the visitor's session. Package html/template
-// escapes text from users in pages, and the drawing functions escape it in charts. In CSV exports, text that a
-// spreadsheet would interpret as a formula gets a prefix.
+// escapes text from users in pages, and the drawing functions escape such text in charts. In a CSV export, a text
+// that a spreadsheet would interpret as a formula gets a prefix.
 package frame

@@ -8,7 +8,7 @@ import (
 	"capper/client"
 )
 
-// Refusal is an error with two texts for visitors, which a page shows unchanged: the problem and the remedy.
+// Refusal is an error with two texts for visitors, the problem and the remedy, which a page shows unchanged.
 type Refusal struct {
 	Status int
 	What   string // the problem, in a sentence

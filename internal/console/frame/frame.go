@@ -17,7 +17,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Config holds the dependencies of a Frame. All fields except SecureCookies are required.
+// Config holds the dependencies of a Frame. All fields of this Config except SecureCookies are required.
 type Config struct {
 	API    http.Handler                                           // serves API calls within the process
 	Access func() *gate.Control                                   // current API keys
@@ -42,18 +42,18 @@ type Frame struct {
 	uploads     chan struct{} // one element for each large form in memory
 }
 
-// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. The limit uploadsAtOnce is
-// necessary because the budgets of the API do not limit the memory for forms.
+// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. This limit is necessary
+// because the budgets of the API do not limit the memory for uploaded forms.
 const uploadsAtOnce = 2
 
 // uploadTimeout is the time limit for uploading a large form. Because of this limit, one slow upload blocks other
 // visitors for at most 30 seconds.
 const uploadTimeout = 30 * time.Second
 
-// pageTimeout is the time limit for all API calls together that a page makes for one request.
+// pageTimeout is the time limit for all API calls together that a console page makes for one request.
 const pageTimeout = 15 * time.Second
 
-// New returns a Frame that serves the pages in cfg.
+// New returns a Frame that serves the pages in the argument cfg.
 func New(cfg Config) (*Frame, error) {
 	f := &Frame{cfg: cfg, sessions: newSessions(cfg.Access, cfg.Clock), mux: http.NewServeMux(),
 		crossOrigin: http.NewCrossOriginProtection(), uploads: make(chan struct{}, uploadsAtOnce)}
@@ -86,8 +86,8 @@ func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mux.ServeHTTP(w, r)
 }
 
-// policy is the content security policy of pages. A page loads resources only from this service, and no other page may
-// embed the page.
+// policy is the content security policy of pages. The policy says that a page loads resources only from this service,
+// and that no other page may embed the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -179,12 +179,12 @@ func (f *Frame) enter(r *http.Request) (*Visit, bool) {
 	}, ok
 }
 
-// defaultForm is the maximum size of a form in bytes for pages that set no maximum.
+// defaultForm is the maximum size in bytes of a submitted form, if the page does not set another maximum.
 const defaultForm = 16 << 10
 
-// beginUpload lets a visitor begin to upload a large form, and sets the time limit for the upload. The caller must call
-// the returned function leave after the upload. If uploadsAtOnce uploads are already running, beginUpload returns an
-// error.
+// beginUpload lets a visitor begin to upload a large form, and sets the time limit for the upload. After the upload,
+// the caller must call the function leave that beginUpload returned. If uploadsAtOnce uploads are already running,
+// beginUpload returns an error.
 func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	select {
 	case f.uploads <- struct{}{}:
@@ -201,8 +201,8 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	}, nil
 }
 
-// readForm reads a submitted form. readForm rejects forms of other websites, and forms whose token the function accepts
-// does not accept.
+// readForm reads a submitted form. readForm rejects a form of another website, and a form whose token the function
+// "accepts" does not accept.
 func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
 	if err := f.crossOrigin.Check(r); err != nil {
 		return refused(http.StatusForbidden, "This form was sent from another website, so nothing was done.",
@@ -246,8 +246,8 @@ func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Templ
 	}
 }
 
-// addressOf returns the address of the requested page, with those query parameters of the request that belong to the
-// page.
+// addressOf returns the address of the requested page, including those query parameters of the request that belong to
+// the page.
 func addressOf(r *http.Request) string {
 	query := r.URL.Query()
 	for _, name := range []string{"format", "table", "picture", "theme", "v", againParameter} {
@@ -256,8 +256,8 @@ func addressOf(r *http.Request) string {
 	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String()
 }
 
-// nav returns the links of the navigation, and marks the link to the current page here. If here is nil, nav marks no
-// link.
+// nav returns the links of the navigation, and marks the link to the current page, which is the argument here. If
+// here is nil, nav marks no link.
 func (f *Frame) nav(here *Page) (links []link) {
 	for i := range f.cfg.Pages {
 		if p := &f.cfg.Pages[i]; p.Nav != "" {
@@ -268,8 +268,8 @@ func (f *Frame) nav(here *Page) (links []link) {
 	return links
 }
 
-// render renders a whole page from its template before it writes the response. With the status 503, render sets the
-// header Retry-After.
+// render renders a whole page from its template before it writes the response. If the HTTP status is 503, render sets
+// the header Retry-After.
 func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, status int) {
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {

@@ -13,7 +13,7 @@ import (
 // inside is an HTTP transport that calls the handler of the API within the process.
 type inside struct{ handler http.Handler }
 
-// RoundTrip returns when the handler has responded or when the context of the request ends.
+// RoundTrip returns when the handler of the API has responded or when the context of the request ends.
 func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	to := r.Clone(r.Context())
 	to.RequestURI = r.URL.RequestURI()
@@ -41,8 +41,8 @@ func visiting(r *http.Request, key string) context.Context {
 	return gate.Inside(context.WithValue(r.Context(), visitor{}, r), key)
 }
 
-// newClient returns a client that calls the API within the process. The context of each call must contain the visitor's
-// request.
+// newClient returns a client that calls the API within the process. The context of each call of this client must
+// contain the visitor's request.
 func newClient(handler http.Handler) (*client.Client, error) {
 	return client.New(client.Config{URL: "http://localhost", HTTP: &http.Client{Transport: inside{handler}},
 		Attempts: 1})

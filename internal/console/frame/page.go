@@ -11,7 +11,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Page is a page of the console. Each page answers one question of visitors.
+// Page is a page of the console. Each page of the console answers one question of visitors.
 type Page struct {
 	// Path is the path of the page below /console/, in the syntax of http.ServeMux. The path "" belongs to the page at
 	// /console/. The request of a visit contains the values of wildcards in the path.
@@ -51,19 +51,20 @@ type Visit struct {
 // Context returns the context for API calls on behalf of the visitor.
 func (v *Visit) Context() context.Context { return v.ctx }
 
-// May reports whether the API key of the visitor has the scope. Pages use May to show or hide elements. When the
-// visitor uses an element, the API checks the scope itself.
+// May reports whether the API key of the visitor has the given scope. Pages use May to show or hide elements. When
+// the visitor uses such an element, the API checks the scope itself.
 func (v *Visit) May(scope gate.Scope) bool { return v.control.May(v.Session.Key, scope) }
 
-// MayOpen reports whether the visitor may see the campaigns of a namespace. For other namespaces, the API would reject
-// the calls.
+// MayOpen reports whether the visitor may see the campaigns of a namespace. If the visitor may not see a namespace,
+// the API would reject calls about its campaigns.
 func (v *Visit) MayOpen(namespace string) bool {
 	own := v.control.NamespaceOf(v.Session.Key)
 	return own == "" || own == namespace
 }
 
 // Seal encrypts data for an address of the console. Every service instance that has the API key of the visitor can
-// decrypt the text, for any of its visitors. Nobody without the visitor's API key can read or create an encrypted text.
+// decrypt the text that Seal returns, for any visitor with this key. Nobody without the visitor's API key can read or
+// create such an encrypted text.
 func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
 
 // Open decrypts a text that Seal has created. If another program made the text, or if the API key of the text no
@@ -144,7 +145,7 @@ func (c *content) Nav() []link { return c.nav }
 // Live reports whether the page updates itself while it is visible.
 func (c *content) Live() bool { return c.page.Live }
 
-// SignedIn returns the id of the visitor's API key. If no keys are configured, SignedIn returns "".
+// SignedIn returns the id of the visitor's API key. If no API keys are configured, SignedIn returns "".
 func (c *content) SignedIn() string { return c.Visit.Session.Key }
 
 // Now returns the time of the visit, for use in a template: {{when .Now .At}}.

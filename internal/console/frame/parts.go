@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// export responds to a visitor with a table of the page as CSV.
+// export responds to a visitor with a table of the console page as CSV.
 func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 	table := c.Table(name)
 	if table == nil {
@@ -26,11 +26,11 @@ func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 	_, _ = w.Write(out.Bytes()) // a write error means that the client has disconnected
 }
 
-// drawn is the content security policy of responses with a chart. A browser can open a chart as a separate document,
-// which needs only its own style sheet.
+// drawn is the content security policy of responses with a chart. A browser can open a chart as a separate document;
+// this document needs only its own style sheet.
 const drawn = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
-// draw responds to a visitor with a chart of the page as SVG.
+// draw responds to a visitor with a chart of the console page as SVG.
 func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark, narrow bool) {
 	picture := c.Picture(name)
 	if picture == nil {
@@ -55,22 +55,22 @@ func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark, narro
 // pictureStep is how many seconds a browser may cache a chart.
 const pictureStep = 10
 
-// Title returns the caption of the chart. If there is no caption, Title returns the description.
+// Title returns the caption of the chart. If the chart has no caption, Title returns the description of the chart.
 func (p *Picture) Title() string { return cmp.Or(p.Caption, p.Alt) }
 
 // At returns the address of the chart for light mode.
 func (p *Picture) At() string { return p.at("light", "") }
 
-// Dark returns the address of the chart in dark colours.
+// Dark returns the address of the chart for dark mode.
 func (p *Picture) Dark() string { return p.at("dark", "") }
 
-// Phone returns the address of the chart for phones, in light colours.
+// Phone returns the address of the chart for phones in light mode.
 func (p *Picture) Phone() string { return p.at("light", "1") }
 
-// DarkPhone returns the address of the chart for phones, in dark colours.
+// DarkPhone returns the address of the chart for phones in dark mode.
 func (p *Picture) DarkPhone() string { return p.at("dark", "1") }
 
-// HasSlim reports whether the chart has a version for phones.
+// HasSlim reports whether the chart has a narrow version for phones.
 func (p *Picture) HasSlim() bool { return p.Slim != nil }
 
 func (p *Picture) at(theme, narrow string) string {

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// sealPurpose goes into the secrets for encrypting data in addresses, so that they differ from the secrets for other
-// purposes.
+// sealPurpose is a part of the secrets for encrypting data in addresses, so that they differ from the secrets for
+// other purposes.
 const sealPurpose = "capper console data 1"
 
 // maxUnsealed is the maximum size in bytes of decrypted and decompressed data from an address.
 const maxUnsealed = 1 << 20
 
-// sealData compresses data, and encrypts it with a secret that is derived from an API key. The returned text begins
-// with the id of the API key.
+// sealData compresses data, and encrypts it with a secret that is derived from an API key. The text that sealData
+// returns begins with the id of the API key.
 func (s *sessions) sealData(key string, data []byte) string {
 	var packed bytes.Buffer
 	w, _ := flate.NewWriter(&packed, flate.BestCompression) // this level is always valid
@@ -50,7 +50,7 @@ func (s *sessions) openData(text string) ([]byte, bool) {
 }
 
 // dataSecret returns the secret, derived from an API key, for encrypting data in addresses. If no API keys are
-// configured, dataSecret returns a secret of the process.
+// configured, dataSecret returns a random secret of the process.
 func (s *sessions) dataSecret(key string) [sha256.Size]byte {
 	if secret, known := s.access().Seal(sealPurpose)[key]; known {
 		return secret

@@ -18,13 +18,13 @@ import (
 // lifetime is how long a visitor stays signed in: the duration of a session.
 const lifetime = 8 * time.Hour
 
-// name is the name of the session cookie, and Path is the URL path for which browsers send the cookie.
+// name is the name of the session cookie, and Path is the URL path below which browsers send the cookie.
 const (
 	name = "capper_console"
 	Path = "/console"
 )
 
-// purpose goes into the secrets for session cookies, so that they differ from the secrets for other purposes.
+// purpose is a part of the secrets for session cookies, so that they differ from the secrets for other purposes.
 const purpose = "capper console session 1"
 
 // Session identifies a visitor who has signed in to the console.
@@ -42,13 +42,13 @@ type sessions struct {
 	open   string // token for forms when no API keys are configured
 }
 
-// newSessions returns a sessions for the API keys that the function inForce returns.
+// newSessions returns a sessions for the API keys that the function inForce returns, which are the current ones.
 func newSessions(inForce func() *gate.Control, clock func() time.Time) *sessions {
 	return &sessions{access: inForce, clock: clock, open: rand.Text()}
 }
 
-// Begin returns the cookie for a new session of a visitor with the given API key. If secure is true, browsers send the
-// cookie only over TLS.
+// Begin returns the cookie for a new session of a visitor with the given API key. If the argument secure is true,
+// browsers send the session cookie only over TLS.
 func (s *sessions) Begin(key string, secure bool) *http.Cookie {
 	ends := s.clock().Add(lifetime)
 	secret, known := s.access().Seal(purpose)[key]
@@ -86,7 +86,7 @@ func (s *sessions) Of(r *http.Request) (Session, bool) {
 	return Session{}, false
 }
 
-// Accepts reports whether a form with the given token belongs to the session.
+// Accepts reports whether a form with the given token belongs to the visitor's session.
 func (s Session) Accepts(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1
 }
@@ -110,7 +110,7 @@ func unseal(secret [sha256.Size]byte, key, value string) (ends time.Time, ok boo
 	return time.Unix(int64(binary.BigEndian.Uint64(plain)), 0), true
 }
 
-// sealed returns an AES-256-GCM cipher with random nonces for the secret.
+// sealed returns the cipher AES-256-GCM with the given secret and random nonces.
 func sealed(secret [sha256.Size]byte) cipher.AEAD {
 	block, err := aes.NewCipher(secret[:])
 	if err != nil {

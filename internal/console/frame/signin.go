@@ -31,7 +31,7 @@ type signIn struct {
 	Ended   bool   // the session of the visitor has ended
 }
 
-// routeOwn adds the routes that belong to no Page, such as those of the sign-in page and the assets.
+// routeOwn adds the routes of the console that belong to no Page, such as those of the sign-in page and the assets.
 func (f *Frame) routeOwn() {
 	f.mux.HandleFunc("GET "+signInPath, f.showSignIn)
 	f.mux.HandleFunc("POST "+signInPath, f.takeKey)
@@ -43,8 +43,8 @@ func (f *Frame) routeOwn() {
 	f.mux.HandleFunc(Path+"/", f.notFound)
 }
 
-// askToSignIn redirects a visitor without a session to the sign-in page. To a request that updates a part of a page, or
-// that loads a chart, askToSignIn responds with an error instead.
+// askToSignIn redirects a visitor without a session to the sign-in page. If the request updates a part of a page, or
+// loads a chart, askToSignIn responds with an error instead.
 func (f *Frame) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(partHeader) != "" || r.URL.Query().Get("format") == "svg" {
 		http.Error(w, "The session has ended: sign in again.", http.StatusUnauthorized)
@@ -71,8 +71,8 @@ const partHeader = "X-Capper-Live"
 // cause a redirect loop.
 const againParameter = "again"
 
-// fromElsewhere reports whether the visitor has followed a link on another website. After a link on another website,
-// the browser does not send the session cookie.
+// fromElsewhere reports whether the visitor has followed a link on another website. When a visitor follows a link on
+// another website, the browser does not send the session cookie.
 func fromElsewhere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") &&
@@ -204,8 +204,8 @@ func formToken(nonce string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// returnTo returns the address of the console page that the visitor sees after signing in. For an address outside the
-// console, returnTo returns the address of the first page.
+// returnTo returns the address of the console page that the visitor sees after signing in. If the requested address
+// is outside the console, returnTo returns the address of the first page.
 func returnTo(asked string) string {
 	home := Path + "/"
 	at, err := url.Parse(asked)

@@ -82,7 +82,7 @@ func Titled(title, id, to string) Cell {
 	return Cell{Text: title, To: to, Note: id, id: id}
 }
 
-// With returns a copy of the table cell with a note (smaller text after the text).
+// With returns a copy of the table cell with a note, which the page shows as smaller text after the cell's text.
 func (c Cell) With(note string) Cell {
 	c.Note = note
 	return c
@@ -135,7 +135,7 @@ func harmless(text string) string {
 	return text
 }
 
-// with returns the address of the page, to which it has added query parameters.
+// with returns the address of the page with the given query parameters added.
 func (c *content) with(pairs ...string) string {
 	at, err := url.Parse(c.at)
 	if err != nil {
@@ -167,11 +167,12 @@ func (t *Table) Show(cell Cell) shown {
 	return shown{cell, t.page.When(cell.At)}
 }
 
-// longName is the number of characters from which a word in the name of a row may be shortened on narrow screens.
+// longName is the minimum number of characters of a word in the name of a row that narrow screens may show shortened.
 const longName = 18
 
-// Cut reports whether narrow screens may show the name of a row shortened. The page makes a shortened name focusable,
-// so that visitors can see it in full. Cut returns false for links, because links are focusable in any case.
+// Cut reports whether narrow screens may show the name of a row shortened. The page lets visitors focus a shortened
+// name, so that they can see it in full. If the name is a link, Cut returns false, because visitors can focus links
+// in any case.
 func (c Cell) Cut() bool {
 	return c.To == "" && c.At.IsZero() && slices.ContainsFunc(strings.Fields(c.Text),
 		func(word string) bool { return utf8.RuneCountInString(word) >= longName })

@@ -92,7 +92,7 @@ func roughly(d time.Duration) string {
 	return ""
 }
 
-// Relative formats a time in words, relative to now.
+// Relative formats a time in words, relative to the current time.
 func Relative(now, at time.Time) string {
 	switch text := roughly(at.Sub(now).Abs()); {
 	case at.IsZero():
@@ -106,8 +106,8 @@ func Relative(now, at time.Time) string {
 	}
 }
 
-// when formats a time in words, relative to now, as HTML. The exact time appears on hover and on focus, and in screen
-// readers.
+// when formats a time in words, relative to the current time, as HTML. The exact time is visible on hover and on
+// focus, and in screen readers.
 func when(now, at time.Time) template.HTML {
 	if at.IsZero() {
 		return "never"
@@ -117,7 +117,7 @@ func when(now, at time.Time) template.HTML {
 		at.Format(time.RFC3339), Relative(now, at), at.Format("Mon 2 Jan 2006, 15:04:05 UTC")))
 }
 
-// clock formats a time as date and time of day in UTC, as HTML. In the browser, the script of the page adds the local
+// clock formats a time as date and time of day in UTC, as HTML. In the browser, a script of the page adds the local
 // time of the visitor.
 func clock(at time.Time) template.HTML {
 	at = at.UTC()
