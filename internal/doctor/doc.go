@@ -4,13 +4,14 @@
 //	Check ──► Findings      one Check inspects one part, within its time limit
 //	Run   ──► Report        all checks in parallel: a check that hangs or fails affects no other check
 //
-// The checks cover the configuration and its files, certificates, clocks, and the limits of the process. Further checks
-// cover the segments and their cache, the location of the audit, the collector of traces, Redis, and the embedded
-// store. Each Go file contains the checks of one component. A new check is a function that returns a value of type
-// check, and needs a line in List. If the start of the service makes a similar check, package doctor calls the same
-// code (packages app and config).
+// The checks of package doctor cover the configuration and its files, certificates, clocks, and the limits of the
+// process. Further checks of package doctor cover the segments and their cache, the location of the audit, the
+// collector of traces, Redis, and the embedded store. Each Go file of package doctor contains the checks of one
+// component. A developer adds a check by a function that returns a value of type check, and by a line in List. If the
+// start of the service makes a similar check, package doctor calls the same code (packages app and config).
 //
-// The checks do not disturb a running service. The checks do not open a store, do not take a lock, and do not decide
-// about users. A check may write a test object to S3 or a directory, in order to test permissions. After its attempt,
-// the check removes the test object, and its finding names the object. Findings never contain secrets.
+// The checks of package doctor do not disturb a running service. The checks of package doctor do not open a store, do
+// not take a lock, and do not decide about users. A check may write a test object to S3 or a directory, in order to
+// test permissions. After its attempt, the check removes the test object, and its finding names the object. Findings
+// never contain secrets.
 package doctor

@@ -12,8 +12,8 @@ import (
 // result is the result of one check of the environment, such as ok or failed.
 type result string
 
-// These constants are the results of checks of the environment, from the best to the worst. Skipped means that there is
-// no result: the check was not possible, or the configuration does not use the component.
+// These constants are the results of checks of the environment, from the best to the worst. The result Skipped means
+// that the check was not possible, or that the configuration does not use the component.
 const (
 	OK      result = "ok"
 	Skipped result = "skipped"
@@ -45,8 +45,8 @@ type check struct {
 // defaultTime is the time limit of a check for which the field Within is 0.
 const defaultTime = 15 * time.Second
 
-// notes collects the findings of one check. notes is safe for concurrent use. After the time limit of the check, notes
-// ignores further findings.
+// notes collects the findings of one check. notes is safe for concurrent use. After the time limit of its check, a
+// notes ignores further findings.
 type notes struct {
 	check  string
 	mu     sync.Mutex
@@ -63,8 +63,8 @@ func (n *notes) add(f Finding) {
 	}
 }
 
-// OK adds the finding that a component is in order. The argument "of" names the component, and is "" if the check
-// covers only one component.
+// OK adds the finding that a component is in order. The argument "of" names the component. If the check covers only
+// one component, "of" is "".
 func (n *notes) OK(of, format string, args ...any) {
 	n.add(Finding{Of: of, Result: OK, Seen: fmt.Sprintf(format, args...)})
 }
@@ -84,7 +84,7 @@ func (n *notes) Fail(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Failed, Seen: seen, Change: change, Why: why})
 }
 
-// take returns the findings of a check so far. notes ignores findings that the check adds later.
+// take returns the findings of a check so far. Afterwards, the notes ignore findings that the check adds.
 func (n *notes) take() []Finding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -139,5 +139,5 @@ func (c *check) run(ctx context.Context) []Finding {
 	return notes.take()
 }
 
-// grace is how long a check can still add findings after its context has ended.
+// grace is how long a check can still add findings after its time limit.
 const grace = time.Second

@@ -12,7 +12,8 @@ type Dashboard struct {
 	Rows                    []Row
 }
 
-// Row is a row of a Grafana dashboard. The title of a row is a question, and the panels of the row answer it.
+// Row is a row of a Grafana dashboard. The title of a dashboard row is a question, and the panels of the row answer
+// this question.
 type Row struct {
 	Question string
 	Panels   []Panel
@@ -30,8 +31,8 @@ type Panel struct {
 	Queries            []Query
 }
 
-// Query is a PromQL expression with its legend. In the expression, "SELECTED" is a placeholder for the selected jobs
-// and instances, and "JOB" for the selected jobs.
+// Query is a PromQL expression together with the legend of its graph. In the PromQL expression, "SELECTED" is a
+// placeholder for the selected jobs and instances, and "JOB" for the selected jobs.
 type Query struct{ Expr, Legend string }
 
 // schemaVersion is the version of Grafana's dashboard model. Grafana 8.5 to 12 accept dashboards of version 36 and
@@ -136,7 +137,7 @@ func (p *Panel) json(id int, place object) object {
 	}
 }
 
-// steps returns the thresholds at which Grafana draws bad values red.
+// steps returns the thresholds from which on Grafana draws a value in red.
 func (p *Panel) steps() []object {
 	below, above := "green", "red"
 	if p.RedBelow {

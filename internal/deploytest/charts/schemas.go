@@ -14,9 +14,9 @@ import (
 // schema is a JSON schema, or a part of a JSON schema.
 type schema = map[string]any
 
-// WriteKubernetes writes a schema file for each kind in the API description of Kubernetes (swagger.json). The names and
-// contents of the schema files have the form that kubeconform reads, for example DIR/deployment-apps-v1.json. The
-// schemas reject fields that the API description does not contain.
+// WriteKubernetes writes a schema file for each kind in the API description of Kubernetes (swagger.json). The names
+// and contents of the schema files have the form that kubeconform reads, for example DIR/deployment-apps-v1.json. The
+// written schemas reject fields that the API description does not contain.
 func WriteKubernetes(swagger, dir string) error {
 	var described struct{ Definitions map[string]schema }
 	data, err := os.ReadFile(swagger)
@@ -59,7 +59,8 @@ func mend(name string, definition schema) {
 	}
 }
 
-// gather adds the schema definition with the given name to used, together with all definitions to which it refers.
+// gather adds the schema definition with the given name to the argument "used", together with all definitions to
+// which it refers.
 func gather(all map[string]schema, name string, used map[string]schema) {
 	if used[name] != nil {
 		return

@@ -73,7 +73,8 @@ func (t *Tools) convert(kubernetes, operator string) error {
 	return nil
 }
 
-// Validate checks Kubernetes objects against the schemas of their kinds. The error contains the output of kubeconform.
+// Validate checks Kubernetes objects against the schemas of their kinds. The error of Validate contains the output of
+// the program kubeconform.
 func (t *Tools) Validate(objects []byte) error {
 	run := exec.Command(t.Kubeconform, "-strict", "-summary", "-schema-location", t.Schemas+
 		"/{{ .ResourceKind }}{{ .KindSuffix }}.json")

@@ -1,8 +1,8 @@
 // Package compose tests the file in deploy/compose. The tests parse the compose file with the library of docker
 // compose, and run the services of the compose file without containers. The tests start each server with the command
-// and at the address in the compose file. The tests also run the commands of the services that run only once, and let
-// capper read its configuration. The tests replace the addresses and folders in the compose file by addresses and
-// folders of their own.
+// and at the address that the compose file contains. The tests also run the services of the compose file that run
+// only once, and let capper read its configuration. The tests replace the addresses and folders in the compose file
+// by addresses and folders of their own.
 package compose
 
 import (
@@ -12,8 +12,7 @@ import (
 	"path/filepath"
 )
 
-// Root returns the root folder of the repository. Root relies on the fact that Go runs the tests in the folder of this
-// package.
+// Root returns the root folder of the repository. Root works because Go runs the tests in the folder of this package.
 func Root() string {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
