@@ -120,16 +120,18 @@ func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publ
 	switch {
 	case !base.Exists() && base.Fault != nil:
 		return nil, fmt.Errorf(
-			"amend cannot keep the published segments and sets, because it cannot read the live generation: %w",
+			"the command amend cannot keep the published segments and sets, "+
+				"because it cannot read the live generation: %w",
 			base.Fault)
 	case !base.Exists():
 		return nil, terminal.WithStatus(terminal.BadInput, errors.New(
-			"amend finds no published generation to change: publish the first one with segmentbuild build"))
+			"the command amend finds no published generation to change: publish one with segmentbuild build"))
 	case base.Fault != nil && a.add:
 		return nil, fmt.Errorf("users cannot be added to the live set, because the set cannot be read: %w", base.Fault)
 	case base.Fault != nil && a.result.Candidate.Dictionary != nil:
 		return nil, terminal.Hinted(fmt.Errorf(
-			"amend cannot number the new user ids of the files, because it cannot read the live generation: %w",
+			"the command amend cannot number the new user ids of the files, "+
+				"because it cannot read the live generation: %w",
 			base.Fault), "segmentbuild build with --force publishes everything again")
 	}
 	for _, s := range a.result.Candidate.Sets {

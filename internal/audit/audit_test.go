@@ -402,7 +402,8 @@ func TestIDsOfAFileAreOfOneKind(t *testing.T) {
 	dense := &audit.Record{Kind: audit.Filter, Groups: []audit.Group{{Outcome: audit.Allowed, Users: bitmap.Of(1)}}}
 	wide := &audit.Record{Kind: audit.Filter, Groups: []audit.Group{{Outcome: audit.Allowed,
 		Images: []capping.UserID{1}}}}
-	const wrongKind = "group 0: group of audited users: the ids must be of the same kind as all ids in the audit file"
+	const wrongKind = "group 0: group of users in an audit record: " +
+		"the ids must be of the same kind as all ids in the audit file"
 	h := header
 	e, file := audit.NewEncoder(nil, h)
 	_, _, err := e.AppendRecord(file, wide)

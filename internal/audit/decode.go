@@ -100,7 +100,7 @@ func readUsers(c *cursor) *bitmap.Bitmap {
 	}
 	users, err := bitmap.Read(raw)
 	if err == nil && users.Cardinality() <= fewUsers {
-		err = fmt.Errorf("a group of %d audited users must be encoded as a list, not a bitmap",
+		err = fmt.Errorf("a group of %d users in an audit record must be encoded as a list, not a bitmap",
 			users.Cardinality())
 	}
 	if err != nil {
@@ -111,7 +111,7 @@ func readUsers(c *cursor) *bitmap.Bitmap {
 
 func readFew(c *cursor, n uint64) *bitmap.Bitmap {
 	if n > fewUsers {
-		c.fail(fmt.Errorf("a group of %d audited users must be encoded as a bitmap, not a list", n))
+		c.fail(fmt.Errorf("a group of %d users in an audit record must be encoded as a bitmap, not a list", n))
 	}
 	ids := make([]uint32, 0, fewUsers)
 	next := uint64(0)

@@ -80,7 +80,7 @@ func (c *cursor) images() []capping.UserID {
 		return nil
 	}
 	if n == 0 {
-		c.fail(errors.New("a group of audited users must not be empty"))
+		c.fail(errors.New("a group of users in an audit record must not be empty"))
 		return nil
 	}
 	low := lowBits(int(n))

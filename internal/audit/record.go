@@ -138,16 +138,16 @@ func (g *Group) check(wide bool) error {
 	case !g.Outcome.known():
 		return fmt.Errorf("unknown outcome %d", g.Outcome)
 	case g.By > capping.ByQuiet || g.By != capping.ByLimit && !denied:
-		return fmt.Errorf("group of audited users: reason %d is not valid for outcome %d", g.By, g.Outcome)
+		return fmt.Errorf("group of users in an audit record: reason %d is not valid for outcome %d", g.By, g.Outcome)
 	case (g.Limit != "") != denied:
-		return fmt.Errorf("group of audited users: limit %q is not valid for outcome %d", g.Limit, g.Outcome)
+		return fmt.Errorf("group of users in an audit record: limit %q is not valid for outcome %d", g.Limit, g.Outcome)
 	case (g.Set != "") != (denied && g.By == capping.BySuppression):
-		return fmt.Errorf("group of audited users: set %q is not valid for reason %d", g.Set, g.By)
+		return fmt.Errorf("group of users in an audit record: set %q is not valid for reason %d", g.Set, g.By)
 	case len(g.encoded) == 0 && g.Count() == 0:
-		return errors.New("a group of audited users must not be empty")
+		return errors.New("a group of users in an audit record must not be empty")
 	case wide != (g.Images != nil || g.encoded != nil && g.wide):
 		return errors.New(
-			"group of audited users: the ids must be of the same kind as all ids in the audit file")
+			"group of users in an audit record: the ids must be of the same kind as all ids in the audit file")
 	}
 	return nil
 }

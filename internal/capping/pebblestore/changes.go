@@ -197,7 +197,7 @@ func checkBatch(b *live.Batch) error {
 	case b.At < 0 || b.At >= capping.Never:
 		return fmt.Errorf("change to a set: the time must be from 0 to below %d, got %d", capping.Never, b.At)
 	case len(b.Add)+len(b.Remove)+len(b.Forget) == 0:
-		return errors.New("change to a set must have users")
+		return errors.New("change to a set must name at least one user")
 	}
 	for _, users := range [][]capping.UserID{b.Add, b.Remove, b.Forget} {
 		for i := 1; i < len(users); i++ {

@@ -108,7 +108,7 @@ func TestInvalidChanges(t *testing.T) {
 	s := reopen(t, Config{Path: t.TempDir()})
 	for says, b := range map[string]*live.Batch{
 		"change to a set must name the set": {Add: []capping.UserID{1}},
-		"must have users":                   {Set: "opted-out"},
+		"must name at least one user":       {Set: "opted-out"},
 		"user 2 follows user 2":             {Set: "opted-out", Remove: []capping.UserID{1, 2, 2}},
 		"user 1 follows user 5":             {Set: "opted-out", Forget: []capping.UserID{5, 1}},
 		"must be from 0 to below ":          {Set: "opted-out", At: capping.Never, Add: []capping.UserID{1}},

@@ -51,7 +51,8 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
 		return errors.New(
-			"amend adds new user ids, but the live generation was read without the bitmaps that new ids require")
+			"the command amend adds new user ids, " +
+				"but the live generation was read without the bitmaps that new ids require")
 	}
 	var further []uint32
 	for number, in := range numbers {
