@@ -71,7 +71,7 @@ func (s *Subject) lookAtDirectory(_ context.Context, n *notes) {
 	tryDirectory(n, store.Path, "the store cannot write, and the service does not start")
 }
 
-// lookAtStoreRoom compares the free disk space with the disk space for the planned users.
+// lookAtStoreRoom compares the free disk space with the disk space that the store needs for the planned users.
 func (s *Subject) lookAtStoreRoom(_ context.Context, n *notes) {
 	path := s.Config.Store.Embedded.Path
 	if s.Users == 0 {
@@ -89,8 +89,8 @@ func (s *Subject) load() sizing.Load {
 	return load.WithDefaults()
 }
 
-// kind returns the kind of the user ids in the segments. For dense ids (32-bit numbers), and if the kind is unknown,
-// kind returns "".
+// kind returns the kind of the user ids in the segments. If the ids are dense (32-bit numbers), or if their kind is
+// unknown, kind returns "".
 func (s *Subject) kind() string {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()

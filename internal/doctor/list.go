@@ -42,7 +42,7 @@ func (s *Subject) now() time.Time {
 }
 
 // List returns all checks for a service and its machine. If the configuration file contains errors, List returns only
-// the check of the file.
+// the check of the configuration file.
 func List(s *Subject) []check {
 	checks := []check{configuration(s)}
 	if s.Config == nil {

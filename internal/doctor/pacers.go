@@ -9,8 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// permitsOfShard is the number of permits per second that one Redis master can grant, if each call requests one permit.
-// The number is from the section "Pacing against others" of docs/benchmarks.md.
+// permitsOfShard is the number of permits per second that one Redis master can grant, if each call requests one
+// permit. This number of permits is from the section "Pacing against others" of docs/benchmarks.md.
 const permitsOfShard = 50_000
 
 // pacers checks the total load of all pacers, because one Redis master holds all pacers.

@@ -41,7 +41,7 @@ func (s *Subject) lookAtCache(ctx context.Context, n *notes) {
 }
 
 // tryDirectory writes a test file to a directory and removes the file, to check whether the service can write there.
-// tryDirectory reports whether the file could be written. If the directory does not exist, tryDirectory uses the
+// tryDirectory reports whether the file could be written. If the directory does not exist, tryDirectory tests the
 // nearest parent directory that exists.
 func tryDirectory(n *notes, dir, why string) bool {
 	at := nearest(dir)
@@ -155,8 +155,8 @@ func (s *Subject) tryAudit(ctx context.Context, n *notes, at objects.Location) {
 	n.OK(at.Name(), "wrote, listed and removed %s", key)
 }
 
-// judgeAuditIDs compares the kind and key of the user ids in the audit with the kind and key in the segments. For dense
-// ids (32-bit numbers), judgeAuditIDs adds no finding.
+// judgeAuditIDs compares the kind and key of the user ids in the audit with the kind and key in the segments. If the
+// user ids are dense (32-bit numbers), judgeAuditIDs adds no finding.
 func (s *Subject) judgeAuditIDs(ctx context.Context, n *notes, at objects.Source) {
 	const name, starts = "ids", "the service does not start"
 	want, err := s.auditIDs(ctx)
@@ -236,8 +236,8 @@ func fileSystem(mounts, dir string) (kind string) {
 
 func isNetworked(kind string) bool { return slices.Contains(networked, kind) }
 
-// syncTimes writes small blocks to a test file in the same directory as path. For each block, syncTimes measures the
-// time until the block was durable on the disk. syncTimes returns the measured times in ascending order.
+// syncTimes writes small blocks to a test file in the same directory as path. For each block, syncTimes measures how
+// long it takes until the block is durable on the disk. syncTimes returns the measured times in ascending order.
 func syncTimes(ctx context.Context, path string, times int) (took []time.Duration, file string, err error) {
 	f, err := os.CreateTemp(nearest(filepath.Dir(path)), ".capper-doctor-*")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"capper/internal/segments"
 )
 
-// proc returns the content of a file in the checked process's directory below /proc. If reading the file fails, proc
+// proc returns the content of a file in the checked process's directory below /proc. If the file cannot be read, proc
 // returns "".
 func (s *Subject) proc(name string) string {
 	process := "self"
@@ -27,7 +27,8 @@ func (s *Subject) proc(name string) string {
 	return string(text)
 }
 
-// noProcess reports whether the checked process does not exist. On a system without /proc, noProcess returns false.
+// noProcess reports whether the checked process does not exist. On a system without the directory /proc, noProcess
+// returns false.
 func (s *Subject) noProcess() bool {
 	dir := cmp.Or(s.Proc, "/proc")
 	if _, err := os.Stat(filepath.Join(dir, "self")); s.Process == 0 || err != nil {
@@ -37,7 +38,7 @@ func (s *Subject) noProcess() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// absent returns the check that replaces all checks of the process if the process does not exist.
+// absent returns the check that replaces all checks of the service's process if this process does not exist.
 func absent(s *Subject) check {
 	return check{Name: "process", Look: func(_ context.Context, n *notes) {
 		n.Fail("", fmt.Sprintf("process %d does not exist", s.Process), "--pid $(systemctl show -p MainPID --value "+
@@ -45,7 +46,7 @@ func absent(s *Subject) check {
 	}}
 }
 
-// whose returns text for findings that says which process is meant.
+// whose returns text for findings that says which process was checked.
 func (s *Subject) whose() string {
 	if s.Process > 0 {
 		return fmt.Sprintf("process %d", s.Process)

@@ -50,9 +50,9 @@ func redisChecks(s *Subject) []check {
 	return checks
 }
 
-// survey collects data from all Redis servers at its first call, and returns the same data to each check. If collecting
-// fails, only the first check reports the error. The check of TLS certificates also covers Redis servers that do not
-// respond.
+// survey collects data from all Redis servers at its first call, and returns the same data to each check. If
+// collecting the data fails, only the first check reports the error. To check TLS certificates, the doctor also
+// contacts Redis servers that do not respond to commands.
 func (s *servers) survey(ctx context.Context, n *notes, check string) *redisstore.Report {
 	first := check == "redis.reach"
 	s.once.Do(func() {
@@ -83,7 +83,8 @@ func kind(n *redisstore.Node) string {
 	return "replica " + n.Addr
 }
 
-// answering returns the Redis nodes that responded. If mastersOnly is true, answering returns only masters.
+// answering returns the Redis nodes that responded. If the argument mastersOnly is true, answering returns only
+// masters.
 func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node) {
 	for _, n := range r.Nodes {
 		if n.Facts != nil && (!mastersOnly || n.Master == "") {
@@ -93,7 +94,8 @@ func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node
 	return nodes
 }
 
-// far is the round-trip time to Redis from which the doctor reports a warning, because calls become noticeably slower.
+// far is the round-trip time to Redis above which the doctor reports a warning, because calls become noticeably
+// slower.
 const far = 20 * time.Millisecond
 
 func (s *servers) judgeReach(n *notes, r *redisstore.Report) {
@@ -123,7 +125,7 @@ func (s *servers) judgeReach(n *notes, r *redisstore.Report) {
 	}
 }
 
-// advice returns advice for an error of connecting to Redis.
+// advice returns advice for an error that occurred while connecting to Redis.
 func advice(err error) string {
 	if redisstore.IsAuth(err) {
 		return "the password is read from $" + app.RedisPassword + " or store.redis.password_file, and the user name " +

@@ -11,7 +11,7 @@ import (
 	"capper/internal/sizing"
 )
 
-// nearlyFull is the fraction of maxmemory from which the doctor reports a warning about a Redis master.
+// nearlyFull is the used fraction of maxmemory above which the doctor reports a warning about a Redis master.
 const nearlyFull = 0.8
 
 // judgeMemory compares the used memory of each Redis master with its setting maxmemory, and with the memory for the
@@ -88,8 +88,8 @@ func (s *servers) judgeMaster(n *notes, master *redisstore.Node, masters int) {
 	s.judgeHeadroom(n, master, bound, masters)
 }
 
-// judgeHeadroom compares the memory that a Redis master may use with the memory that its part of the planned users
-// needs.
+// judgeHeadroom compares the memory that a Redis master may use with the memory that it needs for its part of the
+// planned users.
 func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, masters int) {
 	if s.Users == 0 {
 		return
@@ -112,8 +112,8 @@ func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, 
 	}
 }
 
-// leastBacklog is the minimum size in bytes of the replication backlog. With at least leastBacklog bytes, a replica can
-// catch up after a short interruption.
+// leastBacklog is the minimum size in bytes of the replication backlog. If the replication backlog has at least
+// leastBacklog bytes, a replica can catch up after a short interruption.
 const leastBacklog = 64 << 20
 
 // judgeReplication checks whether a replica can catch up after an interruption.
@@ -165,13 +165,13 @@ func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64
 	}
 }
 
-// orMany returns the given limit, or a very large number for the limit 0, which means "no limit".
+// orMany returns the given limit of a Redis setting, or a very large number for the limit 0, which means "no limit".
 func orMany(bound int64) int64 {
 	return cmp.Or(bound, 1<<62)
 }
 
-// longFork is the duration of a fork in a Redis server from which the doctor reports a warning, because a fork delays
-// calls.
+// longFork is the duration of a fork in a Redis server above which the doctor reports a warning, because a fork
+// delays calls.
 const longFork = 500 * time.Millisecond
 
 // judgePersistence adds findings for Redis servers that failed to write a snapshot or the append-only file.

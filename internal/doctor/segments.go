@@ -34,7 +34,8 @@ func segmentsChecks(s *Subject) []check {
 	return checks
 }
 
-// source opens the location of the segments for a check. After an error, source adds a finding and returns nil.
+// source opens the location of the segments for a check. If the location cannot be opened, source adds a finding and
+// returns nil.
 func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 	if err != nil {
@@ -171,8 +172,8 @@ func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 	}
 }
 
-// judgeLosses checks, like the start of a service, how many users sets have lost from the cached segments generation to
-// the published one. Without a cached segments generation, judgeLosses compares with the previous generation at the
+// judgeLosses checks, like the start of a service, how many users sets have lost from the cached segments generation
+// to the published one. If no segments generation is cached, judgeLosses compares with the previous generation at the
 // location.
 func (s *Subject) judgeLosses(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
 	for _, warning := range config.LooseLists(s.Config.Policy, m) {
@@ -253,7 +254,7 @@ func tryWriting(ctx context.Context, n *notes, at objects.Location, rights strin
 	remove(ctx, n, at, key, probed)
 }
 
-// remove removes the test object, regardless of the result of the check.
+// remove removes the test object of a check, whatever the result of the check is.
 func remove(ctx context.Context, n *notes, at objects.Location, key string, probed bool) {
 	written := []string{key}
 	if !probed {
