@@ -11,13 +11,13 @@
 // Each set of a published generation has an as-of time: the build (offline job) that made the set included all live
 // changes up to this time. If a live change is later than the as-of time of the set, the change overrides the build.
 // If a live change is earlier than the as-of time of the set, the change has no effect, because the build is newer
-// and already includes it. An addition even overrides builds whose as-of time is up to one minute (Margin) later,
-// because the clocks of the build and of the service may differ. To withhold a message wrongly is better than to send
-// a message to a person who objected.
+// and already includes it. If the change adds a user, it even overrides builds whose as-of time is up to one minute
+// (Margin) later, because the clocks of the build and of the service may differ. Package live prefers to withhold a
+// message wrongly over sending a message to a person who objected.
 //
-// When all generations in use contain a live change, the store removes the change, and records up to which time it has
-// removed changes (Lists.Freed). A generation with an earlier as-of time lacks the removed changes, so the service must
-// not allow sends with this generation.
+// When all generations in use contain a live change, the store removes the change, and stores up to which time it has
+// removed changes (Lists.Freed). If a generation has an earlier as-of time, it lacks removed changes, so the service
+// must not allow sends with this generation.
 //
 // # From a call to a decision
 //
@@ -27,14 +27,14 @@
 //	View.Mark        the users of a batch who are members: one lookup in a bitmap, as without changes. View.Mark
 //	                 looks up changes of the last second separately, until Lists.Merge puts them into the bitmap.
 //
-// If user ids are not dense 32-bit integers, package live identifies users by images (64-bit numbers of ids). If user
-// ids are not dense 32-bit integers, the bitmaps in package live contain small numbers of users instead of ids. A
-// View (the members of a set, including live changes) therefore looks up the changes of such users separately from
+// If user ids are not dense 32-bit integers, package live identifies users by id images (64-bit numbers of ids). If
+// user ids are not dense 32-bit integers, the bitmaps in package live contain small numbers of users instead of ids.
+// A View (the members of a set, including live changes) therefore looks up the changes of such users separately from
 // its bitmap (NewOfImages). A live change of a user with an id image takes 14 bytes in Lists, and 8 bytes in each
 // View (the members of a set).
 //
-// A store that several instances share keeps, for each of its partitions, a version that is replaced with each live
-// change. When an instance decides about a batch of users, it tells the store which versions its views contain
-// (capping.Batch.Known). If a partition has changed since the version that the instance knows, the store does not
-// decide about the users of this partition.
+// A store that several instances share keeps a version for each of its partitions, and replaces this version with
+// each live change. When an instance decides about a batch of users, it tells the store which versions its views
+// contain (capping.Batch.Known). If a partition of the store has changed since the version that the instance knows,
+// the store does not decide about the users of this partition.
 package live

@@ -13,8 +13,8 @@ import (
 // and a user whom no input file of a build contains has no such number. For images, a View therefore holds the changes
 // that determine membership separately from its bitmap.
 
-// decided holds those users for whom a live change, and not the build, determines whether they are in a set. The
-// users with live changes (type decided) are stored immutably: the method put returns a copy that shares the
+// decided holds those users for whom a live change (API call), and not the build, determines whether they are in a
+// set. The users with live changes (type decided) are stored immutably: the method put returns a copy that shares the
 // unchanged blocks. The zero decided contains no users.
 type decided struct {
 	pages [2 * narrowKeys / pageKeys]*page
@@ -24,8 +24,9 @@ const pageKeys = 256
 
 type page [pageKeys]decisions
 
-// decisions holds, in ascending order, users whose images have equal upper bits, with their membership. Each element
-// of decisions contains the lower 48 bits of a user's id image, and one bit that says whether the user is a member.
+// decisions holds, in ascending order, users whose id images have equal upper bits, and says for each whether the
+// user is a member. Each element of decisions contains the lower 48 bits of a user's id image, and one bit that says
+// whether the user is a member.
 type decisions []uint64
 
 const restBits = 48
@@ -83,8 +84,8 @@ func (d *decided) of(user capping.UserID) (decides, member bool) {
 	return found, found && all[at]&1 == 1
 }
 
-// mark sets marks[i] to the argument mark if users[i] is a member of the set and marks[i] is 0. The caller must set
-// base[i] to a value other than 0 if the build of the set contains users[i].
+// mark sets marks[i] to the argument mark if users[i] is a member of the set and marks[i] is 0. The caller of mark
+// must set base[i] to a value other than 0 if the build of the set contains users[i].
 func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] != 0 {

@@ -10,8 +10,8 @@ import (
 
 // list holds the live changes (changes by API calls) of one set: the latest change of each user. The list stores the
 // changes in blocks of users with equal upper bits, in ascending order of users. All users of a block have the same
-// upper bits in their number, and these bits are the key of the block. A change takes 10 bytes of memory for a user
-// below 2^32, and 14 bytes for other users.
+// upper bits in their number, and these bits are the key of the block. A live change takes 10 bytes of memory for a
+// user below 2^32, and 14 bytes for other users.
 type list struct {
 	blocks map[uint32]*block // by the key of the block; see keyOf
 	counts [kinds]int
@@ -21,8 +21,8 @@ type list struct {
 	dropped uint64           // number of changes whose users were removed from the journal
 }
 
-// journalMax is the maximum number of users in the journal of a list, which holds the users of the latest changes. If
-// a View is older than the oldest change in the journal of the list, the View must be computed again.
+// journalMax is the maximum number of users in the journal of a list; the journal holds the users of the latest
+// changes. If a View is older than the oldest change in the journal of the list, the View must be computed again.
 const journalMax = 1 << 18
 
 func newList() *list { return &list{blocks: map[uint32]*block{}} }
@@ -30,8 +30,8 @@ func newList() *list { return &list{blocks: map[uint32]*block{}} }
 // end returns the number of changes that were applied to the list.
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
 
-// since returns the users of all changes that were applied to the list, except the first n. The result ok of since is
-// false if the list's journal no longer contains all of these changes.
+// since returns the users of all changes that were applied to the list, except the first n changes. The result ok of
+// since is false if the list's journal no longer contains all of the requested changes.
 func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	if n < l.dropped {
 		return nil, false
@@ -42,8 +42,8 @@ func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 // narrowKeys is the number of blocks into which all users below 2^32 are divided; each block has 65,536 users.
 const narrowKeys = 1 << 16
 
-// keyOf returns the upper bits of a user, which are the key of the block that contains the user. For a user below
-// 2^32, the key is the upper 16 of 32 bits; for other users, it is narrowKeys combined with the upper 16 of 64 bits.
+// keyOf returns the upper bits of a user, which are the key of the block that contains the user. The key of a user
+// below 2^32 is the upper 16 of 32 bits; the key of another user is narrowKeys combined with the upper 16 of 64 bits.
 // A higher user never has a lower key.
 func keyOf(user capping.UserID) uint32 {
 	if user>>32 == 0 {
@@ -68,7 +68,7 @@ func (b *block) user(key uint32, i int) capping.UserID {
 	return capping.UserID(key-narrowKeys)<<48 | capping.UserID(b.mids[i])<<16 | capping.UserID(b.lows[i])
 }
 
-// put inserts the change of a user at an index.
+// put inserts the live change of a user at an index of the block.
 func (b *block) put(at int, user capping.UserID, one info) {
 	if keyOf(user) >= narrowKeys {
 		b.mids = slices.Insert(b.mids, at, uint32(user>>16))
@@ -84,7 +84,7 @@ func (b *block) add(user capping.UserID, one info) {
 	b.lows, b.infos = append(b.lows, uint16(user)), append(b.infos, one)
 }
 
-// info is a live change without its user: 40 bits for the time, 16 bits for the client, 8 bits for the kind.
+// info is a live change without the user: 40 bits for the time, 16 bits for the client, 8 bits for the kind.
 type info uint64
 
 func infoOf(at capping.Instant, by uint16, kind Kind) info {
@@ -95,7 +95,7 @@ func (i info) at() capping.Instant { return capping.Instant(i >> 24) }
 func (i info) by() uint16          { return uint16(i >> 8) }
 func (i info) kind() Kind          { return Kind(i) }
 
-// later reports whether the change i takes precedence over the change j of the same user.
+// later reports whether the live change i takes precedence over the live change j of the same user.
 func (i info) later(j info) bool {
 	if i.at() != j.at() {
 		return i.at() > j.at()
@@ -103,9 +103,10 @@ func (i info) later(j info) bool {
 	return i.kind() > j.kind()
 }
 
-// in reports whether the change overrides a build of the set with the as-of time asOf, and whether the user is then a
-// member. The addition of a user even overrides builds that are up to Margin newer, because the clocks of the build and
-// of the service may differ. To withhold a message wrongly is better than to send an unwanted one.
+// in reports whether the live change overrides a build of the set with the as-of time asOf, and whether the user is
+// then a member. If the change adds a user, it even overrides builds that are up to Margin newer, because the clocks
+// of the build and of the service may differ. The reason for Margin: to withhold a message wrongly is better than to
+// send an unwanted message.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:
@@ -127,7 +128,7 @@ func (b *block) find(user capping.UserID) (int, bool) {
 	return sort.Find(len(b.lows), func(i int) int { return cmp.Compare(user, b.user(key, i)) })
 }
 
-// of returns the latest live change of a user in the set.
+// of returns the latest live change of a user in the set, if there is one.
 func (l *list) of(user capping.UserID) (info, bool) {
 	b := l.blocks[keyOf(user)]
 	if b == nil {

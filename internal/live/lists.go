@@ -24,31 +24,32 @@ type Lists struct {
 }
 
 // New returns Lists without changes, for dense ids (32-bit integers). The argument of New is the number of partitions
-// of the store, each of which has its own version.
+// of the store; each partition has its own version.
 func New(partitions int) *Lists {
 	return &Lists{sets: map[string]*list{}, versions: make([]string, partitions), clients: []string{""},
 		numbers: map[string]uint16{"": 0}}
 }
 
-// NewOfImages does the same as New, for users who are images: 64-bit numbers of ids that are not dense.
+// NewOfImages works like New, for deployments in which id images (64-bit numbers) stand for users because ids are not
+// dense.
 func NewOfImages(partitions int) *Lists {
 	l := New(partitions)
 	l.images = true
 	return l
 }
 
-// Apply adds the live changes in stored records to the lists in memory. Apply ignores a change if the list already
-// contains a later change of the same user in the set.
+// Apply adds the live changes in records from the store to the lists in memory. If the list already contains a later
+// change of the same user in the set, Apply ignores the change.
 func (l *Lists) Apply(records ...*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.apply(records)
 }
 
-// ApplyUpTo updates the changes of one partition to the given version of the store. ApplyUpTo first removes changes up
-// to the times in freed, and then applies the records. The records must be all records of the partition, or all records
-// after the known version. If the lists already have this version and the argument records is empty, ApplyUpTo does
-// nothing.
+// ApplyUpTo updates the live changes of one partition in memory to the given version of the store. ApplyUpTo first
+// removes changes up to the times in the argument freed, and then applies the records. The records that ApplyUpTo
+// gets must be all records of the partition, or all records after the version that the lists have. If the lists
+// already have this version and the argument records is empty, ApplyUpTo does nothing.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,8 +63,8 @@ func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]cappin
 	l.versions[partition] = version
 }
 
-// Drop removes the live changes of each set in the map freed up to the given time, because the generations in use
-// contain these changes.
+// Drop removes the live changes of each set up to the time in the map freed, because the generations in use contain
+// these changes.
 func (l *Lists) Drop(freed map[string]capping.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,8 +93,8 @@ func (l *Lists) list(set string) *list {
 	return l.sets[set]
 }
 
-// number returns the number under which changes refer to a client name. After 65,535 clients, number returns 0 for
-// further clients, so their changes have no client name.
+// number returns the number by which live changes refer to the name of a client. If 65,535 clients already have a
+// number, number returns 0 for further clients, so their changes have no client name.
 func (l *Lists) number(client string) uint16 {
 	n, ok := l.numbers[client]
 	if !ok && len(l.clients) < 1<<16 {
@@ -103,20 +104,21 @@ func (l *Lists) number(client string) uint16 {
 	return n
 }
 
-// Changed returns a number that increases with every live change and with every new version of a partition.
+// Changed returns a number that increases with every live change and with every new version of a partition of the
+// store.
 func (l *Lists) Changed() uint64 { return l.changed.Load() }
 
-// Version returns the version of the store's partition up to which the lists contain all changes. The version "" means
-// that no version is known.
+// Version returns the version of the store's partition up to which the lists contain all changes. If the version is
+// "", the lists do not know which version they contain.
 func (l *Lists) Version(partition int) string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.versions[partition]
 }
 
-// Stamp returns the time that the changes of a batch get. If the batch names a time for its changes, Stamp returns
-// this time. If the batch names no time, Stamp returns now, or a later time if Batch.After or a known change of the
-// same users in the set is later.
+// Stamp returns the time that the changes of a batch (an API call) get. If the batch itself names a time for its
+// changes, Stamp returns this time. If the batch names no time, Stamp returns now, or a later time if Batch.After or
+// a known change of the same users in the set is later.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
@@ -194,7 +196,7 @@ func (l *Lists) OfUser(user capping.UserID) map[string]Change {
 }
 
 // Since returns the changes of a set at or after the given time, in ascending order of users. Since begins with the
-// user "from", and returns at most limit changes.
+// user in the argument "from", and returns at most as many changes as the argument limit says.
 func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit int) (changes []Change) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -218,8 +220,9 @@ func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit
 	return changes
 }
 
-// Overruled returns the users whom an API call added to the set and whom a newer build may lack. If the older build
-// has the as-of time "before" and the newer one "next", the addition overrides the older build but not the newer one.
+// Overruled returns the users whom an API call added to the set and whom a newer build may have lost. If the older
+// build has the as-of time "before" and the newer one "next", the addition overrides the older build but not the
+// newer one.
 func (l *Lists) Overruled(set string, before, next capping.Instant) (users []capping.UserID) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -304,8 +307,8 @@ func (l *Lists) AllFreed() map[string]capping.Instant {
 	return freed
 }
 
-// Records returns the live changes of all users for whom keep returns true, packed into records. A store that has lost
-// live changes can store the records from Records again.
+// Records returns the live changes of all users for whom the function keep returns true, packed into records. If a
+// store has lost live changes, it can store the records that Records returns again.
 func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -324,8 +327,8 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 }
 
 // Pack combines old records of live changes into fewer records. Pack keeps only the latest change of each user in a
-// set, and omits changes that Free has removed. If the argument "whole" of Pack is true, the argument old contains
-// all stored records of its users. If whole is true, Pack also omits changes of the kind Forgotten.
+// set, and omits changes that the store has removed. If the argument "whole" of Pack is true, the argument old
+// contains all stored records of its users. If "whole" is true, Pack also omits changes of the kind Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -361,7 +364,7 @@ func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	return pack(entries)
 }
 
-// entry is a change that will be added to a packed record.
+// entry is a live change that pack will add to a packed record.
 type entry struct {
 	set, by string
 	user    capping.UserID
@@ -393,7 +396,7 @@ func pack(entries []entry) (records []*Record) {
 	return records
 }
 
-// userBytes returns the maximum number of bytes that the user's number takes in a stored record.
+// userBytes returns the maximum number of bytes that a user's number takes in a stored record.
 func userBytes(user capping.UserID) int {
 	if user>>32 == 0 {
 		return 5
@@ -401,5 +404,5 @@ func userBytes(user capping.UserID) int {
 	return binary.MaxVarintLen64
 }
 
-// mostBytes returns the maximum number of bytes that a change of the user adds to a stored record.
+// mostBytes returns the maximum number of bytes by which a change of the user makes a stored record longer.
 func mostBytes(user capping.UserID) int { return userBytes(user) + instantBytes + kinds }

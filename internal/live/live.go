@@ -31,8 +31,8 @@ type Change struct {
 	By   string          // name of the client that made the call; "": a caller without an API key
 }
 
-// Batch is an API call that changes one set. Each list of users is strictly ascending, and each user is in at most one
-// of the lists.
+// Batch holds the changes of one API call that changes a set. Each list of users in a Batch is in strictly ascending
+// order, and each user is in at most one of the lists.
 type Batch struct {
 	Set string
 	By  string
@@ -81,6 +81,6 @@ type Store interface {
 	OthersAsOf() (asOf map[string]capping.Instant, ok bool)
 }
 
-// ErrOlderInstance is the error of a live change if an instance with an older version of capper uses the store, because
+// If an instance with an older version of capper uses the store, a live change fails with ErrOlderInstance, because
 // that instance would ignore the change.
 var ErrOlderInstance = errors.New("an instance of an older version uses the store: upgrade every instance first")

@@ -11,21 +11,21 @@ import (
 )
 
 // Record is the stored form of an API call that changes a set. A Record contains the changes that one client made to
-// one set. A Record from Lists.Pack contains the changes of several calls of the client.
+// one set. If a Record comes from Lists.Pack, it contains the changes of several calls of the client.
 type Record struct {
 	Set, By string
 	Runs    []Run
 }
 
-// Run holds those changes of a Record that have the same time. Users[k] contains the users with changes of kind k, in
-// strictly ascending order.
+// Run holds those changes of a Record that have the same time. Users[k] contains the users with live changes of kind
+// k, in strictly ascending order.
 type Run struct {
 	At    capping.Instant
 	Users [kinds][]capping.UserID
 }
 
-// RecordOf converts a batch to a Record; all its changes get the time "at". The Record and the batch share the lists of
-// users.
+// RecordOf converts a batch (an API call) to a Record; all changes in the Record get the time "at". The Record and
+// the batch share the memory of their lists of users.
 func RecordOf(b *Batch, at capping.Instant) *Record {
 	run := Run{At: at}
 	run.Users[Added], run.Users[Removed], run.Users[Forgotten] = b.Add, b.Remove, b.Forget
@@ -43,7 +43,7 @@ func (r *Record) Len() (n int) {
 }
 
 // SplitBy divides the record into several records by a number that it computes for each user, such as the partition.
-// SplitBy returns one record for each number.
+// For each such number, SplitBy returns one record.
 func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	parts := map[int]*Record{}
 	for i := range r.Runs {
@@ -65,7 +65,7 @@ func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 }
 
 // run returns the Run (changes with the same time) of the record for the time "at", if the last Run has this time. If
-// the last Run has another time, the method run appends a new Run.
+// the last Run of the record has another time, the method run appends a new Run.
 func (r *Record) run(at capping.Instant) *Run {
 	if n := len(r.Runs); n == 0 || r.Runs[n-1].At != at {
 		r.Runs = append(r.Runs, Run{At: at})
@@ -73,8 +73,8 @@ func (r *Record) run(at capping.Instant) *Run {
 	return &r.Runs[len(r.Runs)-1]
 }
 
-// These constants are the versions of the format in which a store keeps a Record of live changes. In the stored form,
-// all numbers except times are encoded as in encoding/binary's Uvarint:
+// These constants are the versions of the format in which a store keeps a Record of live changes. In the stored form
+// of a Record, all numbers except times are encoded as in encoding/binary's Uvarint:
 //
 //	1 or 2                     version of the format: 2 if a user's number has more than 32 bits
 //	length, bytes              name of the set
@@ -111,7 +111,7 @@ func AppendRecord(dst []byte, r *Record) []byte {
 	return dst
 }
 
-// isWide reports whether at least one user in the record has more than 32 bits.
+// isWide reports whether at least one user in the record has a number of more than 32 bits.
 func (r *Record) isWide() bool {
 	for i := range r.Runs {
 		for _, users := range r.Runs[i].Users {
@@ -141,8 +141,8 @@ func appendUsers(dst []byte, users []capping.UserID) []byte {
 	return dst
 }
 
-// DecodeRecord decodes the stored form of a record. DecodeRecord returns an error for bytes that AppendRecord cannot
-// have created.
+// DecodeRecord decodes the stored form of a record. If AppendRecord cannot have created the bytes, DecodeRecord
+// returns an error.
 func DecodeRecord(raw []byte) (*Record, error) {
 	d := decoder{rest: raw, most: math.MaxUint32}
 	version := d.byte()
@@ -175,7 +175,7 @@ func DecodeRecord(raw []byte) (*Record, error) {
 	return r, nil
 }
 
-// AppendFreed appends the stored form of the times up to which live changes were removed, by set, to dst.
+// AppendFreed appends, in stored form, the time up to which live changes were removed for each set.
 func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
 	dst = append(dst, recordVersion)
 	names := make([]string, 0, len(freed))
@@ -189,8 +189,8 @@ func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
 	return dst
 }
 
-// DecodeFreed decodes the times up to which live changes were removed, as AppendFreed encodes them. For an empty slice,
-// DecodeFreed returns an empty map.
+// DecodeFreed decodes what AppendFreed has encoded: for each set, the time up to which live changes were removed. If
+// the slice is empty, DecodeFreed returns an empty map.
 func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	freed := map[string]capping.Instant{}
 	if len(raw) == 0 {
@@ -253,8 +253,8 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// count decodes how many elements follow. The argument size is the least number of bytes that an element takes, so that
-// count can reject a number that is too large.
+// count decodes how many elements follow. The argument size is the minimum number of bytes that an element takes, so
+// that the method count can reject a number that is too large.
 func (d *decoder) count(size int) int {
 	n := d.number()
 	if d.err == nil && n > uint64(len(d.rest)/size) {

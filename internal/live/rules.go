@@ -2,7 +2,8 @@ package live
 
 import "capper/internal/capping"
 
-// DefaultMax is the maximum number of live changes of a set whose configuration does not contain max_live.
+// DefaultMax is the maximum number of live changes of a set, if the configuration of the set does not contain
+// max_live.
 const DefaultMax = 10_000_000
 
 // Rule is the configuration of one set (key "sets.NAME"). The zero Rule contains the defaults.
@@ -14,7 +15,7 @@ type Rule struct {
 // Rules holds the configured rules for sets, by the name of the set.
 type Rules map[string]Rule
 
-// IsLive reports whether the set may exist only in live changes, without a build.
+// IsLive reports whether the set may exist only through API calls, without a build.
 func (r Rules) IsLive(set string) bool { return r[set].Live }
 
 // Max returns the maximum number of live changes of the set.

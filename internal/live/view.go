@@ -8,11 +8,12 @@ import (
 	"capper/internal/capping"
 )
 
-// Margin is the time in milliseconds by which a build may be newer than the addition of a user, and the addition still
-// overrides the build.
+// Margin is the time in milliseconds by which a build may be newer than an added user without overriding the
+// addition.
 const Margin = capping.Instant(time.Minute / time.Millisecond)
 
-// View says which users are in a set: it combines the set's bitmap in a generation with live changes by API calls.
+// View says which users are in a set: it combines the set's bitmap in a generation with live changes (changes by API
+// calls).
 type View struct {
 	base *bitmap.Bitmap // nil: no generation contains the set
 	asOf capping.Instant
@@ -33,12 +34,12 @@ const recentMax = 4096
 
 var nobody = bitmap.Of()
 
-// Bitmap returns the members of the set, without the live changes since the last Merge. For Lists of images, Bitmap
-// returns the user numbers of the members in the build, without any live changes.
+// Bitmap returns the members of the set, without the live changes that came after the last Merge. If the users have
+// id images, Bitmap returns the user numbers of the members in the build, without any live changes.
 func (v *View) Bitmap() *bitmap.Bitmap { return v.merged }
 
-// Mark sets marks[i] to the argument mark if users[i] is a member of the set and marks[i] is 0. The argument numbers of
-// Mark holds, for each user, the number that stands for the user in bitmaps.
+// Mark sets marks[i] to the argument mark if users[i] is a member of the set and marks[i] is 0. The argument numbers
+// of Mark holds, for each user, the number that stands for the user in bitmaps of the generation.
 func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	if v.images != nil {
 		own := make([]uint8, len(numbers))
@@ -64,10 +65,10 @@ func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mar
 	}
 }
 
-// View returns who is in a set: the members in a generation, combined with live changes. The argument base is the
-// bitmap of the set in the generation, or nil, and asOf is the time up to which the bitmap contains all changes. The
-// argument before is an earlier View of the same base, or nil; View reuses its results. If the new View differs from
-// the earlier View in too many users, the method View merges all changes into the bitmap.
+// View returns a View of a set: the members in a generation, combined with live changes. The argument base is the
+// bitmap of the set in the generation, or nil. The argument asOf is the time up to which the bitmap contains all
+// changes. The argument before is an earlier View of the same base, or nil; View reuses its results. If the new View
+// differs from the earlier View in too many users, the method View merges all changes into the bitmap.
 func (l *Lists) View(set string, base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -120,8 +121,8 @@ func orNobody(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return b
 }
 
-// recent divides the given users into members of the set and others, and returns the two groups as bitmaps. If a user's
-// live change does not override the build of the set, the build determines whether the user is a member.
+// recent divides the given users into members of the set and other users, and returns both groups as bitmaps. If a
+// user's live change does not override the build, the build determines whether the user is a member.
 func (l *list) recent(users []capping.UserID, base *bitmap.Bitmap, asOf capping.Instant) (added,
 	removed *bitmap.Bitmap) {
 	var in, out []capping.UserID

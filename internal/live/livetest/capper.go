@@ -16,8 +16,8 @@ import (
 // set exists only in live changes.
 const Set = "opted-out"
 
-// NewCapper returns a Capper over the store whose policy denies sends to the users of Set. The argument retention is
-// the window of the policy's only limit. The argument clock must be the clock that the store uses.
+// NewCapper returns a Capper over the store. The policy of this Capper denies sends to the users of Set. The argument
+// retention is the window of the only limit in the policy. The argument clock must be the clock that the store uses.
 func NewCapper(store capping.Store, retention time.Duration, clock func() time.Time) *capping.Capper {
 	changes, ok := capping.As[live.Store](store)
 	if !ok {
@@ -30,7 +30,8 @@ func NewCapper(store capping.Store, retention time.Duration, clock func() time.T
 	return capping.New(store, func() capping.Segments { return take(changes) }, policy, clock)
 }
 
-// generation is a generation without segments. The only set of this test generation exists only in live changes.
+// generation is a segments generation for tests, without segments. The only set of this test generation exists only
+// in live changes.
 type generation struct {
 	capping.DenseIDs
 	store    live.Store
@@ -42,7 +43,7 @@ var _ capping.Live = (*generation)(nil)
 
 type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
 
-// take returns a generation whose set has all live changes that the instance has in memory.
+// take returns a test generation whose set has all live changes that the instance has in memory.
 func take(store live.Store) *generation {
 	g := &generation{store: store}
 	g.versions, _ = store.Lists().Look(func(set string, view viewer) {
@@ -56,19 +57,19 @@ func take(store live.Store) *generation {
 // Generation returns a constant name.
 func (g *generation) Generation() string { return "live" }
 
-// Names returns nil, because the generation has no segments.
+// Names returns nil, because the test generation has no segments.
 func (g *generation) Names() []string { return nil }
 
-// Lookup does nothing, because the generation has no segments.
+// Lookup does nothing, because the test generation has no segments.
 func (g *generation) Lookup([]uint32, []uint8) {}
 
-// Zones returns nil, because the generation has no time zones.
+// Zones returns nil, because the test generation has no time zones.
 func (g *generation) Zones() []*time.Location { return nil }
 
-// LookupZones does nothing, because the generation has no time zones.
+// LookupZones does nothing, because the test generation has no time zones.
 func (g *generation) LookupZones([]uint32, []uint16) {}
 
-// Set returns the set with its live changes.
+// Set returns the set of the test generation with its live changes.
 func (g *generation) Set(name string) (capping.Set, bool) {
 	if name == Set && g.view != nil {
 		return g.view, true
@@ -84,7 +85,7 @@ func (nobody) Mark([]capping.UserID, []uint32, []uint8, uint8) {}
 // Versions returns the versions of the store's partitions up to which the set contains all changes.
 func (g *generation) Versions() []string { return g.versions }
 
-// Renew returns a generation whose set has all changes of the users that were stored before the call.
+// Renew returns a test generation whose set has all changes of the users that were stored before the call.
 func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping.Live, error) {
 	err := g.store.Renew(ctx, users)
 	return take(g.store), err

@@ -21,8 +21,8 @@ type Instance interface {
 }
 
 // Storm generates load: its callers change Set and request decisions about sends, each call at a random instance. A
-// Storm records which changes were acknowledged. A decision that begins after an acknowledged change must take the
-// change into account.
+// Storm notes which changes were acknowledged. If a decision begins after a change was acknowledged, the decision
+// must take the change into account.
 type Storm struct {
 	Users    []capping.UserID // ascending; no other storm may have these users
 	Patience time.Duration    // time limit of each call
@@ -81,14 +81,15 @@ func (y *Tally) Add(z Tally) {
 // Violations returns the number of wrong decisions.
 func (y *Tally) Violations() int { return y.Allowed + y.Suppressed }
 
-// String returns the counts in one line for reports.
+// String returns the counts of the Tally in one line for reports.
 func (y *Tally) String() string {
 	return fmt.Sprintf("lists: %d of %d changes acknowledged, %d of %d decisions judged, %d unavailable, "+
 		"%d allowed after an addition, %d suppressed after a removal, slowest change %v", y.Acknowledged, y.Changes,
 		y.Judged, y.Decisions, y.Unavailable, y.Allowed, y.Suppressed, y.Slowest.Round(time.Millisecond))
 }
 
-// Begin starts the given number of callers, each of which calls random instances. The method End stops the callers.
+// Begin starts the given number of callers, each of which calls instances at random. The method End stops the
+// callers.
 func (s *Storm) Begin(callers int, seed uint64, instances ...Instance) {
 	s.stop = make(chan struct{})
 	s.mu.Lock()
@@ -139,7 +140,8 @@ func (s *Storm) Tally() Tally {
 	return s.tally
 }
 
-// some returns random indexes of users, usually few and sometimes many, whom no other caller changes.
+// some returns random indexes of users, usually few and sometimes many. No other caller changes these users at the
+// same time.
 func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	n := len(s.Users) / callers
 	for range 1 + r.IntN([]int{1, 5, 5, n / 2}[r.IntN(4)]+1) {
@@ -150,7 +152,7 @@ func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 }
 
 // change adds the users at the given indexes to the set, removes them, or cancels their earlier changes. The argument
-// drawn is a random number that selects the kind of change.
+// drawn is a random number from which change takes the kind of change.
 func (s *Storm) change(at Instance, users []int, drawn int) {
 	b := &live.Batch{Set: Set, By: "storm"}
 	list, next := &b.Add, present
@@ -231,8 +233,8 @@ func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	return unavailable
 }
 
-// Settle adds those users to the set of whom the test does not know whether they are in it. Settle returns the number
-// of users whose state is still unknown.
+// Settle adds to the set those users of whom the test does not know whether they are in it. Settle returns the number
+// of users whose membership is still unknown.
 func (s *Storm) Settle(at Instance) (open int) {
 	s.mu.Lock()
 	s.silent = false
@@ -256,5 +258,6 @@ func (s *Storm) Settle(at Instance) (open int) {
 	return open
 }
 
-// Verify asks for a decision about all users, checks it, and returns the number of users without a decision.
+// Verify asks for a decision about all users of the Storm, checks the decision, and returns the number of users
+// without a decision.
 func (s *Storm) Verify(at Instance) (unavailable int) { return s.decide(at, false) }
