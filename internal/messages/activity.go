@@ -21,8 +21,8 @@ const ActivityStep = 5 * time.Minute
 const ActivityKeep = MaxKeep
 
 // Activity returns the artificial message under which a store counts the decisions of all calls of an hour, at all
-// instances. In the Answers of this message, the map Segments has the parts of the hour instead of segments. In the
-// counts of these parts of an hour, Allowed does not include replayed users.
+// instances. In the Answers of this artificial message, the map Segments has the parts of the hour instead of
+// segments. In the counts of a part of an hour, Allowed does not include replayed users.
 func Activity(at time.Time) capping.Message {
 	return capping.Message{Namespace: activityNamespace, ID: at.UTC().Format(activityHour)}
 }
@@ -31,8 +31,8 @@ func Activity(at time.Time) capping.Message {
 // Lists of messages leave out these artificial messages.
 func IsActivity(m capping.Message) bool { return m.Namespace == activityNamespace }
 
-// ActivityPart returns the name of the five-minute part of an hour that contains the instant: the minute at which the
-// part begins.
+// ActivityPart returns the name of the five-minute part of an hour that contains the instant. The name is the minute
+// at which the part begins.
 func ActivityPart(at time.Time) string { return at.UTC().Truncate(ActivityStep).Format("04") }
 
 // AddActivity adds the decisions of a call at the given instant to the counts of all decisions of the hour.

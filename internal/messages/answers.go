@@ -7,7 +7,7 @@ import (
 )
 
 // maxConfigs is the maximum number of configuration versions in the Answers of a message. The list Answers.Configs
-// keeps the first maxConfigs versions, and later versions are not added.
+// keeps the first maxConfigs versions, and leaves out later versions.
 const maxConfigs = 100
 
 // Add adds the counts in the argument "more" to the counts in the receiver. Add copies the numbers, and keeps no
@@ -36,14 +36,14 @@ func (a *Answers) Add(more *Answers) {
 }
 
 // AddCall counts one call, which was decided at the given instant with the given configuration version. AddCall does
-// not count the decisions of the call.
+// not count the decisions in the response to the call.
 func (a *Answers) AddCall(at capping.Instant, config string) {
 	a.called(1, at)
 	a.Last = max(a.Last, at)
 	a.under(config)
 }
 
-// called adds a number of calls to the counts; the first of these calls was at the given instant.
+// called adds a number of calls about a message to the counts; the first of these calls was at the given instant.
 func (a *Answers) called(calls int64, first capping.Instant) {
 	if a.Calls == 0 || first < a.First {
 		a.First = first

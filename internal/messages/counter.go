@@ -30,7 +30,8 @@ type Counter struct {
 }
 
 // mostKeys and smallKeys limit for how many messages and channels a Counter collects counts between two writes to the
-// store. The lower limit smallKeys applies to calls with few users, because a store counts only few of their messages.
+// store. If a call has few users, the lower limit smallKeys applies, because a store counts only few messages of such
+// calls.
 const (
 	mostKeys  = 20_000
 	smallKeys = 4_000
@@ -66,10 +67,10 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	return c, registerer.Register(c.lost)
 }
 
-// Add counts the decisions of a call that asked about the given number of users. The argument "told" is a function
-// that adds the decisions of the call to the collected counts, so that most calls need no memory for counts. While
-// the function "told" runs, it blocks other calls of Add. If the Counter already has counts for too many messages,
-// Add does not call the function "told".
+// Add counts the decisions of a call that asked about the given number of users, for the later write to the store.
+// The argument "told" is a function that adds the decisions of the call to the collected counts, so that most calls
+// need no memory for counts. While the function "told" runs, it blocks other calls of Add. If the Counter already has
+// counts for too many messages, Add does not call the function "told".
 func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +120,8 @@ func (c *Counter) flushWithin(ctx context.Context) {
 	c.logger.Info("counts of messages are up to date again")
 }
 
-// Flush adds the collected counts to the store. If the store could not add some counts, the Counter keeps these counts
-// for the next Flush.
+// Flush adds the collected counts to the store. If the store could not add some of these counts, the Counter keeps
+// them for the next Flush.
 func (c *Counter) Flush(ctx context.Context) error {
 	select {
 	case c.flushing <- struct{}{}:
@@ -158,7 +159,7 @@ func (c *Counter) take() []Delta {
 	return deltas
 }
 
-// putBack adds the counts that could not be written to the store to the collected counts again. putBack copies the
+// If counts could not be written to the store, putBack adds them to the collected counts again. putBack copies the
 // counts, because the store may still read the originals.
 func (c *Counter) putBack(deltas []Delta) {
 	for i := range deltas {
@@ -167,7 +168,7 @@ func (c *Counter) putBack(deltas []Delta) {
 	}
 }
 
-// ListMessages writes the counts of this instance to the store and then lists the store's messages; see Store.
+// ListMessages first writes the counts of this instance to the store, and then lists the store's messages; see Store.
 // ListMessages leaves out the artificial messages under which a store counts the decisions of an hour (Activity).
 func (c *Counter) ListMessages(ctx context.Context, q Query) (Page, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
@@ -178,8 +179,8 @@ func (c *Counter) ListMessages(ctx context.Context, q Query) (Page, error) {
 	return c.store.ListMessages(ctx, q)
 }
 
-// MessageCounts writes the counts of this instance to the store and then returns the store's counts of the message; see
-// Store.
+// MessageCounts first writes the counts of this instance to the store, and then returns the store's counts of the
+// message; see Store.
 func (c *Counter) MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func (c *Counter) MessageCounts(ctx context.Context, message capping.Message) ([
 	return c.store.MessageCounts(ctx, message)
 }
 
-// SetTitle replaces the title of the message in the store; see Store.
+// SetTitle replaces the title of the message that the store keeps; see Store.
 func (c *Counter) SetTitle(ctx context.Context, message capping.Message, title string) error {
 	return c.store.SetTitle(ctx, message, title)
 }
@@ -195,9 +196,10 @@ func (c *Counter) SetTitle(ctx context.Context, message capping.Message, title s
 // titlesAtOnce is the maximum number of message titles that Titles reads from the store at the same time.
 const titlesAtOnce = 64
 
-// Titles returns the titles of those of the messages that have a title, even of messages that the store does not count.
-// Titles reads the titles concurrently, so that a store on several servers combines the reads into a few round trips.
-// After an error, Titles starts no further reads, and returns the error with the titles that it has already read.
+// Of the given messages, Titles returns the titles of those that have one, even of messages that the store does not
+// count. Titles reads several titles at once, so that a store on several servers combines the reads into a few round
+// trips. If a read fails, Titles starts no further reads, and returns the error with the titles that it has already
+// read.
 func (c *Counter) Titles(ctx context.Context, of []capping.Message) (map[capping.Message]string, error) {
 	var mu sync.Mutex
 	var failed error

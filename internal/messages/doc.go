@@ -1,12 +1,12 @@
 // Package messages counts, for each message (campaign), about how many users callers asked, and how many sends were
-// allowed, released and denied. The counts are separate by channel, limit and segment.
+// allowed, released and denied. For each message, the counts are separate by channel, limit and segment.
 //
 // The counts of recorded and released sends are exact. A store counts a send in the same atomic step that records or
-// removes the send. A retry after a lost reply is therefore not counted twice.
+// removes the send. If a caller repeats a call because the reply was lost, the send is therefore not counted twice.
 //
-// The counts of decisions are approximate. Each instance counts the decisions that it returned, and writes these counts
-// to the store once a second, so that counting does not delay calls. A user who is denied three times counts as three
-// decisions. An instance that is killed loses the decision counts of its last second.
+// The counts of decisions are approximate. Each instance counts the decisions that it returned, and writes these
+// counts to the store once a second, so that counting does not delay calls. If a user is denied three times, the
+// counts contain three decisions. If an instance is killed, the decision counts of its last second are lost.
 //
 // Activity is the number of decisions of all calls of an hour, in parts of five minutes. A store keeps these numbers as
 // the counts of an artificial message in a separate namespace, so that all instances share them and a restart does not
@@ -16,8 +16,9 @@
 // day and at most MaxKeep. The store counts every message that it remembers (see capping.MessageMemory). If
 // suppression, the holdout or quiet hours deny all users of a call, the store gets no filter call. If a call has only
 // denials that need no store, its decisions begin the counts of the message (see Delta.Begins). If the store did not
-// remember the message of a send when it recorded the send, it counts neither the send nor its release. The erasure
-// of a user does not change the counts, because the user's sends were made.
+// remember the message when it recorded a send, it counts neither the send nor the release of the send. If a user is
+// erased, the counts do not change, because the sends to the user were made.
 //
-// A title is the name of a message that people see. A store keeps the title as long as the counts of the message.
+// A title is the name of a message that people see. A store keeps the title of a message as long as the counts of the
+// message.
 package messages

@@ -7,15 +7,15 @@ import (
 	"capper/internal/capping"
 )
 
-// MinKeep and MaxKeep bound the time for which a store keeps the counts of a message after the last call. Between
-// MinKeep and MaxKeep, a store keeps the counts of a message as long as recorded sends.
+// MinKeep and MaxKeep are the minimum and the maximum time for which a store keeps the counts of a message after the
+// last call. Between these bounds, a store keeps the counts of a message as long as it keeps recorded sends.
 const (
 	MinKeep = 24 * time.Hour
 	MaxKeep = 31 * 24 * time.Hour
 )
 
-// KeepFor returns how long a store keeps the counts of a message after the last call, if it keeps recorded sends for
-// the given retention.
+// KeepFor returns how long a store keeps the counts of a message after the last call. The argument says how long the
+// store keeps recorded sends.
 func KeepFor(retention time.Duration) time.Duration { return min(max(retention, MinKeep), MaxKeep) }
 
 // Key identifies which sends and decisions a store counts together: those of one message on one channel.
@@ -68,8 +68,8 @@ func (a *Answers) AllWithheld() bool {
 }
 
 // Begins reports whether a store must begin to count the message if it does not count it yet. A store must begin if
-// the delta belongs to Activity, has at least capping.BulkUsers asked users, or if all its users were withheld
-// (AllWithheld). If all users were withheld, the store gets no filter call, so Begins looks in the given
+// the counts are those of an hour (Activity), have at least capping.BulkUsers asked users, or if all users were
+// withheld (AllWithheld). If all users were withheld, the store gets no filter call, so Begins looks in the given
 // MessageMemory whether the store counts the message.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
@@ -84,13 +84,14 @@ type Delta struct {
 	Answers
 }
 
-// Store keeps the counts of sends and decisions of messages. The function capping.As finds a Store in a capping.Store.
-// A Store is safe for concurrent use, and every method returns within the deadline of ctx.
+// Store keeps the counts of sends and decisions of messages. The function capping.As finds the Store that a
+// capping.Store contains. A Store is safe for concurrent use, and every method of a Store returns within the deadline
+// of ctx.
 //
 // The store counts a message from the first call for which it remembers the message (capping.MessageMemory), even if
-// the call denied every user. A merge of sends from another store with capping.Merge.Counted also begins the counts
-// of their messages. A merge of sends from another store counts as no call and as no decision in Answers. A merge
-// changes Answers.Last, with the precision of an hour, but not Answers.First.
+// the call denied every user. If sends are merged from another store with capping.Merge.Counted, the store also
+// begins the counts of their messages. A merge of sends from another store counts as no call and as no decision in
+// Answers. A merge of sends changes Answers.Last, with the precision of an hour, but not Answers.First.
 type Store interface {
 	// AddAnswers adds the decision counts of instances to the store's counts. If the store does not count the message
 	// of a delta yet and the delta does not begin the counts (see Delta.Begins), AddAnswers drops the delta. After an

@@ -24,14 +24,14 @@ type Query struct {
 // Order is the order in which a list shows messages.
 type Order uint8
 
-// The numbers of these constants must not change, because they are part of the cursors (page positions) that callers
-// keep.
+// The numbers of the orders must not change, because they are part of the cursors (page positions) that callers keep.
 const (
 	ByLast  Order = iota // the message with the latest call first
 	ByAsked              // the message with the most asked users first
 )
 
-// Position is a position in a list of messages. A Position without a message is before all messages with its Value.
+// Position is a position in a list of messages. A Position without a message is before all messages that have the
+// Value of the Position.
 type Position struct {
 	Value int64 // Answers.Last in the order ByLast, Answers.Asked in the order ByAsked
 	Key
@@ -45,8 +45,8 @@ type Page struct {
 	Next *Position
 }
 
-// Compare compares the positions of two messages in a list with this order. A list sorts messages with equal values by
-// id and channel.
+// Compare compares the positions of two messages in a list with the order o. If two messages have equal values, a
+// list sorts them by id and channel.
 func (o Order) Compare(a, b Position) int {
 	if o == ByAsked { // the reverse order of a Redis index
 		return cmp.Or(cmp.Compare(b.Value, a.Value), -cmp.Compare(a.Channel, b.Channel),
@@ -56,7 +56,7 @@ func (o Order) Compare(a, b Position) int {
 		cmp.Compare(a.Channel, b.Channel))
 }
 
-// Behind reports whether the position p in the list is after Query.After, so that its message belongs to this page or a
+// Behind reports whether the position p in a list is after Query.After, so that its message belongs to this page or a
 // later one.
 func (q *Query) Behind(p Position) bool {
 	switch {
@@ -74,7 +74,7 @@ func (q *Query) Within(last capping.Instant, asked int64) bool {
 	return last >= q.Since && (q.Until == 0 || last < q.Until) && asked >= q.AtLeast
 }
 
-// Wants reports whether the query selects messages with this key.
+// Wants reports whether the query selects messages with the given key.
 func (q *Query) Wants(key Key) bool { return q.Match == nil || q.Match(key) }
 
 // Candidate is a message that a store considers for a page of a list.
@@ -84,7 +84,7 @@ type Candidate struct {
 	Asked int64
 }
 
-// At returns the position of the candidate in a list with the order o.
+// At returns the position of the candidate (message) in a list with the order o.
 func (c *Candidate) At(o Order) Position {
 	if o == ByAsked {
 		return Position{c.Asked, c.Key}
@@ -98,8 +98,9 @@ func (o Order) First(list []Candidate, n int) []Candidate {
 	return list[:min(n, len(list))]
 }
 
-// Cut returns the candidates that belong to one page, and the position after which the next page begins. The argument
-// list of Cut holds the first candidates in the order of the query, and more than Query.Max if there is a next page.
+// Of the candidates, Cut returns those that belong to one page, and the position after which the next page begins.
+// The argument list of Cut holds the first candidates in the order of the query. If there is a next page, it holds
+// more than Query.Max candidates.
 func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	if len(list) <= q.Max {
 		return list, nil

@@ -40,7 +40,7 @@ func (d *Directory) Name() string { return d.root }
 
 func (d *Directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
 
-// ReadTagged implements Source. The returned tag is a hash of the document's content.
+// ReadTagged implements Source. The tag that ReadTagged returns is a hash of the document's content.
 func (d *Directory) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
 	body, err := d.Read(ctx, key, MaxDocumentBytes)
 	if err != nil {
@@ -100,8 +100,8 @@ func (d *Directory) Overwrite(ctx context.Context, key string, body []byte) erro
 	return d.hung.do(ctx, d.path(key), func() error { return d.write(key, body) })
 }
 
-// write replaces a file atomically: after a crash, and for a concurrent reader, the file has either its old or its new
-// content.
+// write replaces a file atomically: after a crash, and for a program that reads at the same time, the file has either
+// its old or its new content.
 func (d *Directory) write(key string, body []byte) error {
 	path := d.path(key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -132,7 +132,7 @@ func syncDirectory(path string) error {
 }
 
 // Replace implements Location. Replace holds a file lock while it compares the tag and writes the document. If the
-// process dies, the operating system releases the file lock.
+// process dies, the operating system releases this file lock.
 func (d *Directory) Replace(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	if err := os.MkdirAll(d.root, 0o755); err != nil {
 		return "", err
@@ -185,8 +185,8 @@ func (d *Directory) List(ctx context.Context, prefix string) ([]Object, error) {
 	return list, nil
 }
 
-// list returns the objects whose keys begin with prefix. list reads only the folder in which prefix ends, and those of
-// its subfolders whose keys can begin with prefix.
+// list returns the objects whose keys begin with the argument prefix. list reads only the folder in which prefix
+// ends, and those of its subfolders whose keys can begin with prefix.
 func (d *Directory) list(prefix string) ([]Object, error) {
 	var list []Object
 	root := filepath.Dir(d.path(prefix+"x")) + string(filepath.Separator) // the separator makes WalkDir follow a link

@@ -4,22 +4,23 @@
 //
 // # Location
 //
-// A Location writes each object as a whole: a reader finds either the complete object or no object. Most objects never
-// change after Put has stored them. An object of at most MaxDocumentBytes is called a document, and a document can be
-// replaced. Replace writes a document only if it still has the tag (version) that the caller passes; Overwrite writes
-// unconditionally. The interface Source has only the reading methods of a Location. The test TestLocation checks that a
-// directory and a real S3 server behave in the same way.
+// A Location writes each object as a whole: a reader finds either the complete object or no object. Most objects at a
+// Location never change after Put has stored them. An object of at most MaxDocumentBytes is called a document, and
+// callers can replace a document. Replace writes a document only if it still has the tag (version) that the caller
+// passes; Overwrite writes unconditionally. The interface Source has only the reading methods of a Location. The test
+// TestLocation checks that a directory and a real S3 server behave in the same way.
 //
 // A Directory writes an object to a file with a temporary name, which begins with TempPrefix, and then renames the
-// file. A crash may leave the temporary file in the directory. Directory.Replace holds a file lock, which the operating
-// system releases if the process dies. If the file system hangs, the methods of a Directory return when their contexts
-// end. At most one hung file operation per path remains.
+// file. After a crash, this temporary file may remain in the directory. Replace of a Directory holds a file lock; if
+// the process dies, the operating system releases the lock. If the file system hangs, the methods of a Directory
+// return when their contexts end. For each path, at most one hung file operation remains.
 //
-// In S3, Replace is a conditional PUT (If-Match, If-None-Match). Before the first conditional PUT, a probe checks that
-// the server honours such conditions. Replace returns ErrNoConditions if the server ignores conditions. The S3 server
-// verifies the SHA-256 of all bytes that it receives. Package objects transfers S3 objects above 8 MiB in parallel
-// parts. If a request to S3 transfers no bytes for some time, package objects cancels the request and retries it a few
-// times. If S3Config.Patient is set, package objects retries until the context of the request ends.
+// In S3, Replace sends a conditional PUT request (If-Match, If-None-Match). Before the first conditional PUT, a probe
+// checks that the server honours such conditions. If the S3 server ignores conditions, Replace returns
+// ErrNoConditions. The S3 server verifies the SHA-256 of all bytes that it receives. Package objects transfers S3
+// objects above 8 MiB in parallel parts. If a request to S3 transfers no bytes for some time, package objects cancels
+// the request and retries it a few times. If S3Config.Patient is set, package objects retries a request to S3 until
+// the context of the request ends.
 //
 // # Files
 //

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Files finds and opens the input files of the program segmentbuild. Open accepts the names that Glob returns.
+// Files finds and opens the input files of the program segmentbuild. The names for Open are those that Glob returns.
 type Files interface {
 	// Glob returns the files that match the pattern. If no file matches, Glob returns no error. Glob returns a name
 	// without wildcards unchanged.
@@ -17,7 +17,7 @@ type Files interface {
 	Open(ctx context.Context, name string) (body io.ReadCloser, sizeBytes int64, err error)
 }
 
-// Dated is implemented by open files and S3 objects that can return the time at which their content was last written.
+// Dated is implemented by open files and S3 objects that know when their content was last written.
 type Dated interface {
 	ChangedAt() time.Time
 }

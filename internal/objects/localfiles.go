@@ -18,10 +18,10 @@ type LocalFiles struct{}
 
 var _ Files = LocalFiles{}
 
-// Glob implements Files. Both "**" and "*/" follow symbolic links to directories. If a pattern with "[" is also the
-// name of an existing file, Glob returns only this file. Such a file wins because a shell may expand "*.csv" to a
-// name with "[", and such a name does not match itself as a pattern. A pattern with "*" or "?" is always a pattern,
-// so that a file with the accidental name "*.csv" does not hide other files.
+// Glob implements Files. In a pattern, both "**" and "*/" follow symbolic links to directories. If a pattern with "["
+// is also the name of an existing file, Glob returns only this file. Such a file wins because a shell may expand
+// "*.csv" to a name with "[", and such a name does not match itself as a pattern. A pattern with "*" or "?" is never
+// taken for a file name, so that a file with the accidental name "*.csv" does not hide other files.
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
 		return Matches{}, fmt.Errorf("%q: must be a path or s3://bucket/key", pattern)
@@ -86,7 +86,8 @@ type localWalk struct {
 	names []string
 }
 
-// walkLocal returns the names of all files below root. If the folder root does not exist, walkLocal returns no names.
+// walkLocal returns the names of all files below the folder root. If the folder root does not exist, walkLocal
+// returns no names.
 func walkLocal(ctx context.Context, root string) ([]string, error) {
 	stat, err := os.Stat(root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
@@ -100,7 +101,7 @@ func walkLocal(ctx context.Context, root string) ([]string, error) {
 	return w.names, err
 }
 
-// enter collects the names of the files below one folder. The argument above holds the resolved paths of the parent
+// enter collects the names of the files below one folder. The argument "above" holds the resolved paths of the parent
 // folders.
 func (w *localWalk) enter(folder string, above []string) error {
 	place, err := resolved(folder)
@@ -141,7 +142,7 @@ func resolved(folder string) (string, error) {
 }
 
 // isFolder reports whether a directory entry is a folder or a symbolic link to a folder. isFolder treats a dangling
-// link as a file. If the pattern matches a dangling link, opening the link returns a clear error.
+// link as a file. If the pattern matches a dangling link, the later attempt to open the link returns a clear error.
 func isFolder(path string, entry fs.DirEntry) (bool, error) {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return entry.IsDir(), nil

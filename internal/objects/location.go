@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// ErrNotFound, ErrNotModified and ErrLostRace are errors of a Location. Callers recognise these errors with errors.Is.
+// ErrNotFound, ErrNotModified and ErrLostRace are errors of a Location. Callers recognise the errors of a Location
+// with errors.Is.
 var (
 	// ErrNotFound reports that the object does not exist.
 	ErrNotFound = errors.New("not found")
@@ -29,8 +30,8 @@ type StorageError struct{ Err error }
 func (e *StorageError) Error() string { return e.Err.Error() }
 func (e *StorageError) Unwrap() error { return e.Err }
 
-// Source has the methods of a Location that read objects. Implementations are safe for concurrent use and return as
-// soon as ctx ends.
+// Source has the methods of a Location that read objects. Implementations of Source are safe for concurrent use and
+// return as soon as ctx ends.
 type Source interface {
 	// Name returns the text with which the user named the location.
 	Name() string
@@ -46,8 +47,8 @@ type Source interface {
 	List(ctx context.Context, prefix string) ([]Object, error)
 }
 
-// Location stores objects in a directory or below a prefix of an S3 bucket. A caller that has passed a body to a method
-// must not change the body afterwards.
+// Location stores objects in a directory or below a prefix of an S3 bucket. After a caller has passed a body to a
+// method of a Location, the caller must not change the body.
 type Location interface {
 	Source
 	// Put stores an object that never changes. If an object of the same size already exists, Put writes nothing, and
@@ -64,7 +65,7 @@ type Location interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// MaxDocumentBytes is the maximum size of a document (replaceable object) that ReadTagged reads.
+// MaxDocumentBytes is the maximum size of a document (an object that callers can replace) that ReadTagged reads.
 const MaxDocumentBytes = 1 << 20
 
 // Object describes an object that List found in a location.
@@ -76,8 +77,8 @@ type Object struct {
 
 const s3Scheme = "s3://"
 
-// schemeRule matches the beginning of a URL. schemeRule also matches mistyped URLs such as "s3:/bucket", because no
-// folder has such a name.
+// schemeRule matches the beginning of a URL. So that mistyped URLs do not count as paths, schemeRule also matches
+// "s3:/bucket".
 var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
 
 // IsURL reports whether a location is written as a URL instead of a path. IsURL accepts any scheme and any number of
@@ -85,7 +86,7 @@ var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
 func IsURL(location string) bool { return schemeRule.MatchString(location) }
 
 // Open returns the Location for a directory or for s3://bucket/prefix. Open does not access the directory or the
-// bucket. If the directory or the bucket does not exist, the first read returns an error.
+// bucket yet. If the directory or the bucket does not exist, the first read returns an error.
 func Open(ctx context.Context, location string, cfg S3Config) (Location, error) {
 	if rest, ok := strings.CutPrefix(location, s3Scheme); ok {
 		bucket, prefix, _ := strings.Cut(rest, "/")
@@ -105,8 +106,8 @@ func Open(ctx context.Context, location string, cfg S3Config) (Location, error) 
 	return NewDirectory(location), nil
 }
 
-// readAll reads r to its end, and returns an error if r has more than limit bytes. If sizeBytes is not -1 (unknown),
-// r must have exactly sizeBytes bytes.
+// readAll reads the argument r to its end, and returns an error if r has more than "limit" bytes. If sizeBytes is not
+// -1 (unknown), r must have exactly sizeBytes bytes.
 func readAll(r io.Reader, sizeBytes, limit int64) ([]byte, error) {
 	if sizeBytes > limit {
 		return nil, fmt.Errorf("object has %d bytes, but must have at most %d", sizeBytes, limit)

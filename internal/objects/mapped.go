@@ -13,8 +13,8 @@ import (
 // Map maps the whole file of an object into memory (mmap), without reading it. The mapped memory stays valid until
 // the caller calls unmap, even if another process replaces or deletes the object. If a program writes to the mapped
 // file, the memory changes too, so Map removes the write permission of the file if possible. If the object does not
-// exist, Map returns ErrNotFound. Map also returns an error unless the object is a regular file of exactly sizeBytes
-// bytes. The argument sizeBytes of Map must be at least 1.
+// exist, Map returns ErrNotFound. If the object is not a regular file of exactly sizeBytes bytes, Map also returns an
+// error. The argument sizeBytes of Map must be at least 1.
 func (d *Directory) Map(ctx context.Context, key string, sizeBytes int64) (raw []byte, unmap func(), err error) {
 	err = d.hung.do(ctx, d.path(key), func() error {
 		mapped, err := mapFile(d.path(key), sizeBytes)
@@ -53,5 +53,5 @@ func mapFile(path string, sizeBytes int64) ([]byte, error) {
 
 // Unload removes the pages of a mapped file from the memory of the process. When the process uses an unloaded page
 // again, the operating system reads the page from the page cache or the disk. The argument of Unload must be memory
-// from Map, because other memory would lose its content.
+// that Map returned, because other memory would lose its content.
 func Unload(raw []byte) { _ = unix.Madvise(raw, unix.MADV_DONTNEED) }

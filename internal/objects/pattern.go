@@ -8,7 +8,7 @@ import (
 )
 
 // pattern is a parsed pattern for the paths of files. In a pattern for the paths of files, the wildcards * ? [ ] do
-// not match a slash. The path element "**" matches any number of directories, including none.
+// not match a slash. The path element "**" of a pattern matches any number of directories, including none.
 type pattern struct {
 	text  string
 	parts []string
@@ -75,8 +75,8 @@ func match(parts, name []string) (ok, data bool) {
 }
 
 // hidden reports whether one path element of a file's name shows that the file contains no data, for example
-// "_SUCCESS". If the pattern itself contains the hidden prefix or ending of the path element, the file counts as a
-// data file. A folder of a partitioned table, such as "_date=2026-01-01", counts as a folder with data.
+// "_SUCCESS". If the pattern itself contains this prefix or ending of the path element, the file counts as a data
+// file. A folder of a partitioned table, such as "_date=2026-01-01", counts as a folder with data.
 func hidden(part, name string) bool {
 	if strings.HasSuffix(name, ".crc") && !strings.HasSuffix(part, ".crc") {
 		return true

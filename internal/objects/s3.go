@@ -23,7 +23,7 @@ const (
 	s3Parallel  = 4 // number of parts of one object that are transferred at a time; segments are also read in parallel
 )
 
-// S3Config configures the connection to S3. The zero S3Config means AWS, configured by the default chain of the AWS
+// S3Config configures the connection to S3. The zero S3Config means AWS with the default configuration of the AWS
 // SDK: environment, shared files, instance role.
 type S3Config struct {
 	Endpoint string // URL of a server other than AWS; empty: AWS_ENDPOINT_URL_S3, else AWS
@@ -52,7 +52,7 @@ type S3Flags struct {
 	S3PathStyle *bool  `name:"s3-path-style" negatable:"" help:"Put the S3 bucket's name into the path of URLs, not into the host name. Default: yes if an S3 endpoint is set."`
 }
 
-// Over returns a copy of cfg in which the values of the given command-line flags replace the values of cfg.
+// Over returns a copy of the S3Config cfg in which the given command-line flags replace the values of cfg.
 func (f *S3Flags) Over(cfg S3Config) S3Config {
 	cfg.Endpoint, cfg.Region = cmp.Or(f.S3Endpoint, cfg.Endpoint), cmp.Or(f.S3Region, cfg.Region)
 	if f.S3PathStyle != nil {
@@ -61,8 +61,8 @@ func (f *S3Flags) Over(cfg S3Config) S3Config {
 	return cfg
 }
 
-// bucket is a Location below a prefix of an S3 bucket. The contexts of the callers limit the duration of requests. The
-// function setRetries configures how the AWS SDK retries requests.
+// bucket is a Location below a prefix of an S3 bucket. The contexts that callers pass limit the duration of requests
+// to S3. The function setRetries configures how often the AWS SDK retries requests.
 type bucket struct {
 	location string
 	name     string

@@ -12,8 +12,8 @@ import (
 )
 
 // S3Files reads the input files of segmentbuild that have names like s3://bucket/key. All reads share one S3 client.
-// Every file must have the length that the listing or a separate HEAD request reported. S3Files thus detects a proxy
-// that truncates a text after a line and adjusts the Content-Length.
+// Every file that S3Files reads must have the length that the listing or a separate HEAD request reported. Through
+// this check, S3Files detects a proxy that truncates a text after a line and adjusts the Content-Length.
 type S3Files struct {
 	cfg  S3Config
 	once sync.Once
@@ -26,7 +26,7 @@ type S3Files struct {
 
 var _ Files = (*S3Files)(nil)
 
-// NewS3Files returns an S3Files that connects to S3 as cfg says, when it is used for the first time.
+// NewS3Files returns an S3Files that connects to S3 when it is first used, with the settings in cfg.
 func NewS3Files(cfg S3Config) *S3Files { return &S3Files{cfg: cfg, sizes: map[string]int64{}} }
 
 // Glob implements Files.
@@ -70,7 +70,8 @@ func (f *S3Files) open(ctx context.Context, name string) (*bucket, string, error
 	return &bucket{location: name, name: bucketName, api: f.api}, key, nil
 }
 
-// Open implements Files. If the connection breaks, the returned reader requests the bytes that are still missing.
+// Open implements Files. If the connection breaks, the reader that Open returned requests the bytes that are still
+// missing.
 func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
 	b, key, err := f.open(ctx, name)
 	if err != nil {
@@ -93,8 +94,8 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	return object, object.size, nil
 }
 
-// size returns the length that an S3 object must have. For error messages, size also returns whether the length comes
-// from the listing or from a HEAD request.
+// size returns the length that an S3 object must have. So that error messages can say so, size also returns whether
+// the length comes from the listing or from a HEAD request.
 func (f *S3Files) size(ctx context.Context, b *bucket, key, name string) (size int64, from string, err error) {
 	f.mu.Lock()
 	size, listed := f.sizes[name]

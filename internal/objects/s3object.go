@@ -12,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// If a connection breaks while an S3 object is read, s3Object requests the missing bytes up to s3Breaks times in a row.
-// The count of broken connections restarts after patientBytes bytes have arrived. The pause before each such request
-// begins with s3FirstPause and grows with each attempt.
+// If a connection breaks while an S3 object is read, s3Object requests the missing bytes up to s3Breaks times in a
+// row. After patientBytes bytes have arrived, s3Object counts broken connections from 0 again. s3FirstPause is the
+// first pause before such a request; the pause grows with each attempt.
 const (
 	s3Breaks     = 5
 	s3FirstPause = 100 * time.Millisecond
@@ -80,8 +80,8 @@ func (o *s3Object) Read(p []byte) (int, error) {
 	}
 }
 
-// noteBreak closes a response body that ended too early. If too many bodies have ended too early, noteBreak returns an
-// error.
+// noteBreak closes a response body that ended too early. If too many response bodies have ended too early, noteBreak
+// returns an error.
 func (o *s3Object) noteBreak(err error) error {
 	if o.at-o.since >= patientBytes {
 		o.breaks = 0
@@ -130,7 +130,8 @@ func (o *s3Object) resume() error {
 	return nil
 }
 
-// notResumed adds errReplaced to the error if the S3 server rejected the request because the object has a new version.
+// notResumed adds errReplaced to the error if the S3 server rejected the request for the missing bytes because the
+// object has a new version.
 func (o *s3Object) notResumed(err error) error {
 	var refused *refusal
 	if errors.As(err, &refused) && refused.status == http.StatusPreconditionFailed {

@@ -23,12 +23,12 @@ import (
 // defaultStall is the default of S3Config.Stall: the maximum time for which a request to S3 may transfer no byte.
 const defaultStall = time.Minute
 
-// maxPause is the default of S3Config.MaxPause: the maximum pause between two attempts of a patient
-// request.
+// maxPause is the default of S3Config.MaxPause: the maximum pause between two attempts of a request that is retried
+// until its context ends.
 const maxPause = 5 * time.Second
 
-// setRetries configures how the AWS SDK retries requests. If cfg.Patient is set, the SDK retries until the context of
-// the request ends. If cfg.Patient is not set, the AWS SDK makes its default number of attempts.
+// setRetries configures how the AWS SDK retries requests. If cfg.Patient is set, the AWS SDK retries until the
+// context of the request ends. If cfg.Patient is not set, the AWS SDK makes its default number of attempts.
 func setRetries(o *s3.Options, cfg S3Config) {
 	o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
 		// Retry status 409 and 429, too: 409 means that another conditional write is in progress, and 429 that the
@@ -47,9 +47,9 @@ func setRetries(o *s3.Options, cfg S3Config) {
 	}
 }
 
-// telling is the aws.Retryer for requests that are retried until their context ends (S3Config.Patient). A telling
-// stores the error of the last attempt. If the context ended during a pause between two attempts, the AWS SDK alone
-// would report only the end of the context.
+// telling is the aws.Retryer for requests that are retried until their context ends (S3Config.Patient). A telling (a
+// retry policy) stores the error of the last attempt. If the context ended during a pause between two attempts, the
+// AWS SDK alone would report only the end of the context.
 type telling struct {
 	aws.Retryer
 	tell func(error)
@@ -114,7 +114,7 @@ func (c *stallConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write also extends the deadline of the Read that waits for the response.
+// Write also extends the deadline of the Read that waits for the response to the written request.
 func (c *stallConn) Write(p []byte) (int, error) {
 	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
@@ -122,8 +122,8 @@ func (c *stallConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// tracing adds the trace context of an operation to the headers of its S3 request. The signature of the request does
-// not cover these headers.
+// tracing adds the trace context of an operation to the headers of its S3 request. The signature of the S3 request
+// does not cover the headers with the trace context.
 func tracing(stack *middleware.Stack) error {
 	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("traces",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (

@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// Put implements Location. The S3 server verifies the SHA-256 of the received bytes. For a large object, the S3 server
-// verifies the SHA-256 of each part.
+// Put implements Location. The S3 server verifies the SHA-256 of the bytes that Put sends. If the object is large,
+// the S3 server verifies the SHA-256 of each part.
 func (b *bucket) Put(ctx context.Context, key string, body []byte) (bool, error) {
 	head, err := b.api.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)})
 	if err == nil && contentLength(head.ContentLength) == int64(len(body)) {
@@ -111,8 +111,8 @@ var ErrNoConditions = errors.New(
 	"this S3 server ignores conditional writes (If-Match, If-None-Match): " +
 		"nothing was published, because two publishers could overwrite each other")
 
-// probe checks that the S3 server honours conditional writes. The server must refuse to create an object that exists,
-// and to replace an object whose ETag differs.
+// probe checks that the S3 server honours conditional writes. A suitable S3 server refuses to create an object that
+// exists, and to replace an object whose ETag differs.
 func (b *bucket) probe(ctx context.Context) error {
 	b.probing.Lock()
 	defer b.probing.Unlock()

@@ -73,7 +73,7 @@ func activity(f *fixture) {
 	require.Equal(f, int64(4), all.Segments[messages.ActivityPart(at.Time())].Asked)
 }
 
-// dense returns a copy of the counts without those map entries whose count is zero.
+// dense returns a copy of a message's counts without those map entries whose count is zero.
 func dense(a messages.Answers) messages.Answers {
 	for _, counts := range []map[string]int64{a.Denied, a.Suppressed, a.Shadow} {
 		for name, n := range counts {

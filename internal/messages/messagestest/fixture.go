@@ -31,8 +31,8 @@ func newFixture(t *testing.T, open Open) *fixture {
 	return &fixture{t, open(t, clock.Now), clock, newModel()}
 }
 
-// process, nextUser and nextNames give each test case its own users and messages. One process never repeats a user or a
-// message, and two processes hardly ever use the same users or messages.
+// process, nextUser and nextNames make sure that each test case gets its own users and messages. One test process
+// never repeats a user or a message, and two processes hardly ever use the same users or messages.
 var (
 	process   = rand.Uint64()
 	nextUser  = func() *atomic.Uint32 { n := new(atomic.Uint32); n.Store(1 + rand.Uint32N(1<<31)); return n }()
@@ -49,7 +49,7 @@ func (f *fixture) users(n int) []capping.UserID {
 	return users
 }
 
-// key returns a key with a message that no other test case uses, in the namespace and on the channel.
+// key returns a key, in the namespace and on the channel, with a message that no other test case uses.
 func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 	id := fmt.Sprintf("campaign-%x-%d", process, nextNames.Add(1))
 	return messages.Key{Message: capping.Message{Namespace: namespace, ID: id}, Channel: channel}
@@ -57,8 +57,8 @@ func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 
 func (f *fixture) now() capping.Instant { return capping.InstantOf(f.clock.Now()) }
 
-// filter makes a filter call for the message and checks that the verdicts equal those of the model. The argument most
-// limits how many sends, of all messages together, a user may have; 0 means no limit.
+// filter makes a filter call for the message and checks that the store's verdicts equal those of the model. The
+// argument "most" limits how many sends, of all messages together, a user may have; 0 means no limit.
 func (f *fixture) filter(key messages.Key, most int, users ...capping.UserID) {
 	f.Helper()
 	verdicts := make([]capping.Verdict, len(users))

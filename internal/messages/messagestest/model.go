@@ -7,7 +7,7 @@ import (
 	"capper/internal/messages"
 )
 
-// model holds the sends that a store must have recorded and counted.
+// model holds the sends that the store under test must have recorded and counted.
 type model struct {
 	logs  map[capping.UserID][]messages.Key
 	sends map[messages.Key]*messages.Sends

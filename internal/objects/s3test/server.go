@@ -25,9 +25,9 @@ import (
 // server. The script scripts/s3.sh writes the file with the settings of the S3 server.
 const EnvFile = "CAPPER_TEST_S3"
 
-// Main runs the tests of a package with an S3 server and returns the exit status. Main sets the AWS_* environment
-// variables. If the environment variable EnvFile is not set, Main starts a server, and stops it after the tests.
-// TestMain calls Main:
+// Main runs the tests of a package with an S3 server and returns the exit status. Main sets the environment variables
+// AWS_* for the tests. If the environment variable EnvFile is not set, Main starts a server, and stops it after the
+// tests. TestMain calls Main:
 //
 //	func TestMain(m *testing.M) { os.Exit(s3test.Main(m.Run)) }
 func Main(tests func() int) int {
