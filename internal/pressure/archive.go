@@ -11,12 +11,12 @@ import (
 	"capper/internal/capping"
 )
 
-// mostFaults is the maximum number of unreadable audit files that a result names.
+// mostFaults is the maximum number of unreadable audit files that the result of a count names.
 const mostFaults = 5
 
-// Of returns how many messages each person received, according to the records of an audit. Of reads the policies of
-// the calls from the audit. If the audit lacks a policy, Of uses Config.Policy instead. Of leaves out audit files
-// that it cannot read. The returned Result names missing policies and unreadable audit files.
+// Of returns how many messages each person received, according to the records of an audit. To know the limits, Of
+// reads the policies of the calls from the audit. If the audit lacks a policy, Of uses Config.Policy in its place. Of
+// ignores audit files that it cannot read. The Result of Of names missing policies and unreadable audit files.
 func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 	var faults []string
 	fault := func(err error) {
@@ -53,8 +53,8 @@ func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 	return result, err
 }
 
-// Latest returns the configuration version and the segments generation of the latest call before the time "until". The
-// result ok is false if the audit contains no call before the time "until".
+// Latest returns the configuration version and the segments generation of the latest call before the time "until". If
+// the audit contains no call before the time "until", the result ok is false.
 func Latest(ctx context.Context, a *archive.Archive, until capping.Instant) (config, generation string, ok bool,
 	err error) {
 	for _, back := range []capping.Instant{1, 7, 31, 400} {

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// takers holds the messages with enough sends to be the reason why a limit held users back from other messages.
+// takers holds the messages with enough sends to use up a limit, and so to hold users back from other messages.
 type takers struct {
 	min  int
 	all  map[*message]bool
@@ -40,7 +40,7 @@ func (t *takers) remove(m *message) {
 	}
 }
 
-// largest returns the mostTakers messages with the most sends.
+// largest returns the messages with the most sends, at most mostTakers of them.
 func (t *takers) largest() []*message {
 	if t.list != nil || len(t.all) == 0 {
 		return t.list
@@ -56,18 +56,18 @@ func (t *takers) largest() []*message {
 	return t.list
 }
 
-// limitKey identifies a limit by its name and the version of the configuration.
+// limitKey identifies a limit by its name and by the version of the configuration.
 type limitKey struct{ config, limit string }
 
-// span holds all limits with the same name in one configuration; each segment may have a different one. Limits with a
-// maximum of 0 are in a separate field, because no campaign causes their denials.
+// span holds all limits that have the same name in one configuration. Each segment may have its own limit of this
+// name. Limits with a maximum of 0 are in a separate field of the span, because no campaign causes their denials.
 type span struct {
 	limits   []capping.Limit // limits with a maximum above 0
 	channels capping.ChannelSet
 	zero     []bool // by segment code: the segment has this limit with a maximum of 0; nil: no such segment
 }
 
-// spanOf returns the limits of all segments with the name and the configuration version in the key.
+// spanOf returns the limits of all segments with the name and the configuration version in the given key.
 func (e *engine) spanOf(key limitKey) *span {
 	if s := e.spans[key]; s != nil {
 		return s
@@ -119,10 +119,10 @@ func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	return after
 }
 
-// lookedUp is the number of users whose segments the engine looks up in one step.
+// lookedUp is the number of users whose segments are looked up in one step.
 const lookedUp = 1 << 16
 
-// taken returns those of the given users in whose segment the limit has a maximum above 0.
+// taken returns those of the given users whose segment has the limit with a maximum above 0.
 func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	switch {
 	case s.zero == nil:
@@ -182,7 +182,7 @@ func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	}
 }
 
-// common returns the number of users who have a send of the message after the given time.
+// common returns how many of the users have a send of the message after the given time.
 func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64) {
 	if len(m.parts) == 0 || m.parts[len(m.parts)-1].at <= after {
 		return 0
@@ -196,7 +196,7 @@ func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64
 	return n
 }
 
-// together returns all users who have a send of the message.
+// together returns the set of all users who have a send of the message.
 func (m *message) together() *roaring.Bitmap {
 	if m.union == nil {
 		m.union, m.joined = roaring.New(), 0

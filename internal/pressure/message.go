@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// message is a message on one channel, with its sends that users' logs may still contain.
+// message is a message on one channel, together with its sends that users' logs may still contain.
 type message struct {
 	capping.Message
 	channel  capping.Channel
@@ -24,7 +24,7 @@ type message struct {
 	unknown, doubt *roaring.Bitmap
 }
 
-// part holds those users of one call whose send of the message was not released.
+// part holds those users of one filter call whose send of the message was not released.
 type part struct {
 	at    capping.Instant
 	week  int
@@ -39,7 +39,7 @@ func (p *part) set() *roaring.Bitmap {
 	return p.users
 }
 
-// message returns the engine's data about the message on the channel, and creates the data if necessary.
+// message returns what the count knows about the message on the channel, and creates an empty entry if necessary.
 func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	for _, m := range e.messages[of] {
 		if m.channel == channel {
@@ -54,8 +54,8 @@ func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	return m
 }
 
-// sweep removes data about sends that no user's log contains any more. sweep runs about twenty times within the longest
-// retention of a send.
+// sweep frees the memory for sends that no user's log contains any more. sweep runs about twenty times within the
+// longest retention of a send.
 func (e *engine) sweep(now capping.Instant) {
 	if now < e.swept+capping.Instant((e.keep/20).Milliseconds()) {
 		return
@@ -80,7 +80,8 @@ func (e *engine) sweep(now capping.Instant) {
 	}
 }
 
-// forget removes the sends of the message that are not later than the horizon.
+// forget removes the sends of the message that are not later than the horizon (time up to which logs have lost
+// sends).
 func (m *message) forget(horizon capping.Instant, t *takers) {
 	n := 0
 	for n < len(m.parts) && m.parts[n].at <= horizon {
@@ -94,7 +95,7 @@ func (m *message) forget(horizon capping.Instant, t *takers) {
 	}
 }
 
-// filter counts the audit record of a filter call.
+// filter counts the sends and denials in the audit record of a filter call.
 func (e *engine) filter(r *audit.Record) {
 	m := e.message(r.Message, r.Channel)
 	m.lastCall = r.At
@@ -146,7 +147,7 @@ func (e *engine) replayed(m *message, at capping.Instant, users *bitmap.Bitmap) 
 	e.sent(m, part{at: at, raw: bitmap.OfSorted(found.ToArray())})
 }
 
-// uncertain adds to m.unknown the users for whom a call had an unknown result, except users with a known send.
+// uncertain notes the users for whom a call had an unknown result, except users with a known send of the message.
 func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	news := users.Clone()
 	for i := range m.parts {
@@ -161,12 +162,12 @@ func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	m.unknown.Or(news)
 }
 
-// horizon returns the time up to which sends were no longer in users' logs when a call was made.
+// horizon returns the time of the oldest sends that users' logs still contained when a call was made.
 func (e *engine) horizon(r *audit.Record) capping.Instant {
 	return r.At - capping.Instant(e.policies[r.Config].Retention(r.Widening).Milliseconds())
 }
 
-// release counts the audit record of a release.
+// release takes the sends in the audit record of a release out of the counts.
 func (e *engine) release(r *audit.Record) {
 	horizon := e.horizon(r)
 	for _, m := range e.messages[r.Message] {
@@ -205,7 +206,8 @@ func (m *message) settled(users *roaring.Bitmap) {
 	}
 }
 
-// takeBack cancels the latest send of the message to each of the users, if this send is later than the horizon.
+// takeBack removes the latest send of the message to each of the users from the counts, if this send is later than
+// the horizon.
 func (e *engine) takeBack(m *message, users *roaring.Bitmap, horizon capping.Instant) {
 	left := users.Clone()
 	for i := len(m.parts) - 1; i >= 0 && !left.IsEmpty() && m.parts[i].at > horizon; i-- {

@@ -14,7 +14,7 @@ import (
 	"capper/internal/capping"
 )
 
-// output collects the results of all passes over the audit records.
+// output collects the results of all passes over the audit records, each of which counts a part of the users.
 type output struct {
 	*Config
 	names     []string // segment names by code; index 0 is ""
@@ -66,7 +66,7 @@ type campaignKey struct {
 	channel capping.Channel
 }
 
-// campaign is the output row of a message on a channel, with numbers for each week.
+// campaign is the row of the output for a message on a channel, with numbers for each week.
 type campaign struct {
 	campaignKey
 	sends, released, held []int64
@@ -92,8 +92,8 @@ func (o *output) spread(key rowKey, week int) *spread {
 
 func (o *output) atLimit(code, limit, users int) { o.limits[code][limit] += int64(users) }
 
-// campaign returns the output row of a message on a channel. If there are already mostCampaigns rows, all further
-// messages share one row.
+// campaign returns the row of the output for a message on a channel. If the output already has mostCampaigns rows,
+// all further messages share one row.
 func (o *output) campaign(m capping.Message, channel capping.Channel) *campaign {
 	key := campaignKey{m, channel}
 	if c := o.campaigns[key]; c != nil {
@@ -117,7 +117,7 @@ func (c *campaign) takenBy(by *campaign, users int64) {
 	c.takers[by] += users
 }
 
-// policies stores the policies of the counted calls, from which channelName reads the names of channels.
+// policies stores the policies of the counted calls, because channelName needs the names of channels.
 func (o *output) policies(known map[string]*capping.Policy) { o.known = known }
 
 // channelName returns the name that a channel has in the current policy or had in an earlier policy.
@@ -143,7 +143,7 @@ func policiesOf(known map[string]*capping.Policy, versions []string) (list []*ca
 	return list
 }
 
-// result returns the counts of messages per person as the result for the caller.
+// result returns the counts of messages per person in the form for the caller.
 func (o *output) result() *Result {
 	p := &api.Pressure{ConfigVersion: o.Policy.Version, Records: o.records, Gaps: o.sequences.Gaps(),
 		People: o.people(), AtLimits: o.atLimits()}
@@ -173,7 +173,7 @@ func (o *output) result() *Result {
 	return r
 }
 
-// people returns the rows of the table of people by number of messages.
+// people returns the rows of the table that says how many people received how many messages.
 func (o *output) people() []api.PressurePeople {
 	all := make([]spread, o.Weeks)
 	var rows []api.PressurePeople
@@ -246,7 +246,8 @@ func (o *output) sizeOfAll() *int64 {
 	return &all
 }
 
-// row returns a row of the table of people. The row says how many users received each number of messages.
+// row returns a row of the table that says how many people received how many messages. The row says how many users
+// received each number of messages.
 func (o *output) row(by, name string, size *int64, spreads []spread) api.PressurePeople {
 	row := api.PressurePeople{By: by, Name: name, Size: size}
 	for i := range spreads {
@@ -306,8 +307,8 @@ func sum(list []int64) (total int64) {
 	return total
 }
 
-// sorted returns the campaigns for which the function by returns more than 0, the highest value first. sorted returns
-// at most the configured number of campaigns.
+// sorted returns the campaigns for which the argument "by" (a function) returns more than 0, the highest value first.
+// sorted returns at most the configured number of campaigns.
 func (o *output) sorted(by func(*campaign) int64) (list []*campaign) {
 	for _, c := range o.campaigns {
 		if by(c) > 0 {
@@ -326,7 +327,7 @@ func compare(a, b *campaign) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID), cmp.Compare(a.channel, b.channel))
 }
 
-// rows returns the campaigns with the most messages.
+// rows returns the rows for the campaigns with the most messages.
 func (o *output) rows() []api.PressureCampaign {
 	list := []api.PressureCampaign{}
 	for _, c := range o.sorted(func(c *campaign) int64 { return sum(c.sends) }) {

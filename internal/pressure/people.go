@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping"
 )
 
-// people holds the numbers of messages to those users whom one pass over the audit records counts.
+// people holds how many messages each user received, for those users whom one pass over the audit records counts.
 type people struct {
 	*Config
 	out         *output
@@ -31,7 +31,7 @@ type people struct {
 	spaceRow    int
 }
 
-// page holds the numbers of messages to 65,536 consecutive users.
+// page holds how many messages each of 65,536 consecutive users received.
 type page struct {
 	weeks   [][]bitmap.Counts // by row and week; row 0 counts all messages
 	windows []bitmap.Counts
@@ -43,8 +43,9 @@ type window struct {
 	channels capping.ChannelSet
 }
 
-// segmentLimits holds the limits of a segment. The window of a limit may depend on the user's time zone. For each
-// limit, the field windows therefore has an index for each time zone, beginning with the users in no time zone.
+// segmentLimits holds the limits of a segment, and which sends they count now. If a limit has a calendar window, the
+// window may depend on the user's time zone. For each limit, the field windows therefore has an entry for each time
+// zone, beginning with the users in no time zone.
 type segmentLimits struct {
 	limits  []*capping.Limit
 	windows [][]int
@@ -59,7 +60,7 @@ func newPeople(cfg *Config, out *output, from int) *people {
 	return p
 }
 
-// names returns the segment names by code. The code 0 means no segment, and has the name "".
+// names returns the segment names by code. The segment code 0 means no segment, and has the name "".
 func (c *Config) names() []string {
 	names := []string{""}
 	if c.Segments != nil {
@@ -101,8 +102,8 @@ func (p *people) limitsOf(segment string) (s segmentLimits) {
 	return s
 }
 
-// row returns the index of the table row for a channel or namespace. If there are already mostRows rows, all further
-// channels or namespaces share one row.
+// row returns the index of the row for a channel or namespace in the table of people. If the table already has
+// mostRows rows, all further channels or namespaces share one row.
 func (p *people) row(key rowKey) int {
 	if row, known := p.rows[key]; known {
 		return row
@@ -117,7 +118,7 @@ func (p *people) row(key rowKey) int {
 	return p.rows[key]
 }
 
-// counts returns the counters of a page that a send of the message at the given time changes.
+// counts returns those counters of a page (65,536 users) that a send of the message at the given time changes.
 func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*bitmap.Counts {
 	p.adding = p.adding[:0]
 	if week >= 0 && m.counts {
@@ -142,12 +143,12 @@ func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*b
 	return p.adding
 }
 
-// use looks up the table rows in which the sends of a message count: those of its channel and namespace.
+// use looks up the rows of the table in which the sends of a message count: those of its channel and namespace.
 func (p *people) use(m *message) {
 	p.channelRow, p.spaceRow = p.row(rowKey{channel: m.channel, byChannel: true}), p.row(rowKey{name: m.Namespace})
 }
 
-// add counts a send of the message to each user in the bitmap.
+// add adds a send of the message to the count of each user in the bitmap.
 func (p *people) add(m *message, at capping.Instant, week int, users *bitmap.Bitmap) {
 	p.use(m)
 	for i := range users.Filled() {
@@ -197,7 +198,8 @@ func (p *people) remove(m *message, at capping.Instant, week int, users *roaring
 	}
 }
 
-// bound frees the upper half of the pages if the pass needs too much memory. A further pass then counts their users.
+// bound frees the upper half of the pages (65,536 users each) if the pass over the records needs too much memory. A
+// further pass then counts their users.
 func (p *people) bound() {
 	if p.bytes <= p.MemoryBytes || len(p.pages) < 2 {
 		return
@@ -217,7 +219,7 @@ func (p *people) bound() {
 	}
 }
 
-// end adds the numbers of messages in all pages to the output.
+// end adds the numbers of messages to all users of the pass to the output.
 func (p *people) end(ctx context.Context) error {
 	l := newLookup(p)
 	for n, key := range slices.Sorted(maps.Keys(p.pages)) {
@@ -232,7 +234,7 @@ func (p *people) end(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// spread adds to the output how many users of a page received each number of messages.
+// spread adds to the output how many users of a page (65,536 users) received each number of messages.
 func (p *people) spread(on *page, l *lookup) {
 	for row, key := range p.rowKeys() {
 		if row >= len(on.weeks) || on.weeks[row] == nil {
@@ -253,7 +255,7 @@ func (p *people) spread(on *page, l *lookup) {
 	}
 }
 
-// rowKeys returns the keys of all table rows, in the order of their indexes.
+// rowKeys returns the keys of all rows of the table, in the order of their indexes.
 func (p *people) rowKeys() []rowKey {
 	keys := make([]rowKey, 1+len(p.rows))
 	for key, row := range p.rows {
@@ -262,7 +264,7 @@ func (p *people) rowKeys() []rowKey {
 	return keys
 }
 
-// atLimits counts the users in a page who have reached a limit.
+// atLimits counts the users of a page (65,536 users) who have reached a limit.
 func (p *people) atLimits(key int, on *page, l *lookup) {
 	if on.windows == nil {
 		return
@@ -290,7 +292,7 @@ func (p *people) atLimits(key int, on *page, l *lookup) {
 	}
 }
 
-// list adds users who have reached the requested limit to the list for the caller.
+// list adds users who have reached the requested limit to the list that the caller gets.
 func (p *people) list(key, code int, limit string, users *bitmap.Words) {
 	if p.AtLimit == nil || p.AtLimit.Limit != limit || p.AtLimit.Segment != p.out.names[code] {
 		return
@@ -304,7 +306,7 @@ func (p *people) list(key, code int, limit string, users *bitmap.Words) {
 	p.out.images = append(p.out.images, p.numbers.Users(&images, numbers)...)
 }
 
-// lookup holds the segments and time zones of the users in a page.
+// lookup holds the segments and time zones of the 65,536 users in a page.
 type lookup struct {
 	*people
 	segments []*bitmap.Words // by code
@@ -333,7 +335,7 @@ func newLookup(p *people) *lookup {
 	return l
 }
 
-// load looks up the segments and time zones of the 65,536 users in a page.
+// load reads the segments and time zones of the 65,536 users in a page.
 func (l *lookup) load(key int) {
 	if l.Segments == nil {
 		return
@@ -367,7 +369,7 @@ func (l *lookup) load(key int) {
 	}
 }
 
-// zone sets w to the users of the page who are in a time zone. The zone 0 means no time zone.
+// zone sets the argument w to the users of the page who are in the given time zone. The zone 0 means no time zone.
 func (l *lookup) zone(zone int, w *bitmap.Words) {
 	for i, z := range l.zones {
 		l.marks[i] = 0

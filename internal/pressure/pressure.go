@@ -17,7 +17,8 @@ import (
 	"capper/internal/segments"
 )
 
-// Config holds the settings for counting messages per person. The fields Policy, Policies and Until are required.
+// Config holds the settings for counting messages per person. The fields Policy, Policies and Until of this Config
+// are required.
 type Config struct {
 	Until capping.Instant // end of the latest week
 	Weeks int             // 1 to MaxWeeks; 0: DefaultWeeks
@@ -47,8 +48,8 @@ type Config struct {
 	MemoryBytes int64
 }
 
-// Segments is the interface of a segments generation; see capping.Segments for the methods. The type *segments.Snapshot
-// implements Segments.
+// Segments is the part of capping.Segments that package pressure needs from a segments generation. The type
+// *segments.Snapshot implements the interface Segments.
 type Segments interface {
 	Generation() string
 	Names() []string
@@ -60,7 +61,7 @@ type Segments interface {
 
 var _ Segments = (*segments.Snapshot)(nil)
 
-// In sets the current segments generation in c, with the sizes of its segments.
+// In stores the current segments generation, with the sizes of its segments, in the Config.
 func (c *Config) In(s *segments.Snapshot) {
 	c.Segments, c.Sizes = s, map[string]int64{}
 	for _, size := range s.Segments() {
@@ -90,7 +91,7 @@ const (
 	slackOfRetention = time.Hour
 )
 
-// Result contains the counts of messages per person, and the list of users that Config.AtLimit selects.
+// Result contains how many messages people received, and the list of users that Config.AtLimit selects.
 type Result struct {
 	*api.Pressure
 	// Users contains the users who have reached the limit. For ids that are not dense (not 32-bit numbers), Images
@@ -99,12 +100,12 @@ type Result struct {
 	Images []capping.UserID
 }
 
-// Read is a function that returns the audit records from a time on, in the order of time. Each pass over the records
-// calls Read once.
+// Read is a function that returns the audit records from a given time on, in the order of time. Each pass over the
+// audit records calls the function Read once.
 type Read func(from capping.Instant) iter.Seq2[*audit.Record, error]
 
-// Run counts the messages per person in the records. Run uses only the caller's goroutine, and returns when the context
-// ends.
+// Run counts, from audit records, how many messages each person received. Run works in the caller's goroutine only,
+// and returns when the context ends.
 func Run(ctx context.Context, read Read, cfg Config) (*Result, error) {
 	if cfg.Policy == nil || cfg.Policies == nil || cfg.Until <= 0 {
 		return nil, errors.New("pressure: Config.Policy, Config.Policies and Config.Until must be set")
@@ -156,7 +157,7 @@ func (c *Config) week(at capping.Instant) int {
 	return int((c.Until - 1 - at) / capping.Instant(Week.Milliseconds()))
 }
 
-// engine is the state of one pass over the audit records.
+// engine is the state of one pass over the audit records, which counts a part of the users.
 type engine struct {
 	*Config
 	out      *output
@@ -224,7 +225,7 @@ func (e *engine) take(r *audit.Record) error {
 	return nil
 }
 
-// notice updates the numbers about the audit itself, such as the number of missing records, after reading a record.
+// notice takes over, from an audit record, the numbers about the audit itself, such as the number of missing records.
 func (e *engine) notice(r *audit.Record) {
 	if e.out.records == 0 {
 		e.out.begins = r.At
@@ -233,7 +234,7 @@ func (e *engine) notice(r *audit.Record) {
 	e.out.sequences.Add(r.Instance, r.Sequence)
 }
 
-// know reads the policy of a configuration version, unless the engine already has it.
+// know reads the policy of a configuration version, unless it is already in memory.
 func (e *engine) know(version string) error {
 	if e.policies[version] != nil {
 		return nil
@@ -247,12 +248,12 @@ func (e *engine) know(version string) error {
 	return nil
 }
 
-// counts reports whether Config selects the message on the channel.
+// counts reports whether the Config selects the message on the channel, so that its sends are counted.
 func (e *engine) counts(m capping.Message, channel capping.Channel) bool {
 	return (e.Channel == nil || *e.Channel == channel) && (e.Namespace == nil || *e.Namespace == m.Namespace)
 }
 
-// end adds the results of the pass to the output.
+// end adds the results of the pass over the audit records to the output.
 func (e *engine) end(ctx context.Context) error {
 	if e.first {
 		e.out.policies(e.policies)

@@ -18,15 +18,15 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Tables returns the counts of messages per person as tables. The argument whole selects tables for programs, with a
-// column for each number of messages, and with empty cells for unknown numbers. The numbers of weeks that end before
-// the beginning of the audit are unknown.
+// Tables returns the counts of messages per person as tables. If the argument whole is true, the tables are for
+// programs: they have a column for each number of messages, and empty cells for unknown numbers. If a week ends
+// before the beginning of the audit, its numbers are unknown.
 func Tables(p *api.Pressure, whole bool) []Table {
 	return []Table{peopleTable(p, whole), atLimits(p), campaigns(p, whole), heldBack(p, whole)}
 }
 
-// shownMost is a number of messages. A table for human readers counts all users with so many or more messages in one
-// column.
+// shownMost is a number of messages. A table for human readers counts all users with at least shownMost messages in
+// one column.
 const shownMost = 7
 
 func peopleTable(p *api.Pressure, whole bool) Table {
@@ -77,7 +77,7 @@ func peopleTable(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// known reports whether the audit begins before the end of the week.
+// known reports whether the numbers of a week are known, because the audit begins before the end of the week.
 func known(p *api.Pressure, week int) bool { return p.Weeks[week].To.After(p.AuditBegins) }
 
 func nameOf(name string, whole bool) string {
@@ -138,8 +138,8 @@ func campaigns(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// names returns the table cells that identify a campaign. Tables for human readers contain the title of the campaign,
-// and tables for programs contain only its id.
+// names returns the table cells that identify a campaign. If the table is for human readers, the cells contain the
+// title of the campaign; if it is for programs, they contain only the campaign's id.
 func names(m *api.PressureMessage, whole bool) []string {
 	message := m.MessageID
 	if !whole && m.Title != "" {

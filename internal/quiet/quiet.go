@@ -8,8 +8,8 @@
 // begin or end at the clock change. When the clock skips quiet hours completely, there are no quiet hours on that day.
 //
 // If several quiet hours apply to a user, possibly in several time zones, sends are forbidden while any of them
-// applies. An opening is the first time at which none of the quiet hours applies. If quiet hours apply during the whole
-// of the next 400 days, there is no opening.
+// applies. An opening is the first time at which none of the quiet hours applies. If quiet hours apply without a
+// break during the next 400 days, there is no opening.
 package quiet
 
 import (
@@ -43,13 +43,13 @@ func ParseMinute(text string) (Minute, error) {
 	return Minute(60*hours + minutes), nil
 }
 
-// String returns the time of day in the form that ParseMinute parses.
+// String returns the time of day in the form that ParseMinute parses, such as 08:00.
 func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
-// left returns how long the quiet hours still last when the local clock shows the given time. If the quiet hours do not
-// apply at the shown time, left returns 0.
+// left returns how long the quiet hours still last when the local clock shows the given time. If the quiet hours do
+// not apply at that time, left returns 0.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
 	return max(length-(shown-h.From.ofDay()+day)%day, 0)
@@ -61,7 +61,7 @@ type Clock struct {
 	Location *time.Location // never nil
 }
 
-// Piece is a period of time in which quiet hours apply throughout, or in which no quiet hours apply.
+// Piece is a period of time that lies completely inside or completely outside of quiet hours.
 type Piece struct {
 	On bool // quiet hours apply
 	By int  // if On: index of the first clock whose quiet hours apply at the beginning
@@ -70,11 +70,11 @@ type Piece struct {
 	Until time.Time
 }
 
-// farthest is how far ahead the package searches for an opening (time without quiet hours). A period of the length
-// farthest contains all clock changes of a whole year.
+// farthest is how far ahead package quiet searches for an opening (time without quiet hours). So long a period
+// contains all clock changes of a whole year.
 const farthest = 400 * day
 
-// At returns a period that begins at t. During the whole period, either quiet hours apply or none do.
+// At returns a period that begins at t. During the whole period, quiet hours either apply or do not apply.
 func At(clocks []Clock, t time.Time) Piece {
 	by, next := step(clocks, t)
 	if by < 0 {
@@ -121,8 +121,8 @@ func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	return first
 }
 
-// step returns the index of the first of the clocks whose quiet hours apply at t, or -1. step also returns a later time
-// until which the index stays the same, at most the next clock change.
+// step returns the index of the first of the clocks whose quiet hours apply at the time t, or -1. step also returns a
+// later time until which the index stays the same, at most the next clock change.
 func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	by = -1
 	opens, closes := t, t.Add(day)
@@ -158,7 +158,7 @@ func (h Hours) away(shown time.Duration) time.Duration {
 	return (h.From.ofDay()-shown+day-1)%day + 1
 }
 
-// ofDay returns the time of day of t as a duration since midnight.
+// ofDay returns the time of day of the argument t as a duration since midnight.
 func ofDay(t time.Time) time.Duration {
 	h, m, s := t.Clock()
 	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second +

@@ -2,9 +2,9 @@ package quiet
 
 import "time"
 
-// Timeline finds, for many times, when the quiet hours of the same clocks end. A Timeline caches the periods of quiet
-// hours on each day, so that a further time on the same day needs only a search in these periods. A Timeline is not
-// safe for concurrent use.
+// Timeline answers, for many times, when quiet hours end; the quiet hours and their clocks are always the same. A
+// Timeline caches the periods of quiet hours of each day, so that a further time on the same day needs only a search
+// in these periods. A Timeline is not safe for concurrent use.
 type Timeline struct {
 	clocks []Clock
 	days   map[int64][]stretch // by the number of days since 1970, in UTC
@@ -21,8 +21,8 @@ func NewTimeline(clocks []Clock) *Timeline {
 	return &Timeline{clocks: clocks, days: map[int64][]stretch{}}
 }
 
-// Opens returns the first time at or after t at which no quiet hours apply. If there is no such time within 400 days,
-// Opens returns zero.
+// Opens returns the first time at or after t at which no quiet hours apply. If quiet hours apply without a break for
+// 400 days, Opens returns zero.
 func (l *Timeline) Opens(t time.Time) time.Time {
 	number := dayOf(t)
 	stretches, known := l.days[number]
