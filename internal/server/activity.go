@@ -18,8 +18,8 @@ import (
 var activityParameters = []string{"since", "until"}
 
 // usualActivity and mostActivity are the default and the maximum period of GET /v1/activity. If an hour ended longer
-// ago than the constant settled, its counts stay in memory for the duration reused. Counts of more recent hours are
-// not cached, because other instances may still flush counts for them.
+// ago than the constant settled, its counts stay in memory for the duration reused. The counts of more recent hours
+// are not kept in memory, because other instances may still add to them.
 const (
 	usualActivity = 24 * time.Hour
 	mostActivity  = 31 * 24 * time.Hour
@@ -27,8 +27,8 @@ const (
 	reused        = 10 * time.Minute
 )
 
-// Activities serves API calls for the hourly counts of decisions. The counts are sums over the decisions of all service
-// instances. An Activities is safe for concurrent use.
+// Activities serves API calls for the hourly counts of decisions. These counts are sums over the decisions of all
+// service instances. An Activities is safe for concurrent use.
 type Activities struct {
 	counts counts // nil: the service counts no decisions
 	clock  func() time.Time
@@ -160,7 +160,7 @@ func hourOf(at time.Time, found []messages.Counts) *api.ActivityHour {
 	return hour
 }
 
-// timeOf parses the value of the query parameter field: a time, a date or an age such as 36h.
+// timeOf parses the value of the query parameter in the argument field: a time, a date or an age such as 36h.
 func timeOf(field, text string, now time.Time) (capping.Instant, error) {
 	at, err := since(text, now)
 	if err != nil {

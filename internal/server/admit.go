@@ -15,9 +15,9 @@ import (
 	"capper/internal/trace"
 )
 
-// enter admits a call about users, which the call lists or selects by an audience expression. enter reserves users and
-// memory in the budgets, and charges the users to the client's rate limit. The argument "answer" is the approximate
-// maximum size of the HTTP response in bytes.
+// enter admits a call about users to the server. enter reserves users and memory in the budgets, and charges the
+// users to the client's rate limit. The argument "answer" is the approximate maximum size of the HTTP response in
+// bytes.
 func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, error) {
 	_, part := trace.Start(c.ctx, "admit")
 	defer part.End()
@@ -53,12 +53,12 @@ func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.P
 		Most: s.bounds.BitmapUsers, Names: names, Reserve: b.Reserve})
 }
 
-// findContext returns a context that limits the evaluation of an audience expression to the time limit of a call.
+// findContext returns a context with the time limit of a call, for the evaluation of an audience expression.
 func (s *Server) findContext(c *call) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.ctx, s.bounds.CallTimeout)
 }
 
-// decodeBounds returns the limits for decoding the body b.
+// decodeBounds returns the limits for decoding the request body b.
 func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	return wire.Bounds{
 		IDs: s.bounds.JSONUsers, Bitmap: s.bounds.BitmapUsers, Reserve: b.Reserve,
@@ -66,7 +66,7 @@ func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	}
 }
 
-// writeAnswer returns the users of the call to their budget, and then writes the encoded response body out to the
+// writeAnswer gives the users of the call back to their budget, and then sends the encoded response body to the
 // caller.
 func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	_, part := trace.Start(c.ctx, "write answer")
@@ -114,7 +114,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 }
 
 // charge takes a price, in users, from the client's rate limit, for work that is not proportional to the users of a
-// call. The charged price is at most the client's burst, so that every client can afford an expensive call.
+// call. The price that charge takes is at most the client's burst, so that every client can afford an expensive call.
 func (s *Server) charge(c *call, field string, price int) error {
 	if rate := s.access.Load().RateOf(c.Client); rate.UsersPerSecond > 0 {
 		price = min(price, rate.Largest())

@@ -56,9 +56,10 @@ func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Chann
 // previewBatch is the number of users whom a preview (decisions that record nothing) decides in one store call.
 const previewBatch = 100_000
 
-// basisOf returns the segments generation and the policy that decide a whole call. If a query names no segments
-// generation, basisOf sets the returned one in the query. Because of this, the same segments generation first selects
-// the users and then decides about them. The argument q of basisOf is nil for a call without an audience query.
+// basisOf returns the segments generation and the policy that decide a whole call. If an audience query names no
+// segments generation, basisOf sets the returned one in the query. Because of this, the same segments generation
+// first selects the users and then decides about them. The argument q of basisOf is nil for a call without an
+// audience query.
 func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	basis := s.capper.Basis()
 	if q == nil || q.Generation != "" || q.Cursor != "" {
@@ -70,7 +71,7 @@ func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	return basis // without a pin the finder reports the error
 }
 
-// preview decides the counted users like a filter call at this moment, and records no sends.
+// preview decides the counted users of an audience like a filter call at this moment, and records no sends.
 func (s *Server) preview(
 	c *call, b *Body, r *wire.CountRequest, counts *api.AudienceCount, send *capping.Send,
 ) (*api.Summary, error) {
@@ -94,7 +95,7 @@ func (s *Server) preview(
 	return s.decide(ctx, send, a.Users, capping.InstantOf(s.clock())), nil
 }
 
-// decide decides the users like a filter call at the given time, and records no sends.
+// decide decides the given users like a filter call at the given time, and records no sends.
 func (s *Server) decide(
 	ctx context.Context, send *capping.Send, users []capping.UserID, at capping.Instant,
 ) *api.Summary {
@@ -152,7 +153,7 @@ func (s *Server) forecast(c *call) error {
 	return writeJSON(c.w, s.forecastOf(ctx, &capping.Send{Basis: basis, Channel: channel}, r, times))
 }
 
-// forecastBytes is the approximate size in bytes of one forecast time in the HTTP response.
+// forecastBytes is the approximate size in bytes that each time of a forecast takes in the HTTP response.
 const forecastBytes = 16 << 10
 
 func (s *Server) forecastOf(

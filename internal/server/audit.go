@@ -20,7 +20,7 @@ func (s *Server) audit(c *call, action, result string, attrs ...any) {
 	s.log.InfoContext(c.ctx, "audit", append(line, attrs...)...)
 }
 
-// auditRefusal logs that the server refused an API key. A separate logBound for each error code limits the number of
+// auditRefusal logs that the server refused an API key. For each error code, a separate logBound limits the number of
 // log lines.
 func (s *Server) auditRefusal(c *call, f *wire.Failure) {
 	if f.Code != api.CodeUnauthorized && f.Code != api.CodeForbidden {
@@ -51,8 +51,8 @@ type logBound struct {
 
 const logBurst = 10
 
-// take reports whether the caller may log a line now, and returns the number of lines suppressed since the last logged
-// line.
+// take reports whether the server may write a log line now, and returns the number of lines suppressed since the last
+// written line.
 func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,22 +68,22 @@ func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// newLogBounds returns a separate logBound for each reason to refuse a key. Frequent refusals for one reason therefore
-// do not suppress the log lines of the other reason.
+// newLogBounds returns a separate logBound for each reason to refuse a key. If refusals for one reason are frequent,
+// they therefore do not suppress the log lines for the other reasons.
 func newLogBounds() map[api.Code]*logBound {
 	return map[api.Code]*logBound{api.CodeUnauthorized: {}, api.CodeForbidden: {}}
 }
 
-// AuditFile logs a change that no call made, for example a new configuration file or a new generation of segments. The
-// log line has the form of the audit lines for API calls.
+// AuditFile logs a change that no API call made, for example a new configuration file or a new generation of
+// segments. This log line has the form of the audit lines for API calls.
 func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", "", "key", "", "request_id", trace.NewID(time.Now())}
 	logger.Info("audit", append(line, attrs...)...)
 }
 
-// SignIn returns the caller to whom an API key belongs. The key needs the scope read. SignIn logs accepted and refused
-// keys in the same form as API calls do. After several wrong keys with one key id from one network address, further
-// attempts with this key id from this address must wait.
+// SignIn returns the caller to whom an API key belongs. The key needs the scope read. SignIn logs accepted and
+// refused API keys in the same form as API calls do. After several wrong keys with one key id from one network
+// address, further sign-ins with this key id from this address must wait.
 func (s *Server) SignIn(r *http.Request, key string) (gate.Caller, error) {
 	c := &call{r: r, ctx: r.Context()}
 	if trace.RequestID(c.ctx) == "" {

@@ -34,8 +34,8 @@ func (b *Body) fill(r io.Reader, limit int64) error {
 	}
 }
 
-// enlarge moves the received bytes to a larger buffer. The new buffer may be slightly larger than limit, so that the
-// next read can detect the end of the body.
+// enlarge moves the received bytes of a request body to a larger buffer. This buffer may be slightly larger than the
+// argument "limit", so that the next read can detect the end of the body.
 func (b *Body) enlarge(limit int64) error {
 	size := gate.NextSize(cap(b.Data), limit+bytes.MinRead)
 	if !b.hold.Grow(size) {
@@ -48,7 +48,7 @@ func (b *Body) enlarge(limit int64) error {
 	return nil
 }
 
-// Reserve takes n more bytes from the budget for request bodies, for data that is decoded from the body.
+// Reserve takes n more bytes from the budget for request bodies, for data that is decoded from the request body.
 func (b *Body) Reserve(n int64) error {
 	if !b.hold.Grow(n) {
 		return gate.ErrTooManyBytes()
@@ -56,14 +56,15 @@ func (b *Body) Reserve(n int64) error {
 	return nil
 }
 
-// KeepUsers returns the memory of the body to the budget, except the given number of bytes for the decoded users.
+// KeepUsers gives the memory of the request body back to the budget, except the given number of bytes for the decoded
+// users.
 func (b *Body) KeepUsers(bytes int64) {
 	gate.PutBuffer(b.Data)
 	b.Data = nil
 	b.hold.Settle(bytes)
 }
 
-// Close returns the remaining memory to the budget. A second Close has no effect.
+// Close gives the remaining memory of the request body back to the budget. A second Close has no effect.
 func (b *Body) Close() {
 	gate.PutBuffer(b.Data)
 	b.Data = nil

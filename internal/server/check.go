@@ -36,7 +36,7 @@ func (s *Server) checkSends(c *call) error {
 }
 
 // enterMessage admits a call about users of one message, and returns the channel that the request names. enterMessage
-// returns the memory of the request body to the budget.
+// gives the memory of the request body back to the budget.
 func (s *Server) enterMessage(
 	c *call, b *Body, r *wire.MessageRequest,
 ) (capping.Channel, *gate.Place, error) {
@@ -53,7 +53,7 @@ func (s *Server) enterMessage(
 	return channel, p, nil
 }
 
-// locate returns a function that finds the partition and the node with a user's log. If the store has only one
+// locate returns a function that finds the store's partition and node with a user's log. If the whole store is one
 // location, locate returns nil.
 func (s *Server) locate() func(capping.UserID) capping.Location {
 	locator, ok := capping.As[capping.Locator](s.capper.Store())

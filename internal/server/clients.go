@@ -62,7 +62,7 @@ func (c *clientMetrics) AddRecordless(client string) {
 	}
 }
 
-// now returns the client names in the current configuration.
+// now returns the names of the clients that the current configuration has.
 func (c *clientMetrics) now() []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -70,7 +70,7 @@ func (c *clientMetrics) now() []string {
 }
 
 // Add counts the users of a client's call. The values of the metric labels "client" and "channel" are names from the
-// configuration. Add ignores a client that a configuration change removed during the call.
+// configuration. If a configuration change has removed the client during the call, Add ignores the client.
 func (c *clientMetrics) Add(client, channel string, sum *wire.Summary) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -85,7 +85,7 @@ func (c *clientMetrics) Add(client, channel string, sum *wire.Summary) {
 }
 
 // Follow creates the counters of all clients that may call /v1/filter, and deletes the counters of clients that the
-// configuration no longer names. The counters of a new channel appear with the channel's first users.
+// configuration no longer names. When a channel is new, its counters appear with the channel's first users.
 func (c *clientMetrics) Follow(a *gate.Control, p *capping.Policy) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -90,8 +90,8 @@ type Config struct {
 }
 
 // History lists and compares the segments generations that were published. A History is safe for concurrent use. Each
-// method of a History returns when its context ends. The error wraps objects.ErrNotFound when a segments generation
-// does not exist.
+// method of a History returns when the context that it gets ends. If a segments generation does not exist, the error
+// wraps objects.ErrNotFound.
 type History interface {
 	// List returns the newest generations and the generation in use at the location.
 	List(ctx context.Context) (list []publish.Listing, more bool, err error)
@@ -114,8 +114,8 @@ func (noHistory) Changes(context.Context, string, string) (*publish.Changes, err
 	return nil, errNoHistory
 }
 
-// ofKind wraps pin with a check that the segments generation has the same kind of user ids as the server. In a
-// generation with another kind of ids, the same number could identify a different user.
+// ofKind returns a function that works like pin, and also checks that the segments generation has the same kind of
+// user ids as the server. In a generation with another kind of ids, the same number could identify a different user.
 func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 	kind, check := ids.Dense, ""
 	if scheme != nil {

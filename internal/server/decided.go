@@ -11,9 +11,9 @@ import (
 	"capper/internal/server/wire"
 )
 
-// decided counts the decided users by outcome. Every limit, set and rule of the current policy that can deny users has
-// a counter, which starts at zero. When an operator removes a set or a shadow limit from the policy, its counters are
-// deleted. A decided is safe for concurrent use.
+// decided counts the decided users by outcome, as Prometheus metrics. Every limit, set and rule of the current policy
+// that can deny users has a counter, which starts at zero. When an operator removes a set or a shadow limit from the
+// policy, the server deletes the counters of the set or limit. A decided is safe for concurrent use.
 type decided struct {
 	policy func() *capping.Policy
 
@@ -48,14 +48,14 @@ func (d *decided) vectors() []*prometheus.CounterVec {
 	return []*prometheus.CounterVec{d.users, d.suppressed, d.shadow}
 }
 
-// Describe sends the descriptions of the metrics.
+// Describe sends the descriptions of the metrics to Prometheus.
 func (d *decided) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range d.vectors() {
 		v.Describe(to)
 	}
 }
 
-// Collect sends the current values of all metrics.
+// Collect sends the current values of all metrics to Prometheus.
 func (d *decided) Collect(to chan<- prometheus.Metric) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,8 +114,8 @@ func shadowLimitsOf(policy *capping.Policy) (found [][2]string) {
 	return found
 }
 
-// count adds the users of a call to the metrics by outcome. The argument "names" holds the segment names to which the
-// decisions refer by number.
+// count adds the users of a call to the metrics, by outcome. The argument "names" holds the names of the segments,
+// because decisions refer to segments by number.
 func (d *decided) count(sum *wire.Summary, names []string) {
 	sum.EachSegment(names, func(outcome, segment, limit string, users int) {
 		if users > 0 {
@@ -128,8 +128,8 @@ func (d *decided) count(sum *wire.Summary, names []string) {
 	})
 }
 
-// expect creates a counter with value 0 for each segment of the policy and each reason for denial. A segment without
-// limits of its own gets a counter when the first user of the segment is decided.
+// expect creates a counter with value 0 for each segment of the policy and each reason for denial. If a segment has
+// no limits of its own, it gets a counter when its first user is decided.
 func (d *decided) expect(p *capping.Policy) {
 	withheld := withholding(p)
 	d.expectSegment(api.NoSegment, p.Default, withheld)

@@ -23,25 +23,25 @@
 //	server/gate  limits callers: keys, rates, budgets, connections, pace
 //
 // The types of requests, responses and errors belong to package client/api, which the Go client imports too. The
-// handler of a call is a plain function. The server reports every refused call as a wire.Failure. The code of the
-// failure determines the HTTP status (api.Code.Status). All other errors of a call are internal: the server logs the
-// error text and hides it from the caller.
+// handler of an API call is a plain function. The handler reports every refused call as a wire.Failure. The code of
+// this failure determines the HTTP status (api.Code.Status). All other errors of a call are internal: the server logs
+// the error text and hides it from the caller.
 //
 // # The hot path
 //
 // The server reads a request body once into a pooled buffer and scans the buffer once. The decoder writes the user
-// ids directly into the slice that the store receives. One pass counts the decisions. The encoder appends the
-// response to a pooled buffer, without allocating a value for each user. Decoder and encoder of the hot path are
-// written by hand. Tests compare the decoder and the encoder with the types of package api, and compare these types
-// with the OpenAPI description.
+// ids of the request directly into the slice that the store receives. One pass counts the decisions. The encoder
+// appends the response to a pooled buffer, without allocating a value for each user. The decoder and the encoder for
+// the most frequent calls are written by hand. Tests compare the decoder and the encoder with the types of package
+// api, and compare these types with the OpenAPI description.
 //
 // # Ids
 //
-// A server accepts one kind of user ids (Config.IDs). A dense id is a 32-bit number, and capper uses the number itself
-// for the user. The decoder converts every other id to an id image (64-bit keyed hash of an id), and the Capper decides
-// about id images. An id image cannot be converted back to its id, so the decoder keeps the original ids in memory for
-// the response. A call that supports only dense ids returns an error that names the unsupported kind. Log lines contain
-// id images (64-bit keyed hashes of ids) instead of ids.
+// A server accepts one kind of user ids (Config.IDs). A dense id is a 32-bit number, and capper uses the number
+// itself for the user. The decoder converts every other id to an id image (64-bit keyed hash of an id), and the
+// Capper decides about id images. An id image cannot be converted back to its id, so the decoder keeps the original
+// ids in memory for the response. If a call supports only dense ids, it returns an error that names the unsupported
+// kind of ids. The log lines of the server contain id images (64-bit keyed hashes of ids) instead of ids.
 //
 // # Guarantees
 //
@@ -64,10 +64,10 @@
 //
 // # Access
 //
-// Without configured API keys everybody may call, but then the service listens on loopback addresses only. With
-// configured API keys, every call except /healthz, /readyz and /openapi.yaml needs a key with the right scope.
-// Operators can use a separate admin listener. Pages of the console make API calls through the handler Inside, which
-// checks the current scopes of the visitor's key.
+// If no API keys are configured, everybody may call, but the service listens on loopback addresses only. If API keys
+// are configured, every call except /healthz, /readyz and /openapi.yaml needs a key with the right scope. Operators
+// can configure a separate listener for admin calls. Pages of the console make API calls through the handler Inside,
+// which checks the current scopes of the visitor's key.
 //
 // A caller whose API key has a namespace sees only the messages of this namespace. A caller whose key has no namespace
 // sees all messages with their namespaces, and can select one namespace by the query parameter namespace. The server

@@ -59,7 +59,8 @@ func (s *Server) filter(c *call) error {
 	return nil
 }
 
-// readFilter receives and decodes the request of a filter call. The caller of readFilter closes the returned body.
+// readFilter receives and decodes the request of a filter call. The caller of readFilter closes the body that
+// readFilter returned.
 func (s *Server) readFilter(c *call) (*Body, *wire.FilterRequest, error) {
 	_, part := trace.Start(c.ctx, "decode")
 	defer part.End()
@@ -92,8 +93,8 @@ func (s *Server) mayExempt(c *call, r *wire.FilterRequest) error {
 			"under server.api_keys", gate.ScopeExempt, c.Key)
 }
 
-// expectedBytes estimates the size of the response body. For bitmaps the estimate is the size of the request body,
-// because bitmaps in responses are about as large as bitmaps in requests.
+// expectedBytes estimates the size of the body of the response to a filter call. If the request contains bitmaps, the
+// estimate is the size of the request body, because bitmaps in responses are about as large.
 func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 	switch {
 	case r.Form == wire.InPacked:
@@ -111,7 +112,7 @@ func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 	return int64(1024 + id*(sum.Allowed+sum.Replayed+sum.Unavailable) + perDenied*sum.Denied)
 }
 
-// answerBytes estimates the maximum memory of the response in bytes, including the memory for encoding.
+// answerBytes estimates how much memory the response needs at most, in bytes, including the memory for encoding.
 func answerBytes(r *wire.FilterRequest) int64 {
 	perUser := int64(24)
 	if r.Form == wire.InLists && !r.Counts {
@@ -123,7 +124,7 @@ func answerBytes(r *wire.FilterRequest) int64 {
 	return 1024 + perUser*int64(len(r.Users)) + r.GivenBytes()
 }
 
-// sendOf converts the request to a capping.Send without users.
+// sendOf converts a filter request to a capping.Send without users.
 func (s *Server) sendOf(c *call, r *wire.FilterRequest) (*capping.Send, error) {
 	basis := s.basisOf(r.Query)
 	channel, err := wire.SendChannel(r.Channel, basis.Policy())

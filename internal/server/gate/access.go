@@ -59,7 +59,7 @@ func New(rules Rules) (*Control, error) {
 // HasKeys reports whether API keys are configured, so that calls need a key.
 func (c *Control) HasKeys() bool { return len(c.byID) > 0 }
 
-// RateOf returns the rate of the client. A zero rate means that the client is not limited.
+// RateOf returns the rate of the client. If the rate is zero, the server does not limit the client.
 func (c *Control) RateOf(client string) capping.Rate {
 	if rate, ok := c.rules.Rates[client]; ok {
 		return rate
@@ -97,8 +97,8 @@ type Caller struct {
 	Key       string // id of the key; "": no keys are configured
 }
 
-// Caller returns the caller to whom the API key in an Authorization header belongs. The API key must have at least one
-// of the scopes.
+// Caller returns the caller to whom the API key in an Authorization header belongs. The API key must have at least
+// one of the given scopes.
 func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) {
 	if !c.HasKeys() || slices.Contains(scopes, ScopeNone) {
 		return Caller{Client: OpenClient}, nil
@@ -124,13 +124,13 @@ func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) 
 	return key.with(scopes)
 }
 
-// inside is the context key for the API key of a signed-in visitor. The console makes API calls for signed-in visitors
-// within the process.
+// inside is the context key for the API key of a signed-in visitor. For a visitor who has signed in, the console
+// makes API calls within the process.
 type inside struct{}
 
-// Inside returns a context for an API call that the console makes within the process for a visitor. The argument key is
-// the id of the API key with which the visitor signed in, or "" if no keys are configured. The contexts of requests
-// from the network contain no id of an API key.
+// Inside returns a context for an API call that the console makes within the process for a visitor. The argument key
+// is the id of the API key with which the visitor signed in, or "" if no keys are configured. If a request comes over
+// the network, its context contains no id of an API key.
 func Inside(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, inside{}, key)
 }
@@ -155,7 +155,7 @@ func (c *Control) CallerOf(r *http.Request, scopes ...Scope) (Caller, error) {
 
 // Seal derives a secret from each API key for the given purpose. The returned map has an entry for each API key: from
 // the id of the key to the secret. A new API key gives a new secret. All service instances derive the same secret
-// from the same API key.
+// from the same API key, so that sessions are valid at every instance.
 func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	secrets := make(map[string][sha256.Size]byte, len(c.byID))
 	for id, key := range c.byID {
@@ -166,7 +166,7 @@ func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	return secrets
 }
 
-// May reports whether the API key with the given id has the scope. If no keys are configured, May returns true.
+// May reports whether the API key with the given id has the scope. If no API keys are configured, May returns true.
 func (c *Control) May(id string, scope Scope) bool {
 	key := c.byID[id]
 	return !c.HasKeys() || key != nil && slices.Contains(key.Scopes, scope)
@@ -180,7 +180,7 @@ func (c *Control) NamespaceOf(id string) string {
 	return ""
 }
 
-// MayChange returns nil if the API key with the given id may use the scope lists to change and read the set. If no keys
+// MayChange returns nil if the API key with the given id may change and read the set (scope "lists"). If no API keys
 // are configured, MayChange returns nil.
 func (c *Control) MayChange(id, set string) error {
 	key := c.byID[id]
@@ -191,8 +191,8 @@ func (c *Control) MayChange(id, set string) error {
 		"to the key's sets under server.api_keys", id, wire.Clip([]byte(set)))
 }
 
-// MayPace returns nil if the client may request permits from all of the pacers. If one of the pacers is forbidden,
-// MayPace returns an error that names the first forbidden pacer.
+// MayPace returns nil if the client may request permits from all of the given pacers. If the client may not use one
+// of the pacers, MayPace returns an error that names the first such pacer.
 func (c *Control) MayPace(client string, pacers []string) error {
 	for i, pacer := range pacers {
 		if !c.rules.MayPace(client, pacer) {
@@ -212,8 +212,8 @@ func (c *Control) MayShare(client, share string) error {
 		"the share to clients.%s.shares", client, share, client)
 }
 
-// ShareOf returns the default share of the client: the part of a pacer's permits for calls that name no share. The
-// result "" means no share.
+// ShareOf returns the default share of the client: the part of a pacer's permits that the client's calls use if they
+// name no share. The result "" means no share.
 func (c *Control) ShareOf(client string) string { return c.rules.Shares[client].Own }
 
 // with returns the caller to whom the API key belongs, or an error if the key has none of the scopes.
@@ -225,8 +225,8 @@ func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	return Caller{k.Client, k.Namespace, k.ID}, err
 }
 
-// known returns the key id of a refused API key, for the log, if the key id is configured. Logs must not contain other
-// text of a refused API key, because a caller may have invented the text or sent it by mistake.
+// known returns the key id of a refused API key, for the log, if the key id is configured. Logs must not contain any
+// other part of a refused API key, because a caller may have invented the text or sent it by mistake.
 func known(key *liveKey) Caller {
 	if key == nil {
 		return Caller{}

@@ -30,7 +30,7 @@ func checkAddr(addr string, hasKeys bool) error {
 	return nil
 }
 
-// IsLoopback reports whether only this machine can reach a listener on host:port. For a host name other than
+// IsLoopback reports whether only this machine can reach a listener on host:port. If the host is a name other than
 // "localhost", IsLoopback returns false, because the addresses of a host name may change.
 func IsLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)

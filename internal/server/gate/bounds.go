@@ -8,8 +8,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Bounds limit the load that callers can put on the service. The names at the start of the comments are keys in the
-// section "server" of the configuration. A zero field means its default value.
+// Bounds limit the load that callers can put on the service. The name at the start of each field's comment is a key
+// in the section "server" of the configuration. A zero field means its default value.
 type Bounds struct {
 	JSONUsers   int   // max_json_users: maximum number of ids in user_ids; default api.MaxUserIDs
 	BitmapUsers int   // max_bitmap_users: maximum number of ids in users_bitmap; default api.MaxBitmapUsers
@@ -34,7 +34,7 @@ type Bounds struct {
 	Connections   int // bounds.connections: maximum number of open connections of each listener; default 16,384
 }
 
-// WithDefaults returns a copy of b in which the default value replaces every zero field.
+// WithDefaults returns a copy of the bounds b in which the default value replaces every zero field.
 func (b Bounds) WithDefaults() Bounds {
 	b.JSONUsers = cmp.Or(b.JSONUsers, api.MaxUserIDs)
 	b.BitmapUsers = cmp.Or(b.BitmapUsers, api.MaxBitmapUsers)
@@ -51,7 +51,7 @@ func (b Bounds) WithDefaults() Bounds {
 }
 
 // usersPerTimeout says how the time limit of a store call grows: for each 250,000 users, the limit grows by one
-// CallTimeout. With a CallTimeout of 5 s, each user adds 20 µs.
+// CallTimeout. If CallTimeout is 5 s, each user adds 20 µs to the time limit.
 const usersPerTimeout = 250_000
 
 // Timeout returns the time limit of a store call for the given number of users.

@@ -6,17 +6,17 @@ import (
 )
 
 // Budget limits the amount of a resource, such as users or bytes, that all simultaneous calls may hold together. All
-// clients with running or waiting calls share the budget fairly. While units (users or bytes) of the budget are free,
-// any client may take them, so one client alone can use the whole budget. When the budget is exhausted, the share of
-// each client is the budget divided by the number of clients:
+// clients whose calls run or wait share the budget fairly. While units (users or bytes) of the budget are free, any
+// client may take them. So one client alone can use the whole budget. When the budget is exhausted, the share of each
+// client is the budget divided by the number of clients that use the budget:
 //
 //   - The budget refuses a call of a client that already holds its share.
 //   - A call of a client that holds less than its share waits in a first-in, first-out queue, for at most the duration
 //     in the constant patience.
 //
-// While calls wait in the queue, the budget cuts off calls of the client that holds most. The budget cuts off only
-// calls that wait for their client to send or read. A waiting call never depends on another waiting call, because all
-// clients with waiting calls hold less than their shares.
+// While calls wait in the queue of the budget, the budget cuts off calls of the client that holds most. The budget
+// cuts off only calls that wait for their client to send or read. A waiting call never waits for another waiting
+// call, because all clients with waiting calls hold less than their shares.
 type Budget struct {
 	bound    int64
 	patience time.Duration
@@ -68,8 +68,8 @@ func (b *Budget) InUse() int64 {
 }
 
 // CountRefusal reports whether the budget would now refuse n units (users or bytes) to the client. If the budget
-// would refuse, CountRefusal also increases the number of refused calls. The caller of CountRefusal must then refuse
-// the call.
+// would refuse, CountRefusal also increases the number of refused calls. After that, the caller of CountRefusal must
+// refuse the call.
 func (b *Budget) CountRefusal(client string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,16 +80,16 @@ func (b *Budget) CountRefusal(client string, n int64) bool {
 	return true
 }
 
-// free reports whether n units (users or bytes) of the budget are free and no call is waiting. A call may take more
-// units than the whole budget has when no other call holds units.
+// free reports whether n units (users or bytes) of the budget are free and no call is waiting. If no other call holds
+// units of the budget, one call may take more units than the whole budget has.
 func (b *Budget) free(n int64) bool {
 	return len(b.waiting) == 0 && b.fits(n)
 }
 
 func (b *Budget) fits(n int64) bool { return b.held == 0 || b.held+n <= b.bound }
 
-// within reports whether a client stays within its fair share of the budget when it takes n more units. The first call
-// of a client is always within the client's share.
+// within reports whether a client stays within its fair share of the budget if it takes n more units (users or
+// bytes). The first call of a client is always within the client's share of the budget.
 func (b *Budget) within(client string, n int64) bool {
 	claimed := b.claims[client]
 	if claimed == 0 {
@@ -98,8 +98,9 @@ func (b *Budget) within(client string, n int64) bool {
 	return claimed+n <= b.bound/int64(len(b.claims))
 }
 
-// Grow takes n more units (users or bytes) from the budget for the call, or returns false and takes none. Grow may wait
-// in the queue of the budget. After Grow, the budget cannot cut off the call until AllowCut permits it again.
+// Grow takes n more units (users or bytes) from the budget for the call, or returns false and takes none. Grow may
+// wait until other calls give units back to the budget. After a call of Grow, the budget cannot cut off the call
+// until AllowCut permits this again.
 func (h *Hold) Grow(n int64) bool {
 	b := h.of
 	b.mu.Lock()
@@ -145,7 +146,7 @@ func (b *Budget) wait(w *waiter) bool {
 	return true // admitted while the wait ended
 }
 
-// makeRoom cuts off running calls until the budget has enough free units for the calls in the queue.
+// makeRoom cuts off running calls until the budget has enough free units for the waiting calls.
 func (b *Budget) makeRoom() {
 	missing := b.held - b.bound
 	for _, w := range b.waiting {
@@ -168,8 +169,8 @@ func (b *Budget) makeRoom() {
 	}
 }
 
-// largestToCut returns the largest hold whose call may be cut off. The hold belongs to the client that holds most of
-// the budget, if this client holds more than its share.
+// largestToCut returns the largest Hold (amount that a call has taken) whose call the budget may cut off. This Hold
+// belongs to the client that holds most of the budget, if this client holds more than its share.
 func (b *Budget) largestToCut() (largest *Hold) {
 	share := b.bound / int64(len(b.claims))
 	for h := range b.idlers {
@@ -184,7 +185,7 @@ func (b *Budget) largestToCut() (largest *Hold) {
 	return largest
 }
 
-// admit grants units of the budget to the calls in the queue, in order, while enough units are free.
+// admit grants units of the budget to the waiting calls, in order, while enough units are free.
 func (b *Budget) admit() {
 	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
 		w := b.waiting[0]
@@ -214,16 +215,16 @@ func (h *Hold) Settle(n int64) {
 	b.admit()
 }
 
-// Size returns how many units (users or bytes) the hold now has.
+// Size returns how many units (users or bytes) of the budget the Hold now has.
 func (h *Hold) Size() int64 { return h.n }
 
-// Another returns a second, empty hold for the same client.
+// Another returns a second, empty Hold for the same client.
 func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
 
 // AllowCut sets the function "cut", with which the budget may cut off a call that waits for its client to send or
 // read. A nil function "cut" means that the call no longer waits for its client. The function "cut" must not block.
-// The budget calls the function "cut" at most once, and never after AllowCut(nil) or Close. AllowCut returns false
-// when the budget has already cut off the call.
+// The budget calls the function "cut" at most once, and never after AllowCut(nil) or Close. If the budget has already
+// cut off the call, AllowCut returns false.
 func (h *Hold) AllowCut(cut func()) bool {
 	b := h.of
 	b.mu.Lock()
@@ -240,14 +241,14 @@ func (h *Hold) AllowCut(cut func()) bool {
 	return !h.lost
 }
 
-// WasCut reports whether the budget has cut off the call.
+// WasCut reports whether the budget has cut off the call of the Hold.
 func (h *Hold) WasCut() bool {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	return h.lost
 }
 
-// Close returns all units (users or bytes) of the hold to the budget.
+// Close gives all units (users or bytes) of the Hold back to the budget.
 func (h *Hold) Close() {
 	if h.n != 0 || h.cut != nil {
 		h.AllowCut(nil)

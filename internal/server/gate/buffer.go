@@ -3,8 +3,8 @@ package gate
 import "sync"
 
 // These constants define the fixed sizes of pooled buffers. Each fixed size of a buffer is four times the previous
-// size, so a call holds at most four times its received bytes, or 4 KiB. Buffers larger than largestPooled double in
-// size and are not pooled.
+// size, so a call holds at most four times its received bytes, or 4 KiB. If a buffer is larger than largestPooled, it
+// doubles in size when it grows, and is not pooled.
 const (
 	// smallestBuffer is the size in bytes of the smallest buffer.
 	smallestBuffer = 4 << 10
@@ -15,7 +15,8 @@ const (
 // buffers holds a pool of buffers for request and response bodies, for each size.
 var buffers [bufferSizes]sync.Pool
 
-// NewBuffer returns an empty buffer with a capacity of at least n bytes. PutBuffer puts the buffer back into its pool.
+// NewBuffer returns an empty buffer with a capacity of at least n bytes. When the buffer is no longer needed,
+// PutBuffer puts it back into its pool.
 func NewBuffer(n int64) []byte {
 	size := int64(smallestBuffer)
 	for i := range buffers {
@@ -30,8 +31,9 @@ func NewBuffer(n int64) []byte {
 	return make([]byte, 0, n)
 }
 
-// PutBuffer puts a buffer back into the pool for its capacity. PutBuffer discards a buffer whose capacity is not one
-// of the pooled sizes. After a call of PutBuffer, the caller must not use the buffer any more.
+// PutBuffer puts a buffer back into the pool for buffers of the same capacity. If the capacity is not one of the
+// pooled sizes, PutBuffer discards the buffer. After a call of PutBuffer, the caller must not use the buffer any
+// more.
 func PutBuffer(b []byte) {
 	for i, size := 0, smallestBuffer; i < bufferSizes; i, size = i+1, size*4 {
 		if cap(b) == size {
@@ -42,7 +44,7 @@ func PutBuffer(b []byte) {
 	}
 }
 
-// NextSize returns the next buffer size above the given capacity, for a body of at most limit bytes.
+// NextSize returns the next buffer size above the given capacity, for a body of at most "limit" bytes.
 func NextSize(capacity int, limit int64) int64 {
 	if capacity < largestPooled {
 		return max(int64(capacity)*4, smallestBuffer)

@@ -37,12 +37,12 @@ type connection struct {
 	all, idle *list.Element // idle is nil during a request
 }
 
-// newConnections returns a tracker that allows at most bound open connections.
+// newConnections returns a tracker that allows at most as many open connections as the argument bound says.
 func newConnections(bound int) *connections {
 	return &connections{bound: bound, all: map[net.Conn]*connection{}, byAddress: map[string]*ofAddress{}}
 }
 
-// Watch tracks the state of a connection. Watch is the ConnState function of an http.Server.
+// Watch tracks the state of a connection. An http.Server gets Watch as its ConnState function.
 func (c *connections) Watch(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *connections) add(conn net.Conn) {
 	}
 }
 
-// surplus returns the connection to be closed when a new connection exceeds the limit.
+// surplus returns the connection that the listener closes when a new connection exceeds the limit.
 func (c *connections) surplus(newcomer *connection) *connection {
 	largest := newcomer.of
 	for _, p := range c.byAddress {
@@ -158,8 +158,8 @@ func (l *Listeners) Usage() (open int, closed int64) {
 	return open, closed
 }
 
-// AddressOf returns the address for which a connection is counted: the IP address of the client. For IPv6, AddressOf
-// returns the 64-bit network, because one machine can use any address in that network.
+// AddressOf returns the address for which a connection is counted: the IP address of the client. If the client has an
+// IPv6 address, AddressOf returns the 64-bit network, because one machine can use any address in that network.
 func AddressOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

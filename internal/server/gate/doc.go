@@ -7,9 +7,9 @@
 //	     → Budgets      memory of the body, users, memory of the answer
 //	     → pace         minimum rate of the body and of the answer
 //
-// Clients share every Budget fairly. When a budget is exhausted, the client that holds most of the budget is refused
-// first. A client that stops sending or reading is disconnected when another client needs the budget. A Place records
-// how many users and how much response memory the budgets have granted to one call.
+// Clients share every Budget fairly. When a budget is exhausted, the server first refuses the client that holds most
+// of the budget. If a client stops sending or reading, the server disconnects it when another client needs the
+// budget. A Place records how many users and how much response memory the budgets have granted to one call.
 //
 // The rate limiter counts the users in the calls of each client, either in this process alone or, through Redis, over
 // all service instances. While Redis fails, the rate limiter that all instances share falls back to a rate limiter in

@@ -10,8 +10,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// These constants limit the attempts to sign in with wrong API keys. Each network address may fail guessBurst times
-// with the same key id, and then once in every period of guessEvery.
+// These constants limit the attempts to sign in with wrong API keys. With one key id, each network address may fail
+// guessBurst times, and then once in every period of guessEvery.
 const (
 	guessBurst = 10
 	guessEvery = 2 * time.Second
@@ -35,14 +35,14 @@ type guest struct {
 	id      uint64 // hash of the key id
 }
 
-// NewGuesses returns a Guesses that has counted no wrong keys.
+// NewGuesses returns a Guesses that has not counted any wrong keys yet.
 func NewGuesses(clock func() time.Time) *Guesses {
 	return &Guesses{clock: clock, seed: maphash.MakeSeed(), full: map[guest]time.Time{}}
 }
 
-// Try counts an attempt with a key from the address as a wrong key. The caller of Try then checks the key, and calls
-// right if the key is valid. If the address must wait before a further attempt with the key id, Try returns a failure
-// with the wait.
+// Try counts a sign-in attempt from the address as an attempt with a wrong key. After Try, the caller checks the key,
+// and calls the returned function right if the key is valid. If the address must wait before a further attempt with
+// the key id, Try returns a failure that names the wait.
 func (g *Guesses) Try(address, key string) (right func(), err error) {
 	id, _, _ := strings.Cut(key, ".")
 	who := guest{address, maphash.String(g.seed, id)}

@@ -10,11 +10,11 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Acceptable returns an error for a request whose header is too large. On a loopback listener, Acceptable also returns
-// an error if the request names the host of another machine. If Acceptable allowed foreign host names, a hostile web
-// page could resolve its name to this machine and call the service from a visitor's browser. The names argument lists
-// further allowed host names, in lower case. A request may always name the host as "localhost" or as a loopback
-// address.
+// Acceptable returns an error for a request whose header is too large. On a loopback listener, Acceptable also
+// returns an error if the request names the host of another machine. If Acceptable allowed foreign host names, a
+// hostile web page could resolve its name to this machine and call the service from a visitor's browser. The argument
+// "names" lists further allowed host names, in lower case. A request may always name the host as "localhost" or as a
+// loopback address.
 func Acceptable(r *http.Request, names []string) error {
 	size := len(r.RequestURI) + len(r.Host)
 	for name, values := range r.Header {
@@ -43,8 +43,9 @@ func hostOf(header string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// LocalHost reports whether a Host header contains "localhost" or a loopback address. No foreign DNS server can change
-// the address of "localhost". An empty Host header counts as local, because only clients with HTTP/1.0 omit the header.
+// LocalHost reports whether a Host header contains "localhost" or a loopback address. LocalHost accepts "localhost",
+// because no foreign DNS server can change the address of "localhost". If the Host header is empty, the request
+// counts as local, because only clients with HTTP/1.0 omit the header.
 func LocalHost(header string) bool {
 	host := hostOf(header)
 	ip := net.ParseIP(host)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// These constants are the time-outs and header limits of connections. For a call with a body, a pace (which enforces a
-// minimum transfer rate) extends the read time-out.
+// These constants are the time-outs of connections and the limits on headers. If a call has a body, a pace (which
+// enforces a minimum transfer rate) extends the read time-out.
 const (
 	headerTimeout  = 5 * time.Second
 	sendTimeout    = 60 * time.Second
@@ -25,8 +25,8 @@ const (
 // loopbackKey is the context key for requests that arrived at a listener on a loopback address.
 type loopbackKey struct{}
 
-// HTTPServer returns an HTTP server for h with time-outs, and with limits on headers and connections. The argument
-// tlsConfig comes from TLSConfig; nil means plain HTTP.
+// HTTPServer returns an HTTP server for the handler h with time-outs, and with limits on headers and connections. The
+// argument tlsConfig comes from the function TLSConfig; nil means plain HTTP.
 func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds Bounds, connections *connections,
 	log *slog.Logger) *http.Server {
 	return &http.Server{
@@ -48,8 +48,8 @@ func baseContext(l net.Listener) context.Context {
 	return context.WithValue(context.Background(), loopbackKey{}, IsLoopback(l.Addr().String()))
 }
 
-// Serve accepts connections of the listener until srv is shut down, and then returns http.ErrServerClosed. Serve uses
-// TLS when srv has a TLS configuration.
+// Serve accepts connections of the listener until the server srv is shut down, and then returns http.ErrServerClosed.
+// If the server srv has a TLS configuration, Serve uses TLS.
 func Serve(srv *http.Server, l net.Listener) error {
 	if srv.TLSConfig != nil {
 		return srv.ServeTLS(l, "", "")

@@ -29,7 +29,7 @@ func BodyPace(w http.ResponseWriter, rate int64) *pace {
 	return newPace(http.NewResponseController(w).SetReadDeadline, rate)
 }
 
-// answerPace returns a pace that makes the client read the response from w at the minimum rate, in bytes per second.
+// answerPace returns a pace that makes the client read the response at the minimum rate, in bytes per second.
 func answerPace(w http.ResponseWriter, rate int64) *pace {
 	return newPace(http.NewResponseController(w).SetWriteDeadline, rate)
 }
@@ -40,16 +40,16 @@ func newPace(set func(time.Time) error, rate int64) *pace {
 	return p
 }
 
-// push sets the deadline of the connection according to the number of bytes transferred so far. push ignores errors
-// from connections that support no deadlines.
+// push sets the deadline of the connection according to the number of bytes transferred so far. If the connection
+// supports no deadlines, push ignores the error.
 func (p *pace) push() {
 	earned := time.Duration(float64(p.moved) / float64(p.rate) * float64(time.Second))
 	_ = p.set(p.start.Add(GraceTime + earned))
 	p.at = p.moved
 }
 
-// move counts n transferred bytes. To save system calls, move extends the deadline of the connection only after each
-// further second's worth of bytes at the minimum rate.
+// move counts n transferred bytes. To save system calls, move extends the deadline of the connection only after as
+// many bytes as the minimum rate requires in one second.
 func (p *pace) move(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *pace) move(n int) {
 	}
 }
 
-// Cut sets the deadline of the connection to a past time, so that the call stops waiting for its client.
+// Cut sets the deadline of the connection to a past time, so that the call no longer waits for its client.
 func (p *pace) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *pace) Done() {
 	}
 }
 
-// Reader returns a reader that counts the bytes read from r.
+// Reader returns a reader that counts the bytes that it reads from r.
 func (p *pace) Reader(r io.Reader) io.Reader { return &pacedReader{r, p} }
 
 // pacedReader counts the bytes read from a body.
@@ -93,13 +93,13 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// piece returns how many response bytes the method write writes under one deadline. The amount is what a client at
-// the minimum rate reads in half of GraceTime, but at most 512 KiB.
+// piece returns how many bytes of a response the method write sends under one deadline. The amount is what a client
+// at the minimum rate reads in half of GraceTime, but at most 512 KiB.
 func (p *pace) piece() int {
 	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))
 }
 
-// write writes a response in pieces, as fast as the client reads. If a budget cuts off the call, the client sees a
+// write writes a response in pieces, as fast as the client reads. If a budget cuts off the call, the client notices a
 // broken connection and can repeat the call with the same message id.
 func (p *pace) write(w io.Writer, h *Hold, out []byte) {
 	defer h.AllowCut(nil)

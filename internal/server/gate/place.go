@@ -13,7 +13,7 @@ type Budgets struct {
 	Answers *Budget // bytes of responses until they are written
 }
 
-// NewBudgets returns budgets with the sizes in the bounds.
+// NewBudgets returns budgets with the sizes that the bounds contain.
 func NewBudgets(b Bounds) *Budgets {
 	return &Budgets{
 		Users:   newBudget(int64(b.InFlightUsers), b.CallTimeout),
@@ -22,7 +22,7 @@ func NewBudgets(b Bounds) *Budgets {
 	}
 }
 
-// ErrTooManyBytes returns the failure of a call whose body does not fit into the memory budget.
+// ErrTooManyBytes returns the failure of a call whose request body does not fit into the memory budget.
 func ErrTooManyBytes() *wire.Failure {
 	return wire.Overloaded("too many bytes of requests are being received")
 }
@@ -35,9 +35,9 @@ func errTooManyAnswers() *wire.Failure {
 	return wire.Overloaded("too many bytes of responses are being written")
 }
 
-// Refuse decides whether to refuse a call before the server reads the request body. The argument announced is the size
-// of the body in bytes. Refuse returns an error if a budget is exhausted and the client already holds its share of that
-// budget.
+// Refuse decides whether to refuse a call before the server reads the request body. The argument announced is the
+// size of the request body in bytes, according to the request header. If a budget is exhausted and the client already
+// holds its share of that budget, Refuse returns an error.
 func (b *Budgets) Refuse(client string, announced int64) error {
 	switch {
 	case b.Bodies.CountRefusal(client, max(announced, smallestBuffer)):
@@ -50,7 +50,7 @@ func (b *Budgets) Refuse(client string, announced int64) error {
 	return nil
 }
 
-// Place records what the budgets have granted to a call: users until they are decided, and response memory until the
+// Place says what the budgets have granted to a call: users until they are decided, and response memory until the
 // response is written.
 type Place struct {
 	users   *Hold
@@ -76,15 +76,16 @@ func (b *Budgets) Enter(client string, users int, answer int64) (*Place, error) 
 	return p, nil
 }
 
-// Buffer returns the buffer for encoding a response. The argument "expected" is the approximate size of the response
-// in bytes.
+// Buffer returns the buffer into which the server encodes a response. The argument "expected" is the approximate size
+// of the response in bytes.
 func (p *Place) Buffer(expected int64) []byte {
 	p.out = NewBuffer(expected)
 	return p.out
 }
 
-// FreeUsers returns the users of a call to the budget before the response is written, because a slow client may read
-// for a long time. The argument out is the encoded response, whose memory stays reserved in the budget for responses.
+// FreeUsers gives the users of a call back to the budget before the response is written, because a slow client may
+// read for a long time. The argument out is the encoded response, whose memory stays reserved in the budget for
+// responses.
 func (p *Place) FreeUsers(out []byte) {
 	p.users.Close()
 	p.out = out
@@ -96,8 +97,8 @@ func (p *Place) Write(w http.ResponseWriter, rate int64) {
 	answerPace(w, rate).write(w, p.answers, p.out)
 }
 
-// WriteShared writes a response that is also written for other calls, so that Close must not put its bytes back into
-// the buffer pool.
+// WriteShared writes a response that is also written for other calls, so that Close must not put the response's bytes
+// back into the buffer pool.
 func (p *Place) WriteShared(w http.ResponseWriter, rate int64, out []byte) {
 	p.users.Close()
 	answerPace(w, rate).write(w, p.answers, out)

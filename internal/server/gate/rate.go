@@ -43,8 +43,8 @@ func (l *localLimiter) Take(_ context.Context, client string, r capping.Rate, us
 	return state, nil
 }
 
-// bucket returns the token bucket of the client, with the client's current rate. After a change of the client's rate,
-// tokens that calls took at the old rate still count.
+// bucket returns the token bucket of the client, with the client's current rate. If the client's rate changes, tokens
+// that calls took at the old rate still count.
 func (l *localLimiter) bucket(client string, r capping.Rate, now time.Time) *rate.Limiter {
 	limit, burst := rate.Limit(r.UsersPerSecond), r.Largest()
 	old := l.buckets[client]

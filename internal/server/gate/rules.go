@@ -24,8 +24,8 @@ const (
 	ScopeNone   Scope = ""       // no key needed: /healthz, /readyz, the description of the API
 )
 
-// Rules hold the API keys and the rates of clients. After a call of New or SetAccess with Rules, nobody may change the
-// Rules.
+// Rules holds the API keys and the rates of clients. After a call of New or SetAccess with some Rules, nobody may
+// change these Rules.
 type Rules struct {
 	Keys  []Key                   // api_keys; none: everybody who can reach the listener may call
 	Rates map[string]capping.Rate // rate_limits.clients: rates by client; default for other clients: Rate
@@ -43,8 +43,8 @@ type Shares struct {
 	May []string // shares: further shares that calls may name
 }
 
-// Key is an API key in the form that the configuration contains. A caller sends the key in the header "Authorization:
-// Bearer id.secret".
+// Key is an API key in the form that the configuration contains. A caller sends the API key in the header
+// "Authorization: Bearer id.secret".
 type Key struct {
 	ID     string // id: part of the key before the first dot, unique
 	Client string // client: name of the caller; a client has at most two keys, which allows key rotation
@@ -81,8 +81,8 @@ func (r *Rules) MayPace(client, pacer string) bool {
 	return !ok || slices.Contains(bound, pacer)
 }
 
-// MayShare reports whether calls of a client may request permits from the named share (reserved part) of a pacer. If no
-// API keys are configured, MayShare returns true.
+// MayShare reports whether calls of a client may request permits from the named share (reserved part) of a pacer. If
+// no API keys are configured, MayShare returns true.
 func (r *Rules) MayShare(client, share string) bool {
 	shares := r.Shares[client]
 	return len(r.Keys) == 0 || share == shares.Own || slices.Contains(shares.May, share)
@@ -126,7 +126,7 @@ func (r *Rules) faults() (faults []fault) {
 	return append(faults, Conflicts(r.Keys)...)
 }
 
-// Faults returns all errors in the configuration of one API key, without a comparison with other keys.
+// Faults returns all errors in the configuration of one API key, but does not compare the key with other keys.
 func (k *Key) Faults() (faults []fault) {
 	add := func(field, format string, args ...any) {
 		faults = append(faults, fault{Field: field, Rule: fmt.Sprintf(format, args...)})

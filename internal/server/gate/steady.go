@@ -13,7 +13,7 @@ import (
 )
 
 // SteadyLimiter uses a rate limiter that all instances share, and falls back to a local rate limiter while the shared
-// limiter fails. Because of the fallback, calls neither fail nor slow down during an outage of Redis.
+// limiter fails. Because of this fallback, calls neither fail nor slow down during an outage of Redis.
 type SteadyLimiter struct {
 	shared, own capping.RateLimiter
 	clock       func() time.Time
@@ -22,7 +22,7 @@ type SteadyLimiter struct {
 	failed      atomic.Pointer[rateFailure] // nil: the last call to the shared limiter succeeded
 }
 
-// rateFailure records a failure of the shared limiter.
+// rateFailure notes a failure of the rate limiter that all instances share.
 type rateFailure struct {
 	err error
 	at  time.Time
@@ -30,16 +30,16 @@ type rateFailure struct {
 
 var _ capping.RateLimiter = (*SteadyLimiter)(nil)
 
-// These constants control the fallback to the local limiter. sharedTimeout is the time limit of a call to the shared
-// limiter, and sharedPause is the pause after a failure. Trouble reports a failure of the shared limiter for the
-// duration sharedShown.
+// These constants control the fallback to the local rate limiter. sharedTimeout is the time limit of a call to the
+// shared limiter, and sharedPause is the pause after a failure. After a failure of the shared rate limiter, Trouble
+// reports the failure for the duration sharedShown.
 const (
 	sharedTimeout = 250 * time.Millisecond
 	sharedPause   = time.Second
 	sharedShown   = 30 * time.Second
 )
 
-// NewSteadyLimiter returns a limiter that uses the given shared limiter, and falls back to a new local limiter.
+// NewSteadyLimiter returns a rate limiter that uses the given shared rate limiter, and falls back to a new local one.
 func NewSteadyLimiter(shared capping.RateLimiter, clock func() time.Time, log *slog.Logger,
 	registerer prometheus.Registerer) (*SteadyLimiter, error) {
 	l := &SteadyLimiter{shared: shared, own: NewLimiter(clock), clock: clock, log: log,
@@ -67,7 +67,8 @@ func (l *SteadyLimiter) Take(ctx context.Context, client string, rate capping.Ra
 	return l.own.Take(ctx, client, rate, users)
 }
 
-// Trouble returns the reason why this process now limits rates alone, or "" while all instances share the rate limits.
+// Trouble returns the reason why this process now limits rates alone, or "" while all instances share their rate
+// limits.
 func (l *SteadyLimiter) Trouble() string {
 	f := l.failed.Load()
 	if f == nil || l.clock().Sub(f.at) > sharedShown {
