@@ -9,12 +9,12 @@ import (
 // Encoded holds no id.
 type Encoded struct{ of container }
 
-// Encode returns the ids in w in the form in which a Bitmap stores them. The argument key is the upper 16 bits of the
-// ids.
+// Encode returns the ids of the set w in the compressed form in which a Bitmap stores them. The argument key is the
+// upper 16 bits of the ids.
 func (w *Words) Encode(key int) Encoded { return Encoded{encodeContainer(uint16(key), &w.bits)} }
 
-// Join returns the bitmap with the ids of the given blocks. The blocks must be in ascending order of their keys (upper
-// 16 bits of the ids). Join leaves out blocks without ids.
+// Join returns the bitmap with the ids of the given blocks. The argument blocks must be in ascending order of the
+// blocks' keys (upper 16 bits of the ids). Join leaves out blocks without ids.
 func Join(blocks []Encoded) *Bitmap {
 	list := make([]container, 0, len(blocks))
 	for _, b := range blocks {
@@ -25,11 +25,12 @@ func Join(blocks []Encoded) *Bitmap {
 	return assemble(list)
 }
 
-// Blocks returns the upper 16 bits of the bitmap's highest id, plus 1. For an empty bitmap, Blocks returns 0.
+// Blocks returns the number of blocks of 65,536 ids up to the bitmap's highest id: the upper 16 bits of this id, plus
+// 1. For an empty bitmap, Blocks returns 0.
 func (b *Bitmap) Blocks() int { return keys([]*Bitmap{b}) }
 
-// Load sets w to the bitmap's ids whose upper 16 bits equal key, and reports whether there are none, some or all of
-// these 65,536 ids. Load changes w only if it returns Some.
+// Load sets w to those ids of the bitmap whose upper 16 bits equal key. Load reports whether these are none, some or
+// all of the 65,536 possible ids. Load changes w only if it returns Some.
 func (b *Bitmap) Load(key int, w *Words) Extent {
 	c := b.container(uint16(key))
 	if c == nil {
@@ -42,7 +43,7 @@ func (b *Bitmap) Load(key int, w *Words) Extent {
 	return extent
 }
 
-// Add adds the bitmap's ids whose upper 16 bits equal key to w.
+// Add adds to the set w those ids of the bitmap whose upper 16 bits equal key.
 func (b *Bitmap) Add(key int, w *Words) {
 	if c := b.container(uint16(key)); c != nil {
 		c.addTo(&w.bits)
@@ -62,7 +63,8 @@ func (c *container) loadInto(w *words) {
 	}
 }
 
-// CountIn counts the ids in w that the bitmap also holds. The argument key is the upper 16 bits of the ids in w.
+// CountIn counts how many ids of the set w the bitmap also holds. The argument key is the upper 16 bits of the ids in
+// the set w.
 func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	c := b.container(uint16(key))
 	switch {
@@ -90,7 +92,8 @@ func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	return n
 }
 
-// Blocks returns the upper 16 bits of the highest id that has a code in the map, plus 1.
+// Blocks returns the number of blocks of 65,536 ids up to the highest id that has a code in the CodeMap: the upper 16
+// bits of this id, plus 1.
 func (m *CodeMap) Blocks() int { return len(m.blocks) }
 
 // Code returns the code of one id.
@@ -100,8 +103,8 @@ func (m *CodeMap) Code(id uint32) uint8 {
 	return codes[0]
 }
 
-// block returns the map's block of those ids whose upper 16 bits equal key. If the map ends before this key, block
-// returns a block without codes.
+// block returns the map's block of those ids whose upper 16 bits equal key. If the CodeMap ends before this block, the
+// method block returns a block in which no id has a code.
 func (m *CodeMap) block(key int) block {
 	if key < len(m.blocks) {
 		return m.blocks[key]
@@ -109,8 +112,9 @@ func (m *CodeMap) block(key int) block {
 	return block{kind: uniformBlock}
 }
 
-// Load sets w to the ids with the given code whose upper 16 bits equal key, and reports whether there are none, some or
-// all. If Load returns Nothing or Everything, w is undefined. The code must not be 0.
+// Load sets w to those ids of one block (all ids whose upper 16 bits equal key) that have the given code. Load reports
+// whether these are none, some or all ids of the block. If no id or every id of the block has the code, Load leaves the
+// content of w undefined and returns Nothing or Everything. The code must not be 0.
 func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 	b := m.block(key)
 	switch b.kind {
@@ -134,8 +138,9 @@ func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 	}
 }
 
-// LoadAny sets w to the ids with any code whose upper 16 bits equal key, and reports whether there are none, some or
-// all. If LoadAny returns Nothing or Everything, w is undefined.
+// LoadAny sets w to those ids of one block (all ids whose upper 16 bits equal key) that have a code. LoadAny reports
+// whether these are none, some or all ids of the block. If no id or every id of the block has a code, LoadAny leaves
+// the content of w undefined and returns Nothing or Everything.
 func (m *CodeMap) LoadAny(key int, w *Words) Extent {
 	b := m.block(key)
 	switch {
@@ -156,8 +161,8 @@ func (m *CodeMap) planesOf(b block) []uint64 {
 	return m.planes[b.at : int(b.at)+containerWords*m.width]
 }
 
-// match sets w to the ids of a bit-sliced block that have the given code. Plane p of the block holds bit p of every
-// id's code.
+// match sets w to the ids of a bit-sliced block that have the given code. The codes of a bit-sliced block are stored in
+// planes: plane p holds bit p of every id's code.
 func (w *Words) match(planes []uint64, width int, code uint8) Extent {
 	var flip [8]uint64 // masks that turn each plane into the ids whose bit equals the bit of the code
 	for p := range width {
@@ -182,7 +187,7 @@ func (w *Words) match(planes []uint64, width int, code uint8) Extent {
 	return extentOfWords(any, all)
 }
 
-// anyOf sets w to the ids of a bit-sliced block that have a code other than 0, that is, a bit in at least one plane.
+// anyOf sets w to those ids of a bit-sliced block that have any code (a number above 0 that names a bitmap).
 func (w *Words) anyOf(planes []uint64, width int) Extent {
 	any, all := uint64(0), ^uint64(0)
 	for i := range w.bits {
@@ -195,8 +200,8 @@ func (w *Words) anyOf(planes []uint64, width int) Extent {
 	return extentOfWords(any, all)
 }
 
-// extentOfWords returns how many ids of a block are in a set: none, some or all. The arguments of extentOfWords are the
-// OR and the AND of the block's words.
+// extentOfWords returns how many ids of a block are in a set: none, some or all. The argument union of extentOfWords is
+// the OR of all words of the block, and the argument intersection is their AND.
 func extentOfWords(union, intersection uint64) Extent {
 	switch {
 	case union == 0:
@@ -219,8 +224,9 @@ func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	}
 }
 
-// CountCodes counts the ids in w by code and adds the results to counts, which must have an element for every code.
-// Element 0 of counts is for the ids without a code. The argument key is the upper 16 bits of the ids in w.
+// CountCodes counts how many ids of the set w have each code, and adds the results to counts, which must have an
+// element for every code. Element 0 of counts is for the ids without a code. The argument key is the upper 16 bits of
+// the ids in w.
 func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	b := m.block(key)
 	switch b.kind {
@@ -239,8 +245,9 @@ func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	}
 }
 
-// countPlanes counts the ids of a bit-sliced block by code. For each word of 64 ids, countPlanes takes the lowest
-// uncounted id, counts all ids with the same code, and repeats.
+// countPlanes counts the ids of a bit-sliced block by code: how many ids have each code. For each word of 64 ids,
+// countPlanes takes the lowest uncounted id, counts the ids of the word that have the same code, and repeats until all
+// ids are counted.
 func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	for i, left := range w.bits {
 		group := planes[i*width : (i+1)*width]
@@ -261,8 +268,8 @@ func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 // Filled returns the number of blocks (of 65,536 neighbouring ids) in which the bitmap holds at least one id.
 func (b *Bitmap) Filled() int { return len(b.containers) }
 
-// KeyAt returns the upper 16 bits of the ids in the bitmap's block with the index i. The index counts only blocks that
-// hold an id. The result ascends with i.
+// KeyAt returns the upper 16 bits of the ids in one block of the bitmap: the block with the index i. The index counts
+// only blocks that hold an id. The result ascends with i.
 func (b *Bitmap) KeyAt(i int) int { return int(b.containers[i].key) }
 
 // AppendAt appends the ids in the bitmap's block with the index i to the slice ids, in ascending order. The index i

@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// AppendSorted appends the encoded bitmap of the ids to dst. The ids must ascend strictly. The appended bytes equal the
-// encoding of a Set with these ids. AppendSorted takes a few nanoseconds per id, because it builds no intermediate Set.
-// AppendSorted uses only the lower 32 bits of an id.
+// AppendSorted appends the encoded bitmap of the ids to dst. The ids must ascend strictly. The bytes that AppendSorted
+// appends are the same bytes that a Set with these ids would encode to. AppendSorted takes a few nanoseconds per id,
+// because it builds no intermediate Set. AppendSorted uses only the lower 32 bits of an id.
 func AppendSorted[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	forms := formsOf(ids)
 	dst = appendHeader(slices.Grow(dst, sizeOf(forms)), forms)
@@ -19,7 +19,8 @@ func AppendSorted[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	return dst
 }
 
-// appendForm appends the encoded data of the container (65,536 neighbouring numbers) that holds the ids.
+// appendForm appends the encoded container (65,536 possible ids) of the argument ids to dst, in the form that f
+// describes.
 func appendForm[ID ~uint32 | ~uint64](dst []byte, ids []ID, f *form) []byte {
 	switch f.kind {
 	case runKind:
@@ -47,7 +48,8 @@ func formsOf[ID ~uint32 | ~uint64](ids []ID) (forms []form) {
 	return forms
 }
 
-// sizeOf returns an upper bound of the encoded size, in bytes, of a bitmap whose containers have the given forms.
+// sizeOf returns the largest possible size, in bytes, of an encoded bitmap; the argument forms describes how each of
+// its containers is stored.
 func sizeOf(forms []form) int {
 	size := 8 + len(forms)*(1+4+offsetBytes) // counts run flags and offsets even if appendHeader leaves them out
 	for i := range forms {

@@ -11,8 +11,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Bitmap is a checked, immutable set of user ids in the portable roaring format. A Bitmap shares the
-// bytes from which it was read.
+// Bitmap is a checked, immutable set of user ids, encoded in the portable roaring format. A Bitmap shares the bytes
+// from which it was read.
 type Bitmap struct {
 	raw        []byte
 	containers []container
@@ -20,7 +20,8 @@ type Bitmap struct {
 	card       uint64
 }
 
-// newBitmap returns the bitmap with the given containers. The data of the containers must be at the end of raw.
+// newBitmap returns the bitmap with the given containers. In the slice raw, the data of the containers must be the last
+// bytes.
 func newBitmap(raw []byte, list []container) *Bitmap {
 	b := &Bitmap{raw: raw, containers: list}
 	at := len(raw)
@@ -36,7 +37,7 @@ func newBitmap(raw []byte, list []container) *Bitmap {
 // Bytes returns the encoded bitmap. The caller must not change the bytes.
 func (b *Bitmap) Bytes() []byte { return b.raw }
 
-// SizeBytes returns how many bytes of memory the bitmap takes: the encoded bitmap and the index of its containers.
+// SizeBytes returns how many bytes of memory the bitmap takes: its encoded bytes and its index of containers.
 func (b *Bitmap) SizeBytes() int64 {
 	return int64(len(b.raw) + containerSize*len(b.containers) + placeSize*len(b.table))
 }
@@ -83,8 +84,8 @@ func (b *Bitmap) IDs() []uint32 {
 	return ids
 }
 
-// Roaring returns the set as a bitmap of the roaring library, for set operations. The bitmap that Roaring returns
-// shares the bytes of b, so the caller must not change it.
+// Roaring returns the bitmap as a bitmap of the roaring library, so that the caller can use the set operations of that
+// library. The returned roaring.Bitmap shares the bytes of b, so the caller of Roaring must not change it.
 func (b *Bitmap) Roaring() *roaring.Bitmap {
 	r := roaring.New()
 	if b.card == 0 { // the library would read past the end of the bytes of an empty set

@@ -7,8 +7,8 @@ import (
 )
 
 // CodeMap maps every id to a code that names the first of up to 255 bitmaps that holds the id. A CodeMap is immutable,
-// shares no memory with the bitmaps, and is safe for concurrent use. The package comment in doc.go describes the layout
-// of a CodeMap and the cost of a lookup.
+// shares no memory with the bitmaps, and is safe for concurrent use. The package comment in doc.go describes how a
+// CodeMap is laid out in memory and how long a lookup takes.
 type CodeMap struct {
 	blocks []block // index: id>>16; ends with the highest block that holds an id
 	planes []uint64
@@ -46,8 +46,9 @@ const (
 	sparseMax = 8192
 )
 
-// NewCodeMap returns the CodeMap of up to 255 bitmaps. The code of an id is the index of the first bitmap that holds
-// the id, plus 1. The argument goroutines limits the number of goroutines that build the map.
+// NewCodeMap returns a CodeMap, which says for every id the first of up to 255 bitmaps that holds the id. The code of
+// an id is the index of the first bitmap that holds the id, plus 1. The argument goroutines is the maximum number of
+// goroutines that build the CodeMap.
 func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	m := &CodeMap{width: bits.Len(uint(len(bitmaps)))}
 	m.layOut(bitmaps)
@@ -63,13 +64,14 @@ func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	return m
 }
 
-// SizeBytes returns how many bytes of memory the map takes.
+// SizeBytes returns how many bytes of memory the CodeMap takes.
 func (m *CodeMap) SizeBytes() int64 {
 	return int64(len(m.blocks))*blockSize + int64(len(m.planes))*8 + int64(len(m.sparse))
 }
 
-// Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap holds the id. The ids may be in any order; ascending
-// ids are fastest. The slice codes must be at least as long as ids. Lookup does not allocate memory.
+// Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap holds the id. The argument ids may be in any order,
+// but Lookup is fastest with ascending ids. The slice codes must be at least as long as ids. Lookup does not allocate
+// memory.
 func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	codes = codes[:len(ids)]
 	blocks, planes, width := m.blocks, m.planes, m.width
@@ -99,8 +101,9 @@ func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	}
 }
 
-// pick returns the code of one id in a bit-sliced block, from one bit of each plane. The words of the planes for the
-// same 64 ids are adjacent, so pick usually reads one cache line, and rarely two.
+// pick returns the code of one id in a bit-sliced block, from one bit of each plane. In each plane (one bit of every
+// code), one word covers the same 64 ids. These words are adjacent in memory, so pick usually reads one cache line, and
+// rarely two.
 func pick(w []uint64, bit uint32) uint8 {
 	var code uint64
 	for p, x := range w {
@@ -110,14 +113,14 @@ func pick(w []uint64, bit uint32) uint8 {
 }
 
 // pick3 works like pick, but only for 3 planes, which encode 4 to 7 segments. pick3 has no loop, so that the compiler
-// inlines the function, which halves the time of a lookup. Two calls of pick3 cover 32 to 63 segments, which includes
-// the usual number of time zones.
+// inlines the function, which halves the time of a lookup. Two calls of pick3 cover 32 to 63 segments. This is enough
+// for one segment per time zone that is usually in use.
 func pick3(w []uint64, bit uint32) uint8 {
 	return uint8(w[0]>>bit&1 | w[1]>>bit&1<<1 | w[2]>>bit&1<<2)
 }
 
-// lookupSparse returns the code of an id in a sparse block. It searches only the page of 256 neighbouring ids that
-// contains the id; the comment at sparseBlock describes the layout.
+// lookupSparse returns the code of an id in a sparse block. lookupSparse searches only the page of 256 neighbouring ids
+// that contains the id. The comment at sparseBlock describes the layout of a sparse block.
 func (m *CodeMap) lookupSparse(at int, id uint32) uint8 {
 	page := at + 2*int(id>>8&0xff)
 	from, to := m.starts(page), m.starts(page+2)

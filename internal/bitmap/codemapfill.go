@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// layOut chooses the kind of each block of the map (uniform, sparse or bit-sliced) and allocates its memory. layOut
-// computes the kinds only from the cardinalities of the containers.
+// layOut chooses how the CodeMap stores each block of ids (uniform, sparse or bit-sliced), and allocates the memory of
+// all blocks. layOut needs only the number of ids in each container of the bitmaps.
 func (m *CodeMap) layOut(bitmaps []*Bitmap) {
 	counts := make([]int, maxContainers) // ids per block; ids in several bitmaps count several times
 	full := make([]uint8, maxContainers) // the code of the block, if the block's first bitmap holds every id
@@ -39,7 +39,7 @@ func (m *CodeMap) layOut(bitmaps []*Bitmap) {
 	m.planes, m.sparse = make([]uint64, planes), make([]byte, sparse)
 }
 
-// coded holds the container of one bitmap, together with the code of the bitmap in the map.
+// coded holds one bitmap's container for a block of ids, together with the code (number in the CodeMap) of this bitmap.
 type coded struct {
 	code uint8
 	data *container
@@ -99,8 +99,9 @@ func (m *CodeMap) fillSparse(out []byte, found []coded) {
 	binary.LittleEndian.PutUint16(out[2*256:], uint16(n))
 }
 
-// takeArray gives the code to those ids of an array container that have no code yet. Unlike takeWords, takeArray builds
-// no bitset. Most containers of a sparse block are arrays, so building bitsets would cost too much.
+// takeArray gives the code of a bitmap to those ids of the bitmap's array container that have no code from an earlier
+// bitmap. Unlike takeWords, takeArray builds no bitset. In a sparse block, most containers store their ids as arrays,
+// so building a bitset for each of them would cost too much.
 func takeArray(data []byte, code uint8, taken *words, codes *[containerIDs]uint8) {
 	for i := 0; i+1 < len(data); i += 2 {
 		id := binary.LittleEndian.Uint16(data[i:])

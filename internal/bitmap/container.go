@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// These constants belong to the portable roaring format, https://github.com/RoaringBitmap/RoaringFormatSpec.
+// These constants come from the portable roaring format, https://github.com/RoaringBitmap/RoaringFormatSpec.
 const (
 	cookieNoRun     = 12346 // cookie of a bitmap without run containers; a 32-bit container count follows
 	cookieRun       = 12347 // low 16 bits of the cookie; high 16 bits: containers - 1; run flags follow
@@ -20,8 +20,9 @@ const (
 	offsetBytes     = 4
 )
 
-// MaxBytes is the size of the largest possible encoded bitmap of 32-bit ids, in bytes. In the largest possible encoded
-// bitmap, every container is a bitmap container with a descriptor and an offset.
+// MaxBytes is the size in bytes of the largest possible encoded bitmap, in which every container takes as many bytes as
+// possible. In the largest possible encoded bitmap, every container is a bitmap of 65,536 bits and has a descriptor and
+// an offset.
 const MaxBytes = 8 + maxContainers/8 + maxContainers*(descriptorBytes+offsetBytes+bitmapBytes)
 
 type containerKind uint8
@@ -36,7 +37,7 @@ func (k containerKind) String() string {
 	return [...]string{"array", "bitmap", "run"}[k]
 }
 
-// form describes in which form a container is stored: as an array, a bitmap or runs.
+// A form describes how a container is stored (as an array, a bitmap or runs), and how many ids it has.
 type form struct {
 	key  uint16 // the upper 16 bits of the ids
 	kind containerKind
@@ -45,7 +46,8 @@ type form struct {
 }
 
 // smallest returns the form in which a container takes the fewest bytes. smallest chooses runs if they take fewer bytes
-// than an array and than a bitmap. Otherwise, smallest chooses an array for up to 4,096 ids, and a bitmap for more ids.
+// than an array and than a bitmap. If runs would not be smaller, smallest chooses an array of ids for up to 4,096 ids,
+// and a bitmap of 65,536 bits for more ids.
 func smallest(key uint16, card, runs int) form {
 	switch {
 	case 2+4*runs < min(2*card, bitmapBytes):
@@ -57,7 +59,7 @@ func smallest(key uint16, card, runs int) form {
 	}
 }
 
-// size returns how many bytes the encoded data of the container takes.
+// The method size returns how many bytes a container takes when it is encoded in this form.
 func (f *form) size() int {
 	switch f.kind {
 	case runKind:
@@ -132,7 +134,7 @@ func (c *container) checkCardinality(n int) error {
 	return nil
 }
 
-// runAt decodes the run at data[i:]. The result end of runAt is the last id of the run, inclusive.
+// runAt decodes the run at data[i:]. The result end of runAt is the last id of the run, not the id after it.
 func runAt(data []byte, i int) (start, end int) {
 	start = int(binary.LittleEndian.Uint16(data[i:]))
 	return start, start + int(binary.LittleEndian.Uint16(data[i+2:]))

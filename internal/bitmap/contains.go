@@ -11,8 +11,9 @@ func (b *Bitmap) Contains(id uint32) bool {
 	return p.has(b.raw, uint16(id)) == 1
 }
 
-// Mark sets marks[i] to the argument mark if the bitmap holds ids[i] and marks[i] is 0. The ids may be in any order;
-// ascending ids are fastest. The slice marks must be at least as long as ids. Mark does not allocate memory.
+// Mark sets marks[i] to the argument mark if the bitmap holds ids[i] and marks[i] is 0. The argument ids may be in any
+// order, but Mark is fastest with ascending ids. The slice marks must be at least as long as ids. Mark does not
+// allocate memory.
 func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 	marks = marks[:len(ids)]
 	var p place
@@ -30,8 +31,9 @@ func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 
 func isZero(m uint8) uint8 { return uint8((uint32(m) - 1) >> 31) }
 
-// place says where a container is within the encoded bytes of a bitmap. A place takes 8 bytes, so that the places of
-// all containers fit in the processor's cache. The zero place means that the bitmap has no container with the key.
+// A place says where a container is within the encoded bytes of a bitmap, and in which form it is stored. A place takes
+// 8 bytes, so that the places of all containers of a bitmap fit in the processor's cache. A place with all fields 0
+// means that the bitmap has no container with the searched key.
 type place struct {
 	at   uint32
 	n    uint16 // number of ids of an array, or of runs of a run container
@@ -51,7 +53,7 @@ const (
 )
 
 // denseSpan is the maximum number of entries per container in the table that maps container keys to places. A bitmap
-// whose containers would need more table entries has no table.
+// gets no table for container keys if the table would have more than denseSpan entries per container.
 const denseSpan = 8
 
 // tableOf returns a table that maps container keys, from the lowest key on, to the places of the containers. tableOf
@@ -84,7 +86,7 @@ func (c *container) place() place {
 	return p
 }
 
-// place returns the place of the container with the given key.
+// The method place returns where, in the encoded bytes of the bitmap, the container with the given key is.
 func (b *Bitmap) place(key uint32) place {
 	if len(b.table) > 0 {
 		if at := key - uint32(b.containers[0].key); at < uint32(len(b.table)) {
@@ -107,7 +109,7 @@ func (b *Bitmap) container(key uint16) *container {
 	return &b.containers[i]
 }
 
-// has returns 1 if the container holds the id whose lower 16 bits are low, else 0.
+// The method "has" returns 1 if the container holds an id, else 0; the argument low is the lower 16 bits of the id.
 func (p place) has(raw []byte, low uint16) uint8 {
 	switch p.kind {
 	case bitmapPlace:
@@ -124,9 +126,10 @@ func (p place) has(raw []byte, low uint16) uint8 {
 const window = 32
 
 // arrayHas searches an array container for an id. If ids are spread evenly, arrayHas can guess the position of an id
-// from the id's value. This first guess is wrong by about the square root of the number of ids. From the element at the
-// guessed position, arrayHas computes a second guess, which finds the right window of 32 elements. For unevenly spread
-// ids the window may be wrong, and then arrayHas falls back to a binary search.
+// from the id's value. If arrayHas guesses the position of an id from the id's value, the guess is wrong by about the
+// square root of the number of ids. From the element at the guessed position, arrayHas computes a second guess. For
+// evenly spread ids, this guess finds the 32 elements among which the id must be. If the ids are spread unevenly, the
+// id may be outside the guessed window of 32 elements, and arrayHas falls back to a binary search.
 func arrayHas(data []byte, low uint16) uint8 {
 	n := len(data) / 2
 	if n <= window {
@@ -142,12 +145,13 @@ func arrayHas(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(part), low)
 }
 
-// at returns the array element with the index i: the lower 16 bits of an id.
+// The function at returns the element with the index i of an encoded array container, which is the lower 16 bits of an
+// id.
 func at(data []byte, i int) uint16 { return binary.LittleEndian.Uint16(data[2*i:]) }
 
-// scanWindow searches 32 elements of an array container for the lower 16 bits of an id, four elements at a time. The
-// XOR of two words has a 16-bit lane of 0 if the elements in this lane are equal. Unrolling the loop halves the time of
-// scanWindow.
+// scanWindow searches 32 neighbouring elements of an array container for the lower 16 bits of an id, four elements at a
+// time. The XOR of two words has a 16-bit lane of 0 if the elements in this lane are equal. Unrolling the loop halves
+// the time of scanWindow.
 func scanWindow(data *[2 * window]byte, low uint16) uint8 {
 	all := uint64(low) * ones
 	w0, w1 := binary.LittleEndian.Uint64(data[0:])^all, binary.LittleEndian.Uint64(data[8:])^all
@@ -181,7 +185,8 @@ func scan(data []byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// halves narrows an array container by binary search to 32 elements, and then searches these with scanWindow.
+// halves narrows an array container by binary search to 32 elements, and then calls scanWindow to find the id in these
+// elements.
 func halves(data []byte, low uint16) uint8 {
 	from, n := 0, len(data)/2
 	for n > window {
@@ -193,8 +198,8 @@ func halves(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(data[2*from:]), low)
 }
 
-// runsHave finds the last run of a run container that begins at or below low, and returns 1 if the run contains low,
-// else 0.
+// runsHave returns 1 if a run container holds an id, else 0; the argument low is the lower 16 bits of the id. runsHave
+// looks only at the last run that begins at or below low.
 func runsHave(runs []byte, low uint16) uint8 {
 	from := 0
 	for n := len(runs) / 4; n > 1; {
@@ -206,5 +211,5 @@ func runsHave(runs []byte, low uint16) uint8 {
 	return uint8(atMost(start, low)&1) & uint8(atMost(low-start, length)&1)
 }
 
-// atMost returns an integer with all bits set if a <= b, else 0, without a branch.
+// atMost compares two numbers without a branch: it returns an integer with all bits set if a <= b, else 0.
 func atMost(a, b uint16) int { return (int(a) - int(b) - 1) >> 63 }

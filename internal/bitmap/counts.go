@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// Counts holds a counter for each id of one block. The counter of an id says how often the caller added the id. The
-// counters are bit-sliced: plane k holds bit k of every counter, and takes 8 KiB. The zero value of Counts holds 0 for
-// every id.
+// Counts holds a counter for each id of one block. The counter of an id in a Counts says how often the caller added the
+// id. The counters of a Counts are bit-sliced: plane k holds bit k of every counter, and takes 8 KiB. The zero value of
+// Counts holds 0 for every id.
 type Counts struct{ planes []*words }
 
 // fewIDs is the maximum number of ids in an array container that AddAt adds one by one. Adding whole words costs as
@@ -38,8 +38,8 @@ func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	}
 }
 
-// add adds 1 to the counters of up to 64 ids, which are the set bits of the word with the index "at". A block of 65,536
-// ids has 1,024 such words.
+// The method add adds 1 to the counters of up to 64 ids: the set bits of one word, which has the index "at" in the
+// block. A block of 65,536 ids has 1,024 such words.
 func (c *Counts) add(at int, ids uint64) {
 	for k := 0; ids != 0; k++ {
 		if k == len(c.planes) {
@@ -50,7 +50,8 @@ func (c *Counts) add(at int, ids uint64) {
 	}
 }
 
-// Subtract subtracts 1 from the counter of the id whose lower 16 bits are low. A counter of 0 stays 0.
+// Subtract subtracts 1 from the counter of one id; the argument low is the lower 16 bits of the id. A counter of 0
+// stays 0.
 func (c *Counts) Subtract(low uint16) {
 	if c.Number(low) == 0 {
 		return
@@ -62,7 +63,7 @@ func (c *Counts) Subtract(low uint16) {
 	}
 }
 
-// Number returns the counter of the id whose lower 16 bits are low.
+// Number returns the counter of one id; the argument low is the lower 16 bits of the id.
 func (c *Counts) Number(low uint16) (n int) {
 	for k, p := range c.planes {
 		n |= int(p[low>>6]>>(low&63)&1) << k
@@ -70,7 +71,8 @@ func (c *Counts) Number(low uint16) (n int) {
 	return n
 }
 
-// AtLeast sets w to the ids whose counter is n or more. The argument n must be above 0.
+// AtLeast sets w to the ids whose counter (how often the caller added the id) is n or more. The argument n must be
+// above 0.
 func (c *Counts) AtLeast(n int, w *Words) {
 	if bits.Len(uint(n)) > len(c.planes) {
 		w.Clear()
@@ -91,8 +93,9 @@ func (c *Counts) AtLeast(n int, w *Words) {
 }
 
 // Histogram counts ids by the value of their counter and adds the results to counts. Element n of counts is the number
-// of ids whose counter is n. The last element of the slice counts also includes the ids with larger counters. Histogram
-// does not count ids whose counter is 0. The argument "in" selects the ids; nil selects all ids.
+// of ids whose counter is n. The last element of the result also counts all ids whose counter is larger than the index
+// of that element. Histogram does not count ids whose counter is 0. The argument "in" is the set of ids to count; nil
+// means all ids.
 func (c *Counts) Histogram(in *Words, counts []int64) {
 	for at := range containerWords {
 		ids := uint64(0)

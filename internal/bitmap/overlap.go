@@ -7,8 +7,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Disjoint reports whether every id is in at most one of the bitmaps. Disjoint reads each bitmap only once, because
-// comparing every pair of bitmaps would take longer. Disjoint uses all CPU cores.
+// Disjoint reports whether every id is in at most one of the bitmaps. Disjoint reads each bitmap only once, because a
+// comparison of every pair of bitmaps would take longer. Disjoint uses all CPU cores.
 func Disjoint(bitmaps []*Bitmap) bool {
 	var sum uint64
 	for _, b := range bitmaps {
@@ -30,7 +30,8 @@ func addAll(w *words, bitmaps []*Bitmap, key int) {
 	}
 }
 
-// keys returns the upper 16 bits of the highest id in any of the bitmaps, plus 1.
+// keys returns the number of blocks of 65,536 ids up to the highest id in any of the bitmaps: the upper 16 bits of this
+// id, plus 1.
 func keys(bitmaps []*Bitmap) (n int) {
 	for _, b := range bitmaps {
 		if len(b.containers) > 0 {
@@ -136,8 +137,8 @@ func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	}
 }
 
-// LowestWithout returns the n lowest ids of the bitmap b that the bitmap "other" does not hold. If other is nil,
-// LowestWithout returns the n lowest ids of b.
+// LowestWithout returns the n lowest ids of the bitmap b that the bitmap "other" does not hold. If the argument other
+// is nil, LowestWithout returns the n lowest ids of the bitmap b.
 func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	for i := range b.containers {
 		mine := &b.containers[i]
@@ -161,8 +162,8 @@ func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	return lowest
 }
 
-// Outside counts, for each bitmap of the slice a, the ids that no bitmap of the slice b holds. Outside reads each
-// bitmap once. The argument goroutines limits the number of goroutines.
+// For each bitmap of the slice a, the function Outside counts the ids that are in no bitmap of the slice b. Outside
+// reads each bitmap once. The argument goroutines is the maximum number of goroutines that the call uses.
 func Outside(a, b []*Bitmap, goroutines int) []uint64 {
 	outside := make([]atomic.Uint64, len(a))
 	parallel.AtMost(goroutines, keys(a), func(key int) {

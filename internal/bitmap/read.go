@@ -22,8 +22,8 @@ func Read(raw []byte) (*Bitmap, error) {
 var errTruncated = errors.New("truncated")
 
 // parseContainers parses an encoded bitmap into containers. parseContainers checks the order, the bounds and the
-// cardinality of every container, and that no byte follows the last container. The returned containers share the memory
-// of raw. parseContainers takes time that is linear in the size of raw.
+// cardinality of every container, and that no byte follows the last container. The returned containers use the memory
+// of raw, so the caller must not change raw. parseContainers takes time that is linear in the size of raw.
 func parseContainers(raw []byte) ([]container, error) {
 	list, isRun, rest, err := parseHeader(raw)
 	if err != nil {
@@ -107,8 +107,9 @@ func kindOf(isRun []byte, i, card int) containerKind {
 	}
 }
 
-// checkOffsets verifies that every stored offset is the position at which a sequential reader finds the container.
-// Readers that seek to an offset and readers that read sequentially must decode the same set.
+// checkOffsets verifies that every stored offset is the position at which a sequential reader finds the container. The
+// parser compares every stored offset with the real position. Readers that seek to an offset must decode the same set
+// as readers that read sequentially.
 func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, error) {
 	if len(rest) < 4*len(list) {
 		return nil, errTruncated

@@ -89,8 +89,8 @@ func SetOf(ids ...uint32) *Set {
 	return s
 }
 
-// Of returns a bitmap of the given ids. The ids may be in any order and may repeat. The function Of sorts the ids
-// instead of building a Set, because sorting a few ids is faster than allocating a Set.
+// Of returns a bitmap of the given ids. The ids may be in any order and may repeat. The function Of sorts the ids and
+// encodes them without a Set, because sorting a few ids is faster than allocating a Set.
 func Of(ids ...uint32) *Bitmap {
 	sorted := slices.Clone(ids)
 	slices.Sort(sorted)
@@ -171,7 +171,7 @@ func (s *Set) Union(other *Set) {
 	}
 }
 
-// Intersect removes from the set every id that the bitmap b does not hold.
+// The method Intersect removes from the Set every id that is not in the bitmap b.
 func (s *Set) Intersect(b *Bitmap) {
 	for key := range s.containers {
 		c := &s.containers[key]
@@ -218,8 +218,8 @@ func (s *Set) Empty() bool {
 	return true
 }
 
-// Bitmap encodes the set as a Bitmap. The method Bitmap stores each container in its smallest form, so equal sets
-// always have equal encoded bytes. The method uses all CPU cores.
+// Bitmap encodes the set as a Bitmap. The method Bitmap of a Set stores each container in its smallest form, so equal
+// sets always have equal encoded bytes. The method uses all CPU cores.
 func (s *Set) Bitmap() *Bitmap {
 	var keys []uint16
 	for key := range s.containers {

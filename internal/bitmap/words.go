@@ -4,7 +4,7 @@ import (
 	"math/bits"
 )
 
-// words holds the ids of one container (65,536 neighbouring numbers) as a bitset.
+// The type words holds the ids of one container (65,536 neighbouring numbers) as a bitset of 65,536 bits.
 type words [containerWords]uint64
 
 func (w *words) count() int {
@@ -25,8 +25,8 @@ func (w *words) runs() int {
 	return n
 }
 
-// next returns the first position, not before the argument "at", whose bit is set after an XOR of the word with flip.
-// If no bit from "at" on is set after the XOR, next returns containerIDs.
+// The method next returns the first position, at or after the argument "at", whose bit is set in the XOR of its word
+// with flip. If, from position "at" on, no bit is set after the XOR, next returns containerIDs (65,536).
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
 		return containerIDs
@@ -63,22 +63,23 @@ const BlockIDs = containerIDs
 // MaxBlocks is the number of blocks of 65,536 neighbouring ids into which all 32-bit ids are divided.
 const MaxBlocks = maxContainers
 
-// Words holds ids of one block (65,536 neighbouring ids) as a bitset, so that a caller can compute with sets block by
-// block. The zero Words is empty.
+// Words holds ids of one block (65,536 neighbouring ids) as a bitset, so that a caller can compute with large sets one
+// block after the other. The zero Words is empty.
 type Words struct{ bits words }
 
-// Extent says whether a set holds no id of a block, all ids of the block, or only some. Callers look at the single ids
-// only if the Extent is Some, which saves work for empty and full blocks.
+// The type Extent says whether a set holds none, some or all of the ids of one block (65,536 neighbouring ids). If the
+// Extent of a block is Nothing or Everything, callers need not look at the single ids of the block, which saves work.
 type Extent uint8
 
-// Nothing, Some and Everything say how many ids of a block (65,536 neighbouring ids) a set holds.
+// Nothing, Some and Everything say whether a set holds none, some or all ids of a block (65,536 neighbouring ids).
 const (
 	Nothing Extent = iota
 	Some
 	Everything
 )
 
-// extentOf returns the Extent for a set that holds n ids of a block: Nothing, Some or Everything.
+// extentOf returns the Extent (Nothing, Some or Everything) for a set that holds n ids of a block: Nothing, Some or
+// Everything.
 func extentOf(n int) Extent {
 	switch n {
 	case 0:
@@ -96,14 +97,15 @@ func (w *Words) Fill() { w.bits.addRange(0, containerIDs-1) }
 // Clear removes every id from w.
 func (w *Words) Clear() { clear(w.bits[:]) }
 
-// Extent reports whether w holds no id of its block, all ids, or only some. If Extent returns Everything, all bits of w
-// are set.
+// The method Extent reports whether w, a set of ids of one block, holds none, some or all ids of the block. If Extent
+// returns Everything, w holds all 65,536 ids of its block.
 func (w *Words) Extent() Extent { return extentOf(w.bits.count()) }
 
 // Count returns the number of ids in w.
 func (w *Words) Count() int { return w.bits.count() }
 
-// And removes the ids that are not in v from w. The method And returns Nothing if w is empty afterwards, else Some.
+// And removes the ids that are not in v from w. The method And keeps only the common ids in w, and returns Nothing if w
+// is then empty, else Some.
 func (w *Words) And(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -114,7 +116,8 @@ func (w *Words) And(v *Words) Extent {
 	return someOf(any)
 }
 
-// Without removes the ids that are in v from w. The method Without returns Nothing if w is empty afterwards, else Some.
+// Without removes the ids that are in v from w. The method Without removes ids from w, and returns Nothing if w is then
+// empty, else Some.
 func (w *Words) Without(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -126,7 +129,7 @@ func (w *Words) Without(v *Words) Extent {
 }
 
 // Invert sets w to the ids of the block that are not in v. The caller of Invert must ensure that v holds some ids of
-// the block, but not all.
+// the block, but neither none nor all of them.
 func (w *Words) Invert(v *Words) Extent {
 	for i, x := range v.bits {
 		w.bits[i] = ^x
@@ -155,8 +158,8 @@ func someOf(any uint64) Extent {
 	return Some
 }
 
-// Keep removes the ids below first and the ids above last from w. Both arguments of Keep are the lower 16 bits of ids
-// in the block.
+// Keep removes from w, a set of ids of one block, the ids below the argument "first" and the ids above the argument
+// "last". Both arguments of Keep are the lower 16 bits of ids in the block.
 func (w *Words) Keep(first, last uint16) {
 	var kept words
 	kept.addRange(int(first), int(last))
@@ -165,8 +168,8 @@ func (w *Words) Keep(first, last uint16) {
 	}
 }
 
-// SetMarked sets w to the ids whose mark is 1: marks[i] is the mark of ids[i]. Every mark must be 0 or 1. All ids must
-// belong to one block.
+// SetMarked sets w to those ids of the slice ids whose mark is 1: marks[i] is the mark of ids[i]. Every mark must be 0
+// or 1. All ids must belong to one block.
 func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	w.Clear()
 	for i, id := range ids {
@@ -174,8 +177,8 @@ func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	}
 }
 
-// Rank returns the lower 16 bits of the id in w that has exactly n lower ids in w. The caller of Rank must ensure that
-// w holds more than n ids.
+// The method Rank returns one id of w by its position: the lower 16 bits of the id that has exactly n lower ids in w.
+// The caller of Rank must ensure that w holds more than n ids.
 func (w *Words) Rank(n int) uint16 {
 	for i, x := range w.bits {
 		ids := bits.OnesCount64(x)
@@ -191,8 +194,8 @@ func (w *Words) Rank(n int) uint16 {
 	return containerIDs - 1
 }
 
-// AppendIDs appends the lowest ids of w, at most "limit", to the slice ids in ascending order. The argument key is the
-// upper 16 bits of the ids in w.
+// AppendIDs appends the ids of the set w to the slice ids in ascending order, but at most "limit" ids. The argument key
+// is the upper 16 bits of the ids in the set w.
 func (w *Words) AppendIDs(ids []uint32, key, limit int) []uint32 {
 	base := uint32(key) << 16
 	for i, x := range w.bits {
