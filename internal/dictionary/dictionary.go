@@ -39,7 +39,7 @@ func shape(n uint32) (rowBits uint, width int) {
 	return rowBits, int(64-rowBits+7) / 8
 }
 
-// Size returns the length of a dictionary file with n images, in bytes.
+// Size returns the length in bytes of a dictionary file with n images (64-bit numbers of ids).
 func Size(n uint32) int64 {
 	rowBits, width := shape(n)
 	return headerBytes + int64(n)*int64(width) + 4*(1<<rowBits+1)
@@ -72,8 +72,8 @@ func Open(raw []byte) (*Dictionary, error) {
 	return d, d.check()
 }
 
-// check returns an error unless the row index ascends from 0 to the number of images, and the images ascend within each
-// row.
+// The method check checks the row index of a dictionary file. It must ascend from 0 to the number of images, and the
+// images must ascend within each row.
 func (d *Dictionary) check() error {
 	rows := d.rows()
 	if d.start(0) != 0 || d.start(rows) != d.count {
@@ -186,7 +186,8 @@ func (d *Dictionary) Numbers(images []uint64, numbers []uint32) {
 }
 
 // After returns the number of the lowest image in the dictionary that is above the given image. The given image need
-// not be in the dictionary. If no image in the dictionary is higher, After returns Len.
+// not be in the dictionary. If all images in the dictionary are lower than or equal to the given image, After returns
+// Len.
 func (d *Dictionary) After(image uint64) uint32 {
 	row := int(image >> d.shift)
 	first, rest := d.start(row), image&d.mask
@@ -223,8 +224,8 @@ func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) [
 	return dst
 }
 
-// compose returns the image with the given number. The argument row of compose is the row of the dictionary that
-// contains the image.
+// compose returns the image with the given number. The argument row of compose is the row of the dictionary in which
+// the image is; the row determines the upper bits of the image.
 func (d *Dictionary) compose(row int, number uint32) uint64 {
 	return uint64(row)<<d.shift | d.rest(number) // if there is only row 0, the shift by 64 bits returns 0
 }
@@ -242,9 +243,9 @@ func (d *Dictionary) All() iter.Seq2[uint32, uint64] {
 	}
 }
 
-// Merge returns an iterator over the numbers of the dictionary "old" in ascending order. With each number, the iterator
-// yields the number that the same image has in the dictionary "new", or Unknown if new lacks the image. The yielded
-// numbers of new also ascend.
+// Merge matches the images of two dictionaries: Merge returns an iterator over the numbers of the dictionary "old" in
+// ascending order. With each number, the iterator yields the number that the same image has in the dictionary "new", or
+// Unknown if new lacks the image. The yielded numbers of new also ascend.
 func Merge(old, new *Dictionary) iter.Seq2[uint32, uint32] {
 	return func(yield func(uint32, uint32) bool) {
 		row, at := 0, uint32(0)

@@ -43,8 +43,8 @@ func Sort(chunks [][]uint64) []uint64 {
 	return sorted
 }
 
-// scatter copies the images from the chunks to buckets, by the upper bits of the images. The result of scatter has the
-// start index of each bucket in the slice "to".
+// scatter copies the images from the chunks to buckets, by the upper bits of the images. The argument "to" of scatter
+// receives the images; the result has the index in "to" at which each bucket starts.
 func scatter(chunks [][]uint64, to []uint64) (starts [sortBuckets + 1]int) {
 	for _, chunk := range chunks {
 		for _, image := range chunk {

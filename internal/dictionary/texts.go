@@ -13,8 +13,8 @@ import (
 // follow the rests of the ids in the order of their numbers, 8 bytes little-endian each.
 //
 // A file of text ids begins with 8 bytes "captext1", 4 bytes n, and 4 bytes 0. Then follow the texts in the order of
-// their numbers: one byte with the length of the text minus 1, and the text. At the end of the file, the index has the
-// offset of the length byte of every 16th text, 8 bytes little-endian each.
+// their numbers: one byte with the length of the text minus 1, and the text. At the end of the file is an index: the
+// offset of the length byte of every 16th text, as 8 bytes little-endian.
 const (
 	restMagic  = "caprest1"
 	textMagic  = "captext1"
@@ -40,8 +40,8 @@ func checkHeader(raw []byte, magic string) (n uint32, err error) {
 }
 
 // Rests maps user numbers to the rests of ids: the 64 bits of a UUID that its image lacks. The rest and the image of an
-// id together determine the id (see ids.Scheme.Back). A Rests value is immutable, shares the bytes passed to OpenRests,
-// and is safe for concurrent use.
+// id together determine the id (see ids.Scheme.Back). A Rests value is immutable, shares the memory of the bytes that
+// were passed to OpenRests, and is safe for concurrent use.
 type Rests struct{ raw []byte }
 
 // RestWriter writes a file of rests: for each id, the 64 bits that its image lacks.
@@ -110,12 +110,12 @@ func OpenRests(raw []byte) (*Rests, error) {
 // Len returns the number of rests in the file.
 func (r *Rests) Len() uint32 { return uint32(len(r.raw) / 8) }
 
-// Rest returns the 64 bits of the id that its image lacks. The argument of Rest is the id's number; it must be below
-// Len.
+// Rest returns the 64 bits of the id that its image lacks. The argument of Rest is the number of the id, and must be
+// below Len (the number of ids in the file).
 func (r *Rests) Rest(number uint32) uint64 { return binary.LittleEndian.Uint64(r.raw[8*int(number):]) }
 
-// TextWriter writes a file of text ids, which maps numbers to ids. A TextWriter keeps the index of the file in memory,
-// which takes half a byte per text.
+// TextWriter writes a file of text ids, which maps numbers to ids. A TextWriter keeps the index of its file in memory
+// until Close; the index takes half a byte per text.
 type TextWriter struct {
 	to      io.Writer
 	n, want uint32
@@ -170,15 +170,15 @@ func (w *TextWriter) Close() error {
 	return err
 }
 
-// Texts maps user numbers to text ids. A Texts value is immutable, shares the bytes passed to OpenTexts, and is safe
-// for concurrent use.
+// Texts maps user numbers to text ids. A Texts value is immutable, shares the memory of the bytes that were passed to
+// OpenTexts, and is safe for concurrent use.
 type Texts struct {
 	raw, index []byte
 	count      uint32
 }
 
-// TextsSize returns the length of a file with n text ids, in bytes. The argument bytes is the length of all texts
-// together.
+// TextsSize returns the length in bytes of a file with n text ids, which maps numbers to ids. The argument "bytes" is
+// the sum of the lengths of all n text ids.
 func TextsSize(n uint32, bytes int64) int64 {
 	return headerBytes + int64(n) + bytes + 8*((int64(n)+textStride-1)/textStride)
 }
@@ -225,8 +225,8 @@ func (t *Texts) Text(number uint32) []byte {
 	return r.Text(number)
 }
 
-// TextReader reads many text ids by their numbers. A TextReader begins each read at the text of the previous read if
-// possible, so ascending numbers are fastest. Only one goroutine may use a TextReader.
+// TextReader reads many text ids by their numbers. A TextReader starts each search at the text that it read before, if
+// possible, so reading numbers in ascending order is fastest. Only one goroutine may use a TextReader.
 type TextReader struct {
 	of   *Texts
 	next uint32 // number of the text at the offset at
@@ -236,7 +236,8 @@ type TextReader struct {
 // Reader returns a TextReader for the text ids in the file.
 func (t *Texts) Reader() TextReader { return TextReader{of: t, next: t.count} }
 
-// Text works like Texts.Text: it returns the text id with the given number, which must be below Len.
+// The method Text of a TextReader returns the text id with the given number, like Texts.Text; the number must be below
+// Len.
 func (r *TextReader) Text(number uint32) []byte {
 	if number < r.next || number/textStride != r.next/textStride {
 		r.next, r.at = number/textStride*textStride, r.of.offset(number/textStride)

@@ -34,7 +34,8 @@ func NewWriter(to io.Writer, n uint32) (*Writer, error) {
 	return w, w.failed
 }
 
-// Add appends images to the dictionary file. The images must ascend strictly, also from one call of Add to the next.
+// Add appends images to the dictionary file. The images that the caller passes must ascend strictly, also from one call
+// of Add to the next.
 func (w *Writer) Add(images ...uint64) error {
 	for _, image := range images {
 		switch {
@@ -59,8 +60,8 @@ func (w *Writer) Add(images ...uint64) error {
 	return w.failed
 }
 
-// startRows records in the index that the rows up to the given one begin at the current number of images. startRows
-// does not change rows that have already begun.
+// A row is a range of images with equal upper bits. startRows records in the index that each row up to the given one,
+// unless it already began, begins at the current number of images.
 func (w *Writer) startRows(row uint64) {
 	for uint64(len(w.index)) <= 4*row {
 		w.index = binary.LittleEndian.AppendUint32(w.index, w.count)
