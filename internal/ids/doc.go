@@ -4,17 +4,17 @@
 //
 // An id is the text by which a company identifies a user. The kind of a deployment's ids is "dense", "uint64", "uuid"
 // or "text"; it says which texts are valid ids. An image is the 64-bit number by which stores and audit files identify
-// a user permanently. A key consists of 16 random bytes that belong to one deployment; different keys produce different
-// images. A scheme is a kind together with a key.
+// a user permanently. A key consists of 16 random bytes that belong to one deployment; with different keys, the same id
+// has different images. A scheme is a kind together with a key.
 //
 // # Why images
 //
 // Package ids computes images from ids. Computing an image needs no counter, which could be lost or rolled back, or
-// could give one number to two users. Even a user who is in no segment file has an image, because the image depends
-// only on the id and the key. Images of all kinds of ids except "dense" are spread evenly over all 64-bit numbers.
-// Stores may therefore use any bits of an image to choose a partition or a bucket of users. Without the key, an
-// outsider cannot choose ids that share an image or a bucket of users. The key is not a password, but an operator must
-// not lose it. Without the key, a store cannot find the recorded sends of any user.
+// could give one number to two users. Even a user who is in no segment file has an image, because the image is computed
+// only from the user's id and the key. Images of all kinds of ids except "dense" are spread evenly over all 64-bit
+// numbers. Stores may therefore use any bits of an image to choose a partition or a bucket of users. Without the key,
+// an outsider cannot choose ids that share an image or a bucket of users. The key is not a password, but an operator
+// must not lose it. Without the key, a store cannot find the recorded sends of any user.
 //
 // # Ids and their spellings
 //
@@ -44,8 +44,8 @@
 //     uint64" || key). The function mix is variant 13 of David Stafford's 64-bit mixers, the finalizer of SplitMix64: x
 //     ^= x>>30; x *= 0xbf58476d1ce4e5b9; x ^= x>>27; x *= 0x94d049bb133111eb; x ^= x>>31. Adding keys between fixed
 //     permutations is the construction of Even and Mansour. Each step of this formula has an inverse. Two uint64 ids
-//     therefore never share an image, and Back computes the id from the image alone. The formula for uint64 ids is not
-//     a secure cipher.
+//     therefore never share an image, and the method Back computes such an id from its image alone. The formula for
+//     uint64 ids is not a secure cipher.
 //   - uuid: the upper 64 bits of AES-128(key, the 16 bytes). The lower 64 bits of the AES block are the rest of the id.
 //     Back computes the id from the image and the rest.
 //   - text: the upper 64 bits of AES-CMAC(key, the bytes). Nothing can compute a text id from its image.

@@ -24,7 +24,8 @@ type File struct {
 // Scheme returns the scheme of ids with the kind and the key in the file.
 func (f File) Scheme() *Scheme { return New(f.Kind, f.Key) }
 
-// Encode returns the bytes of ids.json, with a line end. Equal File values always have equal bytes.
+// Encode returns the content of the file ids.json, with a line end after the JSON object. Equal File values always have
+// equal bytes.
 func (f File) Encode() []byte {
 	return fmt.Appendf(nil, "{\"kind\": %q, \"key\": %q}\n", f.Kind, f.Key)
 }
@@ -79,7 +80,7 @@ func fileFields(raw []byte) (map[string]*string, error) {
 	return fields, nil
 }
 
-// fileField reads one field with its value from the decoder into fields.
+// fileField reads one JSON field of the file ids.json from the decoder, and stores the field's value in the map fields.
 func fileField(decoder *json.Decoder, fields map[string]*string) error {
 	token, err := decoder.Token()
 	if err != nil {
@@ -103,7 +104,8 @@ func fileField(decoder *json.Decoder, fields map[string]*string) error {
 	return nil
 }
 
-// noEOF replaces io.EOF by io.ErrUnexpectedEOF, which says that the input was cut off.
+// noEOF replaces the error io.EOF by io.ErrUnexpectedEOF, because an input that ends within the JSON object was cut
+// off.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

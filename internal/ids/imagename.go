@@ -21,7 +21,7 @@ func ParseImage(text string) (image uint64, ok bool) {
 // ImageName returns a name for a user whose id is unknown: "image:" and the text of the user's image.
 func ImageName(image uint64) string { return ImagePrefix + ImageText(image) }
 
-// ParseImageName parses a name that ImageName returned.
+// ParseImageName parses a name that ImageName returned ("image:" and the image of a user), and returns the image.
 func ParseImageName(name string) (image uint64, ok bool) {
 	text, found := strings.CutPrefix(name, ImagePrefix)
 	if !found {

@@ -24,7 +24,8 @@ func NewKey() (key Key) {
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
 // ParseKey parses a key of 32 hexadecimal digits in lower case. ParseKey rejects a key of 32 zeros, because NewKey
-// never returns such a key. The caller of ParseKey must put the name of the field in front of the error text.
+// never returns such a key. The error text of ParseKey does not name the field, so the caller must put the field's name
+// in front.
 func ParseKey(text string) (key Key, err error) {
 	for i := range len(text) {
 		if digit := hexDigits[text[i]]; digit > 0xf || text[i] >= 'A' && text[i] <= 'F' {

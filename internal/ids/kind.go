@@ -31,11 +31,13 @@ func (k Kind) String() string {
 
 func (k Kind) known() bool { return int(k) < len(kindNames) }
 
-// ParseKind returns the kind of ids with the given name. Names of kinds are in lower case. The caller of ParseKind must
-// put the name of the field in front of the error text, for example: `must be dense, uint64, uuid or text, got "guid"`.
+// ParseKind returns the kind of ids with the given name. Names of kinds are in lower case. The error text of ParseKind
+// does not name the field, so the caller must put the field's name in front, for example: `must be dense, uint64, uuid
+// or text, got "guid"`.
 func ParseKind(name string) (Kind, error) { return parseKind(name, Dense) }
 
-// parseKind returns the kind of ids with the given name. parseKind accepts only the kinds from the argument first on.
+// parseKind returns the kind of ids with the given name. parseKind accepts the argument "first" and the kinds after it,
+// in the order of the constants.
 func parseKind(name string, first Kind) (Kind, error) {
 	for kind := first; kind.known(); kind++ {
 		if kindNames[kind] == name {

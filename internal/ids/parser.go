@@ -12,8 +12,9 @@ type Parser struct {
 // NewParser returns a Parser for the ids of the scheme.
 func (s *Scheme) NewParser() *Parser { return &Parser{scheme: s} }
 
-// Parse returns the image (64-bit number) of an id, which may have any valid spelling. The caller of Parse must put the
-// name of the field in front of the error text: `is not a UUID: "018f" has 4 hexadecimal digits, and a UUID has 32`.
+// Parse returns the image (64-bit number) of an id, which may have any valid spelling. The error text of Parse does not
+// name the field, so the caller must put the field's name in front: `is not a UUID: "018f" has 4 hexadecimal digits,
+// and a UUID has 32`.
 func (p *Parser) Parse(text []byte) (image uint64, err error) {
 	image, _, err = p.ParseRest(text)
 	return image, err
@@ -43,8 +44,8 @@ func (p *Parser) ParseRest(text []byte) (image, rest uint64, err error) {
 	return s.cut(s.mixer.image(id)), 0, nil
 }
 
-// Packed returns the image and the rest of an id in packed form, which must have Width bytes. Packed panics if the kind
-// of the ids has no packed form or if the id has fewer bytes.
+// Packed returns the image and the rest of an id in packed form, which must have Width bytes. Packed panics if ids of
+// this kind ("dense" or "text") have no packed form, or if the argument has fewer bytes than the packed form.
 func (p *Parser) Packed(id []byte) (image, rest uint64) {
 	s := p.scheme
 	if s.kind == UUID {
@@ -85,7 +86,8 @@ func (p *Parser) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(dst, s.mixer.back(image)), nil
 }
 
-// encrypted returns the image and the rest of the UUID that is in the parser's buffer.
+// encrypted encrypts the UUID in the parser's buffer, and returns its image and its rest (the two halves of the AES
+// block).
 func (p *Parser) encrypted() (image, rest uint64) {
 	p.scheme.block.Encrypt(p.buffer[:], p.buffer[:])
 	image, rest = binary.BigEndian.Uint64(p.buffer[:8]), binary.BigEndian.Uint64(p.buffer[8:])

@@ -51,7 +51,8 @@ func New(kind Kind, key Key) *Scheme {
 // Narrow returns a copy of a scheme with fewer different images, 2 to the power of the given number of bits (1 to 63),
 // so that many ids share an image. The images of a narrowed scheme are still spread over all 64-bit numbers. Narrow is
 // only for tests: a test in internal/architecture rejects other callers. A narrowed scheme cannot convert images to
-// ids. The method Check of a narrowed scheme returns the same checksum as before. Narrow panics if ids are dense.
+// ids. The method Check returns the same checksum for a narrowed scheme as for the original scheme. Narrow panics if
+// ids are dense.
 func Narrow(s *Scheme, bits uint) *Scheme {
 	if bits < 1 || bits > 63 || s.kind == Dense {
 		panic(fmt.Sprintf("ids: cannot cut images of the kind %s to %d bits", s.kind, bits))
@@ -73,8 +74,8 @@ func (s *Scheme) Kind() Kind { return s.kind }
 // Key returns the key of the scheme. A dense scheme has the zero key.
 func (s *Scheme) Key() Key { return s.key }
 
-// Check returns a checksum of the kind and the key, 8 hexadecimal digits, or "" for dense ids. Stores and manifests
-// keep this checksum, so that they can reject a scheme with another kind or key.
+// Check returns a checksum of the kind and the key, 8 hexadecimal digits, or "" for dense ids. Stores and manifests of
+// segments keep this checksum, so that they can reject a scheme (kind and key of ids) that differs from theirs.
 func (s *Scheme) Check() string { return s.check }
 
 // Width returns the number of bytes of an id in packed form: 16 for uuid, 8 for uint64, and 0 for kinds without a
@@ -89,8 +90,9 @@ func (s *Scheme) Width() int {
 	return 0
 }
 
-// Parse returns the image (64-bit number) of an id, which may have any valid spelling. The caller of Parse must put the
-// name of the field in front of the error text. For many ids, a Parser is faster than Scheme.Parse.
+// Parse returns the image (64-bit number) of an id, which may have any valid spelling. The error text of Parse does not
+// name the field that contains the id, so the caller must put the field's name in front. For many ids, a Parser is
+// faster than Scheme.Parse.
 func (s *Scheme) Parse(text []byte) (image uint64, err error) {
 	image, _, err = s.ParseRest(text)
 	return image, err
@@ -105,8 +107,9 @@ func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
 	return image, rest, err
 }
 
-// Packed returns the image of an id in packed form, which must have Width bytes. Packed panics if the kind of the ids
-// has no packed form or if the id has fewer bytes.
+// Packed returns the image (64-bit number) of an id that the caller passes in packed form (binary form of Width bytes).
+// Packed panics if ids of this kind ("dense" or "text") have no packed form, or if the argument has fewer bytes than
+// the packed form.
 func (s *Scheme) Packed(id []byte) (image uint64) {
 	p := s.parser()
 	image, _ = p.Packed(id)
@@ -121,9 +124,9 @@ func (s *Scheme) parser() *Parser {
 	return s.NewParser()
 }
 
-// Canonical appends the canonical text of an id, which the caller may pass in any valid spelling. The caller of
-// Canonical must put the name of the field in front of the error text. If Canonical returns an error, it returns dst
-// unchanged.
+// Canonical appends the canonical text of an id, which the caller may pass in any valid spelling. The error text of
+// Canonical does not name the field that contains the id, so the caller must put the field's name in front. If
+// Canonical returns an error, it returns dst unchanged.
 func (s *Scheme) Canonical(dst, text []byte) ([]byte, error) {
 	switch s.kind {
 	case UUID:
@@ -145,8 +148,8 @@ func (s *Scheme) Canonical(dst, text []byte) ([]byte, error) {
 }
 
 // AppendPacked appends the packed form of an id, which the caller may pass in any valid spelling. The packed form has
-// Width bytes. The caller of AppendPacked must put the name of the field in front of the error text. If AppendPacked
-// returns an error, it returns dst unchanged.
+// Width bytes. The error text of AppendPacked does not name the field that contains the id, so the caller must put the
+// field's name in front. If AppendPacked returns an error, it returns dst unchanged.
 func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 	switch s.kind {
 	case UUID:
@@ -167,7 +170,8 @@ func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 }
 
 // Unpack appends the canonical text of an id that the caller passes in packed form, which must have Width bytes. Unpack
-// panics if the kind of the ids has no packed form or if the id has fewer bytes.
+// panics if ids of this kind ("dense" or "text") have no packed form, or if the argument has fewer bytes than the
+// packed form.
 func (s *Scheme) Unpack(dst, id []byte) []byte {
 	if s.kind == UUID {
 		return appendUUID(dst, (*[16]byte)(id))
@@ -182,12 +186,13 @@ func (s *Scheme) mustPack() {
 	}
 }
 
-// ErrNoWayBack reports that a scheme cannot compute an id from its image. The reason is that ids are texts, or that a
-// test has called Narrow on the scheme.
+// ErrNoWayBack is the error of a conversion from an image (64-bit number of an id) to the id if the scheme cannot
+// compute the id. The reason is that ids are texts, or that a test has called Narrow on the scheme.
 var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image (64-bit number)")
 
-// Back appends the canonical text of the id that has the given image and rest. Back uses the rest (bits that the image
-// lacks) only for UUIDs. The only error of Back is ErrNoWayBack.
+// Back appends to dst the canonical text of the id that has the given image and rest (the 64 bits of a UUID that its
+// image lacks). For UUIDs, Back also needs the argument rest (64 bits that the image lacks); for other kinds of ids,
+// Back ignores it. The only error of Back is ErrNoWayBack.
 func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	switch {
 	case s.narrow != 0 || s.kind == Text:
@@ -203,9 +208,9 @@ func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	return strconv.AppendUint(dst, image, 10), nil
 }
 
-// BackPacked appends the packed form of the id that has the given image and rest. BackPacked uses the rest (bits that
-// the image lacks) only for UUIDs. The only error of BackPacked is ErrNoWayBack. BackPacked panics for dense ids, which
-// have no packed form.
+// BackPacked appends the packed form of the id that has the given image and rest. For UUIDs, BackPacked also needs the
+// argument rest (64 bits that the image lacks); for other kinds of ids, it ignores rest. The only error of BackPacked
+// is ErrNoWayBack. BackPacked panics if the ids of the scheme are dense, because dense ids have no packed form.
 func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	p := s.parser()
 	dst, err := p.BackPacked(dst, image, rest)
@@ -213,8 +218,8 @@ func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	return dst, err
 }
 
-// cut reduces an image to the upper bits that a narrowed scheme (see Narrow) keeps, and mixes them so that the results
-// spread over all 64 bits. In other schemes, cut returns the image unchanged.
+// A narrowed scheme (see Narrow) has fewer different images. For such a scheme, cut keeps only the upper bits of an
+// image and mixes them, so that the results spread over all 64 bits. In other schemes, cut returns the image unchanged.
 func (s *Scheme) cut(image uint64) uint64 {
 	if s.narrow == 0 {
 		return image

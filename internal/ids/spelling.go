@@ -80,8 +80,8 @@ func parseHex(id *[16]byte, a *[8]byte, b, c, d, e *[4]byte, f *[8]byte) bool {
 	return all < noDigit
 }
 
-// unwrapped returns the text of a UUID without braces around it or without "urn:uuid:" in front. The second result of
-// unwrapped is false if the text has only one of the two braces.
+// unwrapped removes the braces around the text of a UUID, or the prefix "urn:uuid:" in front of it. The second result
+// of unwrapped is false if the text of the UUID has only an opening or only a closing brace.
 func unwrapped(text []byte) (inner []byte, whole bool) {
 	if n := len(urnPrefix); len(text) > n && bytes.EqualFold(text[:n], []byte(urnPrefix)) {
 		return text[n:], true
@@ -93,7 +93,7 @@ func unwrapped(text []byte) (inner []byte, whole bool) {
 	return text, !opened && !closed
 }
 
-// uuidError returns an error that tells why a text is not a UUID.
+// uuidError returns an error that tells why a text is not a UUID, for example that digits are missing.
 func uuidError(text []byte) error {
 	inner, whole := unwrapped(text)
 	if !whole {
