@@ -59,7 +59,7 @@ func smallest(key uint16, card, runs int) form {
 	}
 }
 
-// The method size returns how many bytes a container takes when it is encoded in this form.
+// size returns how many bytes a container takes when it is encoded in this form.
 func (f *form) size() int {
 	switch f.kind {
 	case runKind:

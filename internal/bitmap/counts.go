@@ -38,8 +38,8 @@ func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	}
 }
 
-// The method add adds 1 to the counters of up to 64 ids: the set bits of one word, which has the index "at" in the
-// block. A block of 65,536 ids has 1,024 such words.
+// add adds 1 to the counters of up to 64 ids: the set bits of one word, which has the index "at" in the block. A block
+// of 65,536 ids has 1,024 such words.
 func (c *Counts) add(at int, ids uint64) {
 	for k := 0; ids != 0; k++ {
 		if k == len(c.planes) {

@@ -171,7 +171,7 @@ func (s *Set) Union(other *Set) {
 	}
 }
 
-// The method Intersect removes from the Set every id that is not in the bitmap b.
+// Intersect removes from the Set every id that is not in the bitmap b.
 func (s *Set) Intersect(b *Bitmap) {
 	for key := range s.containers {
 		c := &s.containers[key]

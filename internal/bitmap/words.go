@@ -4,7 +4,7 @@ import (
 	"math/bits"
 )
 
-// The type words holds the ids of one container (65,536 neighbouring numbers) as a bitset of 65,536 bits.
+// words holds the ids of one container (65,536 neighbouring numbers) as a bitset of 65,536 bits.
 type words [containerWords]uint64
 
 func (w *words) count() int {
@@ -25,8 +25,8 @@ func (w *words) runs() int {
 	return n
 }
 
-// The method next returns the first position, at or after the argument "at", whose bit is set in the XOR of its word
-// with flip. If, from position "at" on, no bit is set after the XOR, next returns containerIDs (65,536).
+// next returns the first position, at or after the argument "at", whose bit is set in the XOR of its word with flip.
+// If, from position "at" on, no bit is set after the XOR, next returns containerIDs (65,536).
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
 		return containerIDs
@@ -67,8 +67,8 @@ const MaxBlocks = maxContainers
 // block after the other. The zero Words is empty.
 type Words struct{ bits words }
 
-// The type Extent says whether a set holds none, some or all of the ids of one block (65,536 neighbouring ids). If the
-// Extent of a block is Nothing or Everything, callers need not look at the single ids of the block, which saves work.
+// Extent says whether a set holds none, some or all of the ids of one block (65,536 neighbouring ids). If the Extent of
+// a block is Nothing or Everything, callers need not look at the single ids of the block, which saves work.
 type Extent uint8
 
 // Nothing, Some and Everything say whether a set holds none, some or all ids of a block (65,536 neighbouring ids).
@@ -97,8 +97,8 @@ func (w *Words) Fill() { w.bits.addRange(0, containerIDs-1) }
 // Clear removes every id from w.
 func (w *Words) Clear() { clear(w.bits[:]) }
 
-// The method Extent reports whether w, a set of ids of one block, holds none, some or all ids of the block. If Extent
-// returns Everything, w holds all 65,536 ids of its block.
+// Extent reports whether w, a set of ids of one block, holds none, some or all ids of the block. If Extent returns
+// Everything, w holds all 65,536 ids of its block.
 func (w *Words) Extent() Extent { return extentOf(w.bits.count()) }
 
 // Count returns the number of ids in w.
@@ -177,8 +177,8 @@ func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	}
 }
 
-// The method Rank returns one id of w by its position: the lower 16 bits of the id that has exactly n lower ids in w.
-// The caller of Rank must ensure that w holds more than n ids.
+// Rank returns one id of w by its position: the lower 16 bits of the id that has exactly n lower ids in w. The caller
+// of Rank must ensure that w holds more than n ids.
 func (w *Words) Rank(n int) uint16 {
 	for i, x := range w.bits {
 		ids := bits.OnesCount64(x)

@@ -236,8 +236,7 @@ type TextReader struct {
 // Reader returns a TextReader for the text ids in the file.
 func (t *Texts) Reader() TextReader { return TextReader{of: t, next: t.count} }
 
-// The method Text of a TextReader returns the text id with the given number, like Texts.Text; the number must be below
-// Len.
+// Text returns the text id with the given number, like Texts.Text; the number must be below Len.
 func (r *TextReader) Text(number uint32) []byte {
 	if number < r.next || number/textStride != r.next/textStride {
 		r.next, r.at = number/textStride*textStride, r.of.offset(number/textStride)
