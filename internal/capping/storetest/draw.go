@@ -27,7 +27,7 @@ func drawChannels(t *rapid.T, label string) policyChannels {
 	return rapid.SampledFrom([]policyChannels{nil, nil, nil, {1}, {2}, {1, 2}}).Draw(t, label)
 }
 
-// drawWorld returns a world (who is in which segments and sets) with random segments and sets for the users.
+// drawWorld returns a test world (who is in which segments and sets) with random segments and sets of the given users.
 func drawWorld(t *rapid.T, generation string, users []capping.UserID) *world {
 	w := &world{generation: generation}
 	draw := func(name string) members {

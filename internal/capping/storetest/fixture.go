@@ -95,13 +95,13 @@ func (f *fixture) send(user capping.UserID, limits ...capping.Limit) capping.Ver
 	return f.filter(f.batch(f.message(), []capping.UserID{user}, limits...))[0]
 }
 
-// on sets the channel of the batch and returns the batch.
+// on sets the channel of the batch (one filter call to a store) and returns the batch.
 func on(b *capping.Batch, channel capping.Channel) *capping.Batch {
 	b.Channel = channel
 	return b
 }
 
-// of sets the namespace of the batch's message and returns the batch.
+// of sets the namespace of the batch's message and returns the batch (one filter call to a store).
 func of(b *capping.Batch, namespace string) *capping.Batch {
 	b.Message.Namespace = namespace
 	b.Token = b.Message.Token()
@@ -114,7 +114,7 @@ func (f *fixture) only(b *capping.Batch) capping.Verdict {
 	return f.filter(b)[0]
 }
 
-// log returns the user's log, and checks the format of the log.
+// log reads the user's log from the store, and checks the format of the log.
 func (f *fixture) log(user capping.UserID) capping.Log {
 	f.Helper()
 	log, err := f.store.Log(context.Background(), user)
@@ -123,7 +123,7 @@ func (f *fixture) log(user capping.UserID) capping.Log {
 	return log
 }
 
-// live returns the number of entries in the user's log that are within a retention of one week.
+// live returns how many entries of the user's log are younger than one week.
 func (f *fixture) live(user capping.UserID) int {
 	f.Helper()
 	return f.log(user).Live(f.clock.Instant() - capping.Instant(week.Milliseconds())).Len()
@@ -145,7 +145,7 @@ func (f *fixture) denied(v capping.Verdict, rule uint8, until capping.Instant) {
 	require.Equal(f, capping.Verdict{Outcome: capping.Denied, Rule: rule, FreesAt: until}, v)
 }
 
-// all checks that every verdict has the given outcome.
+// all checks that every verdict (decision about one user) has the given outcome.
 func (f *fixture) all(verdicts []capping.Verdict, outcome capping.Outcome) {
 	f.Helper()
 	for i := range verdicts {

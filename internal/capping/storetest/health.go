@@ -12,8 +12,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// IsOK waits until the store reports the state "ok" without a problem or a recent failed call. IsOK has to wait
-// because, on a busy machine, a check of the store may have had no reply from a server.
+// IsOK waits until the store reports the state "ok" without a problem or a recent failed call. On a busy machine, the
+// store's check of a server may have had no reply yet, so IsOK waits.
 func IsOK(t testing.TB, s interface {
 	Health(ctx context.Context) capping.Health
 }) {

@@ -24,8 +24,8 @@ func (f *fixture) releaseOn(message capping.Message, channel capping.Channel,
 	return released
 }
 
-// releaseIdentity checks that a release removes only sends of the message's namespace. If the call names a channel, the
-// release removes only sends on that channel.
+// releaseIdentity checks that a release of a message removes no sends of messages with the same id in other namespaces.
+// If a release call names a channel, the store removes only the sends on that channel.
 func releaseIdentity(f *fixture) {
 	const push, email = 1, 2
 	users, id := f.users(3000), f.message()
@@ -144,8 +144,8 @@ func messages(f *fixture) {
 	require.Empty(f, got)
 }
 
-// knows waits until the store returns exactly these messages for the tokens, because a store writes the texts of
-// messages in the background.
+// knows waits until the store returns exactly these messages for the tokens. It has to wait because a store writes the
+// texts of messages in the background.
 func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.Message) {
 	f.Helper()
 	require.EventuallyWithT(f, func(c *assert.CollectT) {

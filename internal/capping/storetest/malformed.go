@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// malformations lists mistakes in a batch because of which every store must reject the batch. The key of the map is a
-// part of the expected error, and the function makes the mistake in a valid batch.
+// malformations lists mistakes in a batch because of which every store must reject the batch. The key of each mistake
+// in the map is a part of the expected error text, and its function makes the mistake in a valid batch.
 var malformations = map[string]func(b *capping.Batch){
 	"per user, got 0 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = nil },
 	"per user, got 4 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
@@ -44,15 +44,15 @@ var malformations = map[string]func(b *capping.Batch){
 	"between the years 2024 and 2058, got 1":  func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
 }
 
-// manyRules returns the first rule of the batch repeated before times, followed by one shadow rule.
+// manyRules returns the first rule of the batch as often as the argument "before" says, and then one shadow rule.
 func manyRules(b *capping.Batch, before int) []capping.Rule {
 	rules := slices.Repeat(b.Rules[0], before+1)
 	rules[before].Shadow = true
 	return rules
 }
 
-// malformedBatch checks that every store rejects an invalid batch with an error. The store must decide and record
-// nothing for such a batch, and must continue to work.
+// malformedBatch checks that the store under test rejects every invalid batch with an error. The store must neither
+// decide nor record a send for an invalid batch, and must continue to work.
 func malformedBatch(f *fixture) {
 	users := f.users(3)
 	for want, spoil := range malformations {
@@ -91,8 +91,9 @@ func malformedRelease(f *fixture) {
 	f.all(f.filter(f.batch(message, users, daily(1))), capping.Replayed)
 }
 
-// userTwice checks a batch with repeated users, which callers should avoid and which stores need not detect. The store
-// must still record one send for each user, and decide every occurrence of the user.
+// userTwice checks a batch that lists users several times. Callers should avoid such batches, but stores need not
+// detect them. If a batch lists a user several times, the store must still record one send for the user, and decide
+// every occurrence of the user.
 func userTwice(f *fixture) {
 	users, message := f.users(600), f.message()
 	for i := range users {
@@ -118,8 +119,8 @@ func userTwice(f *fixture) {
 	f.all(f.filter(f.batch(f.message(), users[:1], daily(1))), capping.Allowed)
 }
 
-// clockTolerance checks that the store's clock tolerance never changes, because every call extends its windows by the
-// tolerance.
+// clockTolerance checks that the store always reports the same clock tolerance, because every call makes its windows
+// longer by the tolerance.
 func clockTolerance(f *fixture) {
 	tolerance := f.store.ClockTolerance()
 	require.GreaterOrEqual(f, tolerance, time.Duration(0))

@@ -22,7 +22,7 @@ func logOf(entries ...capping.Entry) (log capping.Log) {
 	return log
 }
 
-// merge calls the store's Merge, and checks that the store has merged the logs of every user.
+// merge imports logs through the store's Merge method, and checks that the store has merged the log of every user.
 func (f *fixture) merge(m *capping.Merge) []capping.Merged {
 	f.Helper()
 	merger, ok := capping.As[capping.Merger](f.store)
@@ -35,7 +35,8 @@ func (f *fixture) merge(m *capping.Merge) []capping.Merged {
 	return merged
 }
 
-// mergeOf returns a merge of the same log for each of the users.
+// mergeOf returns a request to the store's Merge method (import of recorded sends), with the same log for each of the
+// users.
 func mergeOf(users []capping.UserID, log capping.Log) *capping.Merge {
 	m := &capping.Merge{Users: users, Retention: week, Logs: make([]capping.Log, len(users))}
 	for i := range m.Logs {
@@ -44,14 +45,15 @@ func mergeOf(users []capping.UserID, log capping.Log) *capping.Merge {
 	return m
 }
 
-// bring merges a log with the given entries into the user's log, and returns the number of added entries.
+// bring imports the given entries into the user's log through the store's Merge method, and returns the number of added
+// entries.
 func (f *fixture) bring(user capping.UserID, entries ...capping.Entry) int {
 	f.Helper()
 	return int(f.merge(mergeOf([]capping.UserID{user}, logOf(entries...)))[0].Added)
 }
 
-// mergedCount checks that a merged send counts for limits from its own time, like a send that the store itself
-// recorded.
+// mergedCount checks that an imported (merged) send counts for limits from its own time, like a send that the store
+// recorded itself.
 func mergedCount(f *fixture) {
 	user := f.user()
 	now, token := f.clock.Instant(), capping.Message{ID: f.message()}.Token()
@@ -67,7 +69,7 @@ func mergedCount(f *fixture) {
 	f.allowed(f.send(user, weekly(4)))
 }
 
-// mergedReplays checks that a filter call for a merged message returns Replayed.
+// mergedReplays checks that a filter call returns Replayed for a message whose send was imported (merged) before.
 func mergedReplays(f *fixture) {
 	users, message := f.users(300), f.message()
 	before := capping.Entry{At: after(f.clock.Instant(), -time.Hour), Channel: 2,
@@ -114,7 +116,7 @@ func mergedBounds(f *fixture) {
 	require.Equal(f, capping.LogBound+1, f.log(user).Len())
 }
 
-// mergedLong checks merges of long logs that have many channels and entries without tokens.
+// mergedLong imports (merges) long logs that have many channels and entries without tokens, and checks the result.
 func mergedLong(f *fixture) {
 	users, now := f.users(40), f.clock.Instant()
 	var entries []capping.Entry
@@ -205,7 +207,7 @@ func mergesBesideCalls(f *fixture) {
 	}
 }
 
-// mergeStep is the step of a random history that merges random sends.
+// mergeStep is one kind of step in a random history of calls: the import of random sends into the store.
 func (h *history) mergeStep() {
 	m := &capping.Merge{Retention: week}
 	for _, user := range h.users {
@@ -231,8 +233,8 @@ func (h *history) mergeStep() {
 	h.fixture.merge(m)
 }
 
-// unite adds to the model those sends that the model does not have, at their own times, if they are within the
-// retention.
+// unite adds imported sends to the naive model, each at its own time. It leaves out sends that the model has and sends
+// older than the retention.
 func (m *model) unite(user capping.UserID, sends []send, at time.Time) {
 	kept := m.remembered(user, at)
 	for _, s := range sends {

@@ -23,14 +23,14 @@ type window struct {
 	shadow       bool              // a shadow limit, which never denies
 }
 
-// model is the naive model with which the suite compares a store. The model holds all sends of all users, and removes
-// sends only on a release or an erasure.
+// model is the naive model with which the suite compares a store. The naive model holds all sends of all users, and
+// removes sends only when a test releases a send or erases a user.
 type model struct {
 	retention time.Duration
 	sends     map[capping.UserID][]send
 }
 
-// counts returns how many of the sends count for the window at the given time.
+// counts returns how many of the given sends count for the window at the given time.
 func (w window) counts(sends []send, at time.Time) (n int) {
 	for _, s := range sends {
 		if len(w.channels) > 0 && !slices.Contains(w.channels, s.channel) {
@@ -48,7 +48,7 @@ func (w window) counts(sends []send, at time.Time) (n int) {
 
 func (w window) free(sends []send, at time.Time) bool { return w.counts(sends, at) < w.most }
 
-// remembered returns the user's sends that are within the retention at the given time.
+// remembered returns the user's sends that are younger than the retention (time for which sends are kept).
 func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	for _, s := range m.sends[user] {
 		if at.Sub(s.at) < m.retention {
@@ -58,9 +58,9 @@ func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	return sends
 }
 
-// answer is the decision of the naive model for one user. If the outcome is Denied, until is the first time at which
-// all windows have a free slot, or zero for never. If the outcome is Allowed, shadow lists the numbers of the shadow
-// windows that have no free slot.
+// answer is the decision that the naive model of a store expects for one user. If the outcome is Denied, until is the
+// first time at which all windows have a free slot, or zero for never. If the naive model allows the send, the field
+// shadow lists the shadow windows (limits that only count) that have no free slot.
 type answer struct {
 	outcome capping.Outcome
 	until   time.Time
@@ -100,8 +100,8 @@ func allFree(windows []window, sends []send, at time.Time) bool {
 	return true
 }
 
-// firstFree returns the first time at which all windows have a free slot. firstFree tries, in ascending order, every
-// time at which a window's count can change.
+// firstFree returns the first time at which all windows have a free slot. It tries every time at which the number of
+// sends in a window can change, the earliest first.
 func firstFree(windows []window, sends []send, now time.Time) time.Time {
 	var changes []time.Time
 	for _, w := range windows {
@@ -123,9 +123,9 @@ func firstFree(windows []window, sends []send, now time.Time) time.Time {
 
 func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
 
-// release removes the message's sends on the channel from the model; channel 0 means all channels. The result
-// "remembered" reports whether one of the removed sends was within the retention. The result "known" reports whether
-// any send was removed.
+// release removes a user's sends of the message on the channel from the naive model; channel 0 means all channels. The
+// result "remembered" reports whether one of the removed sends was younger than the retention (time for which sends are
+// kept). The result "known" reports whether the model had any of the sends to remove, whatever their age.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []send

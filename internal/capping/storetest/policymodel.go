@@ -8,7 +8,8 @@ import (
 	"capper/internal/share"
 )
 
-// policyModel is the naive model of a Capper, with a whole policy. A policyModel holds all sends of all users.
+// policyModel is the naive model of a Capper: it predicts the Capper's decisions under a whole policy. A policyModel
+// holds all sends of all users.
 type policyModel struct {
 	rules     *rules
 	world     *world
@@ -26,7 +27,7 @@ func newModel(rules *rules, world *world) *policyModel {
 	}
 }
 
-// place returns the time zone that a rule of the policy uses for the user.
+// place returns the time zone in which a rule of the policy applies to the user.
 func (m *policyModel) place(zone string, user capping.UserID) *time.Location {
 	zone = m.zoneBy(zone, user)
 	if m.places[zone] == nil {
@@ -86,7 +87,7 @@ func (m *policyModel) ask(user capping.UserID, c call) policyAnswer {
 	return m.judge(user, c)
 }
 
-// judge applies the policy's limits to the user, and returns the expected decision.
+// judge decides for the naive model: it applies the policy's limits to the user, and returns the expected decision.
 func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	found := policyAnswer{outcome: capping.Allowed}
 	var shadow []string
@@ -121,7 +122,8 @@ func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	return found
 }
 
-// zoneBy returns the name of the time zone that a rule of the policy uses: the rule's own zone, or the user's zone.
+// zoneBy returns the name of the time zone in which a rule of the policy applies to the user: the rule's own zone, or
+// else the zone of the user.
 func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	if zone == "" {
 		zone = m.world.zoneOf(user)
@@ -159,12 +161,12 @@ func (m *policyModel) on(q *quietHours, user capping.UserID, at time.Time) bool 
 	return from <= shown || shown < to
 }
 
-// searched is the length of time in which the model searches for the end of quiet hours.
+// searched limits how far into the future the naive model searches for the end of quiet hours.
 const searched = 5 * 24 * time.Hour
 
-// opening returns the first minute, at or after the given time, at which the user has no quiet hours. If no quiet hours
-// are on at the given time, opening returns the given time. If the model finds no such minute within five days, opening
-// returns the zero time.
+// opening returns the first minute, at or after the given time, at which the user has no quiet hours. If the user has
+// no quiet hours at the given time, opening returns the given time. If the quiet hours of the user last for the next
+// five days, opening returns the zero time.
 func (m *policyModel) opening(user capping.UserID, channel capping.Channel, from time.Time) time.Time {
 	for at := from; at.Before(from.Add(searched)); at = at.Truncate(time.Minute).Add(time.Minute) {
 		if m.night(user, channel, at) == nil {
@@ -179,7 +181,7 @@ func (m *policyModel) opensAt(user capping.UserID, channel capping.Channel, at t
 	return m.night(user, channel, at) == nil && m.night(user, channel, at.Add(-time.Millisecond)) != nil
 }
 
-// remembered returns the user's sends that are within the retention at the given time.
+// remembered returns the user's sends that are younger than the retention (time for which sends are kept).
 func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []policySend) {
 	for _, s := range m.sends[user] {
 		if at.Sub(s.at) < m.retention {
@@ -189,7 +191,7 @@ func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []pol
 	return sends
 }
 
-// shown returns the calendar's text for the day, week or month in which the given time is.
+// shown returns a text for the calendar day, week or month that contains the given time.
 func (l limit) shown(at time.Time) string {
 	switch l.unit {
 	case "day":
@@ -218,7 +220,7 @@ func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int)
 	return n
 }
 
-// frees returns the first time at which a limit without a free slot has a free slot again.
+// frees returns the first time at which a full limit has a free slot again.
 func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Time {
 	if l.unit != "" {
 		return m.end(l, m.place(l.zone, user), at)
@@ -231,7 +233,7 @@ func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Tim
 	panic("a window that never ends")
 }
 
-// end returns the first minute at which the calendar shows the next day, week or month.
+// end returns the first minute after the current day, week or month of the limit's calendar.
 func (m *policyModel) end(l limit, location *time.Location, at time.Time) time.Time {
 	shown := l.shown(at.In(location))
 	key := location.String() + " " + l.unit + " " + shown
@@ -248,9 +250,9 @@ func (m *policyModel) record(user capping.UserID, s policySend) {
 	m.sends[user] = append(m.sends[user], s)
 }
 
-// release removes the message's sends on the channel from the model; channel 0 means all channels. The result
-// "remembered" reports whether one of the removed sends was within the retention. The result "known" reports whether
-// any send was removed.
+// release removes a user's sends of the message on the channel from the naive model; channel 0 means all channels. The
+// result "remembered" reports whether one of the removed sends was younger than the retention (time for which sends are
+// kept). The result "known" reports whether the model had any of the sends to remove, whatever their age.
 func (m *policyModel) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []policySend

@@ -17,9 +17,9 @@ import (
 
 const policyDay = 24 * time.Hour
 
-// RunPolicies compares a Capper that uses the store under test with the naive model of policies. The function "open"
-// opens the store under test, and closes it through t.Cleanup. The store stamps sends with the function "clock", which
-// starts at the present time and never moves back.
+// RunPolicies makes random calls to a Capper on the store under test, and compares each decision with the naive model
+// of policies. The function "open" opens the store under test, and closes it through t.Cleanup. The store must use the
+// function "clock" for the times of sends; this clock starts at the present time and never moves back.
 func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) capping.Store) {
 	t.Run("policies decide as the naive model does", func(t *testing.T) {
 		t.Parallel()
@@ -95,8 +95,8 @@ func (h *policyHistory) run() {
 	}
 }
 
-// forecast returns a random time up to a year in the future. Half of these times are shortly before a clock change in
-// some time zone.
+// forecast returns a random time up to a year in the future. Half of the times that forecast returns are shortly before
+// a clock change in some time zone.
 func (h *policyHistory) forecast() capping.Instant {
 	at := h.clock.Now().Add(time.Duration(rapid.Int64Range(1, 365*policyDay.Milliseconds()).Draw(h.T,
 		"ahead")) * time.Millisecond)
@@ -183,7 +183,7 @@ func shadowOf(d *capping.Decisions, i int) (names []string) {
 	return names
 }
 
-// explain compares the Capper's explanation for a user with the naive model.
+// explain compares a Capper's explanation of one user (Capper.Explain) with the state of the naive model.
 func (h *policyHistory) explain(user capping.UserID) {
 	e, err := h.capper.Explain(context.Background(), user)
 	require.NoError(h, err)

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// recorded returns which of the users have a recorded send of the message, by the method Recorded of a Capper.
+// recorded calls Recorded of a Capper, which tells for which of the users the store has recorded a send of the message.
 func (f *fixture) recorded(
 	message capping.Message, channel capping.Channel, users []capping.UserID,
 ) []capping.Presence {
@@ -54,8 +54,8 @@ func presence(f *fixture) {
 	require.Equal(f, 0, f.log(users[2500]).Len())
 }
 
-// presenceInFullLog checks lookups in a full log, which no longer has the oldest send on a channel. If a send is
-// missing in a full log, it may have been recorded earlier.
+// presenceInFullLog checks lookups in a full log, which no longer has the oldest send on a channel. If a full log lacks
+// a send, the log may have dropped an older record of this send.
 func presenceInFullLog(f *fixture) {
 	users := f.users(2)
 	first := capping.Message{ID: f.message()}

@@ -38,7 +38,7 @@ type heldOut struct {
 	channels policyChannels
 }
 
-// quietHours is an entry of quiet hours between two minutes of the day.
+// quietHours is an entry of quiet hours in the naive model: from one minute of the day to another.
 type quietHours struct {
 	from, to int
 	channels policyChannels

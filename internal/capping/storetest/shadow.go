@@ -14,7 +14,8 @@ func shadow(limit capping.Limit) capping.Limit {
 	return limit
 }
 
-// marked checks that the user is allowed, and that exactly the shadow rules in the bit mask would have denied the send.
+// marked checks that the store allows the send, and reports exactly the shadow rules in the bit mask as rules that
+// would have denied it.
 func (f *fixture) marked(v capping.Verdict, mask uint32) {
 	f.Helper()
 	require.Equal(f, capping.Verdict{Outcome: capping.Allowed, Shadow: mask}, v)
@@ -106,8 +107,8 @@ func shadowChannels(f *fixture) {
 	}
 }
 
-// shadowGroups checks that each user is judged by the shadow limits of the user's own group, even beside users with the
-// same log.
+// shadowGroups checks that each user is judged by the shadow limits of the user's own group, even if users with equal
+// logs are in other groups.
 func shadowGroups(f *fixture) {
 	users := f.users(200)
 	f.all(f.filter(f.batch(f.message(), users[:100])), capping.Allowed)
@@ -138,7 +139,7 @@ func shadowGroups(f *fixture) {
 	require.Equal(f, 2, f.live(users[5]))
 }
 
-// shadowBound checks the highest index that a shadow rule may have in its group, and the rules after it.
+// shadowBound tests a shadow rule at the highest index that such a rule may have in its group, followed by other rules.
 func shadowBound(f *fixture) {
 	users := f.users(50)
 	limits := make([]capping.Limit, capping.MaxShadow+2)

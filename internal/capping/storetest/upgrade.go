@@ -57,7 +57,7 @@ func RunUpgrade(t *testing.T, open Open) {
 	})
 }
 
-// requireOldLogs checks that the logs that the old version wrote have not changed by a single byte.
+// requireOldLogs checks that the store has not changed a single byte of the logs that an old version of capper wrote.
 func (f *fixture) requireOldLogs() {
 	f.Helper()
 	at := capping.InstantOf(recorded)

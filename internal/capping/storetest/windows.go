@@ -26,8 +26,8 @@ func rollingWindow(f *fixture) {
 }
 
 // dailyAndWeekly checks two limits together: two sends a day and three sends a week. The weekly limit denies a send on
-// day 2, and this denial must not use up a slot of the daily limit. The slot of the daily limit must still be free when
-// the weekly limit has a free slot again.
+// day 2, and this denial must not use up a slot of the daily limit. When the weekly limit has a free slot again, the
+// slot of the daily limit must still be free.
 func dailyAndWeekly(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	limits := []capping.Limit{daily(2), weekly(3)}
@@ -76,8 +76,8 @@ func lastLimitNamed(f *fixture) {
 	f.denied(f.send(user, weekly(9), rolling("gap", 1, time.Minute), daily(9)), 1, after(start, time.Minute))
 }
 
-// freesAtExact checks that a denial returns the first time at which every limit has a free slot. The returned time must
-// be right even if the user's log has more sends than a limit allows.
+// freesAtExact checks that a denial returns the first time at which every limit has a free slot. The time in a denial
+// must be right even if the user's log has more sends than a limit allows.
 func freesAtExact(f *fixture) {
 	limits := []capping.Limit{rolling("hour", 2, time.Hour), daily(3), weekly(4)}
 	user := f.user()

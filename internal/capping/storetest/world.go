@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// world says which test users are in which segments and sets. If a user is in several segments, or in several sets of
-// time zones, the first segment or set counts.
+// A world says which test users are in which segments and sets of the random test. If a user is in several segments, or
+// in several sets of time zones, the first segment or set counts.
 type world struct {
 	generation string
 	segments   []members
@@ -17,7 +17,7 @@ type world struct {
 	zones      []*time.Location // time zones that have a set, in the order of the sets
 }
 
-// members is a segment or a set of a world, with its users.
+// A value of the type members is a segment or a set of the test world, with its users.
 type members struct {
 	name  string
 	users []capping.UserID
@@ -25,7 +25,7 @@ type members struct {
 
 func (m members) has(user capping.UserID) bool { return slices.Contains(m.users, user) }
 
-// in reports whether the user is in the set with the name.
+// in reports whether the user is in the set with the given name.
 func (w *world) in(name string, user capping.UserID) bool {
 	for _, set := range w.sets {
 		if set.name == name && set.has(user) {
@@ -46,7 +46,7 @@ func (w *world) segmentOf(user capping.UserID) string {
 
 const zonePrefix = "tz/"
 
-// zoneOf returns the name of the user's time zone, or "" if the user is in no time zone set.
+// zoneOf returns the name of the time zone in whose set the user is, or "" if the user is in no time zone set.
 func (w *world) zoneOf(user capping.UserID) string {
 	for _, set := range w.sets {
 		if zone, ok := strings.CutPrefix(set.name, zonePrefix); ok && set.has(user) {
