@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Batch is one filter call to a store: one message for many users.
+// A Batch is one filter call to a store: it asks for many users whether they may receive one message.
 type Batch struct {
 	Message Message // the ID may be "" only when Record is false; stores keep the message, so that people can read logs
 	Token   Token   // the result of Message.Token()
@@ -71,9 +71,9 @@ const (
 // must be among the first 32 rules of a group, because each has one bit in Verdict.Shadow.
 const MaxShadow = 32
 
-// Check returns an error when no store could decide the batch, or when the number of verdicts is wrong. Every store
-// calls Check first, so that a mistake in one call's arguments fails only that call. Check does not look for duplicate
-// users. If a batch lists a user twice, a store records at most one send to that user.
+// Check returns an error when the batch is so wrong that no store could decide it, or when the number of verdicts is
+// wrong. Every store calls Check first, so that a mistake in one call's arguments fails only that call. Check does not
+// look for duplicate users. If a batch lists a user twice, a store records at most one send to that user.
 func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
@@ -122,8 +122,8 @@ func (b *Batch) checkRules() error {
 
 // allBelow reports whether every group number is below n, where n is 1 to 256. allBelow compares eight numbers at a
 // time and takes a tenth of a nanosecond for each number. To compare one byte, allBelow adds a number that sets the
-// byte's highest bit exactly when its lower seven bits are at least n modulo 128. The added number is the distance from
-// n to the next multiple of 128.
+// byte's highest bit exactly when its lower seven bits are at least n modulo 128. Added to the byte n, this number
+// gives the next multiple of 128.
 func allBelow(groups []uint8, n int) bool {
 	if n == maxGroups {
 		return true
@@ -171,13 +171,15 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 	return nil
 }
 
-// Distinct moves the first occurrence of each user to the start of the slice and keeps the users' order. Distinct
-// returns the distinct users, in the memory of the argument, and the number of duplicates that it removed. Distinct
-// runs in linear time, with an open-addressing hash set that has at least twice as many slots as users. The hash mixes
-// all bits of an id with a seed that is new in every call, so that neither consecutive nor chosen ids collide.
+// Distinct keeps the first occurrence of each user in the slice, moves these users to the start of the slice, and keeps
+// their order. Distinct returns the distinct users in the memory of its argument, and the number of duplicates that it
+// removed. Distinct runs in linear time, with an open-addressing hash set that has at least twice as many slots as
+// users. The hash mixes all bits of an id with a seed that is new in every call, so that neither consecutive nor chosen
+// ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
-// DistinctMoved does the same as Distinct, and calls moved for each user that moves to a lower index. moved may be nil.
+// DistinctMoved works like Distinct, and also calls the function moved for each user that it moves to a lower index.
+// The argument moved may be nil.
 func DistinctMoved(users []UserID, moved func(to, from int)) (distinct []UserID, duplicates int) {
 	all := UserID(0)
 	for _, user := range users {
@@ -222,8 +224,8 @@ func distinctIn[Slot uint32 | UserID](users []UserID, moved func(to, from int)) 
 	return users[:n], len(users) - n
 }
 
-// mostPooled is the largest number of slots of a hash set whose memory later calls reuse. Reuse saves time, because
-// allocating a hash set of this size takes longer than the search in the hash set.
+// mostPooled is the largest number of slots of a hash set whose memory later calls reuse. The pool saves time, because
+// allocating a hash set of this size takes longer than the search for duplicates.
 const mostPooled = 1 << 18
 
 // hashSet is the memory of a hash set of users. An empty slot of the hash set holds 0.
@@ -231,7 +233,7 @@ type hashSet[Slot uint32 | UserID] struct{ slots []Slot }
 
 var narrowSlots, wideSlots sync.Pool // *hashSet[uint32] and *hashSet[UserID]
 
-// slotsOf returns a hash set with the given number of empty slots.
+// slotsOf returns a hash set with the given number of slots, all of them empty.
 func slotsOf[Slot uint32 | UserID](size int) *hashSet[Slot] {
 	if t, ok := slotPool[Slot]().Get().(*hashSet[Slot]); ok && cap(t.slots) >= size {
 		t.slots = t.slots[:size]
@@ -241,7 +243,7 @@ func slotsOf[Slot uint32 | UserID](size int) *hashSet[Slot] {
 	return &hashSet[Slot]{make([]Slot, size)}
 }
 
-// free gives the memory of the hash set back to a pool, so that a later call can reuse the memory.
+// free returns the memory of the hash set to a pool, so that a later call can reuse the memory.
 func (t *hashSet[Slot]) free() {
 	if cap(t.slots) <= mostPooled {
 		slotPool[Slot]().Put(t)

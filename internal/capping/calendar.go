@@ -12,7 +12,7 @@ const (
 	CalendarMonth Calendar = "month"
 )
 
-// calendarUnit defines one calendar unit: a day, a week or a month.
+// A calendarUnit defines one unit of calendar windows: a day, a week or a month.
 type calendarUnit struct {
 	name Calendar
 	// longest is an upper bound for the length of one period of the unit. The bound is two hours longer than the
@@ -63,7 +63,8 @@ func (c Calendar) unit() *calendarUnit {
 	panic("capping: unknown calendar " + string(c))
 }
 
-// period returns the first instant of the calendar period that contains now, and the first instant of the next period.
+// period returns the first instant of the calendar period that contains now, and the first instant of the period after
+// it.
 func (c Calendar) period(now Instant, location *time.Location) (start, until Instant) {
 	local := now.Time().In(location)
 	year, month, day := local.Date()
@@ -71,10 +72,10 @@ func (c Calendar) period(now Instant, location *time.Location) (start, until Ins
 	return first.start(location), next.start(location)
 }
 
-// start returns the first instant of a day in the time zone. time.Date normalises days that are out of range. Where
-// clocks skip midnight, time.Date may return an hour of the day before; start then returns the instant of the clock
-// change. Where clocks go back to midnight, time.Date may return the second of two midnights; start then returns the
-// first midnight.
+// start returns the first instant of a day in the time zone. It may pass days outside the month, because time.Date
+// normalises such days. Where clocks skip midnight, time.Date may return an hour of the day before; the method start
+// then returns the instant of the clock change. If clocks go back to midnight, a day has two midnights, and time.Date
+// may return the second one; the method start returns the first.
 func (d date) start(location *time.Location) Instant {
 	t := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, location)
 	day := time.Date(d.year, d.month, d.day, 12, 0, 0, 0, location).Day()

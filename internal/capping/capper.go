@@ -23,8 +23,8 @@ type Capper struct {
 	clock    func() time.Time
 }
 
-// New returns a Capper that uses the store. The function "segments" must return the generation of segments in use,
-// never nil. The function "clock" must read the clock with which the store stamps sends.
+// New returns a Capper that uses the store. The function "segments" must return the generation of segments that is in
+// use, and must never return nil. The function "clock" must read the clock with which the store stamps sends.
 func New(store Store, segments func() Segments, policy *Policy, clock func() time.Time) *Capper {
 	c := &Capper{store: store, widen: Widening(store), segments: segments, clock: clock}
 	c.SetPolicy(policy)
@@ -34,8 +34,8 @@ func New(store Store, segments func() Segments, policy *Policy, clock func() tim
 // Policy returns the policy in force.
 func (c *Capper) Policy() *Policy { return c.policy.Load().Policy }
 
-// SetPolicy replaces the policy in force. Calls in progress finish with the policy that they began with. SetPolicy does
-// not change any user's log.
+// SetPolicy replaces the policy in force. Calls in progress finish with the policy with which they began. SetPolicy
+// does not change any user's log.
 func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(newInForce(p)) }
 
 // Segments returns the generation of segments in use.
@@ -75,7 +75,8 @@ type Send struct {
 }
 
 // Merge imports into the store the sends that another system recorded. Merge leaves out sends that are older than the
-// retention of the policy. Merge returns ErrNoMerger when the store cannot merge sends.
+// retention of the policy. Merge returns ErrNoMerger when the Capper's store cannot import sends that another system
+// recorded.
 func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	merger, ok := As[Merger](c.store)
 	if !ok {
@@ -123,7 +124,7 @@ type Explanation struct {
 	Policy     *Policy
 }
 
-// QuietStanding says whether one entry of the policy's quiet hours is on for one user.
+// A QuietStanding says whether one entry of the policy's quiet hours is on for one user.
 type QuietStanding struct {
 	Quiet    *Quiet
 	Location *time.Location // the time zone of the quiet hours
@@ -169,8 +170,8 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 	return e, err
 }
 
-// withhold adds to the Explanation the suppressions, the holdout and the quiet hours that withhold sends to the user on
-// any channel.
+// withhold adds reasons to an Explanation: the suppressions, the holdout and the quiet hours that withhold sends to the
+// user on any channel.
 func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	policy := e.Policy
 	for i := range policy.Suppress {
@@ -196,7 +197,7 @@ func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	}
 }
 
-// neverOpen reports whether the quiet hours of the channel together leave the user no open minute.
+// neverOpen reports whether the quiet hours for a channel together leave the user no minute in which a send is allowed.
 func (e *Explanation) neverOpen(channel Channel, now Instant) bool {
 	var clocks []quiet.Clock
 	for _, s := range e.Quiet {
@@ -240,8 +241,7 @@ func (l Log) tokens() []Token {
 }
 
 // Release removes the recorded sends of a message that were not delivered, so that they no longer count for limits.
-// Release removes only sends on the given channel; channel 0 stands for every channel, and also for sends without a
-// channel.
+// Release removes only sends on the given channel; the channel 0 means every channel, and also sends without a channel.
 func (c *Capper) Release(ctx context.Context, message Message, channel Channel, users []UserID) ([]Released, error) {
 	released := make([]Released, len(users))
 	err := c.store.Release(ctx, message.Token(), channel, users, released)

@@ -15,8 +15,8 @@ import (
 	"capper/internal/trace"
 )
 
-// Decisions holds the decision of a filter call for every user. All decisions of one call come from one generation of
-// segments and one policy.
+// Decisions holds the decision of a filter call for every user. All decisions of one call are made with one generation
+// of segments and one policy.
 type Decisions struct {
 	Users      []UserID  // the users of the filter call
 	Verdicts   []Verdict // by user
@@ -38,7 +38,7 @@ type Decisions struct {
 	anyOutdated *atomic.Bool // see Batch.Outdated; nil: no user is outdated
 }
 
-// ruleset holds the limits for one group of users in one call, and at the same index the Rule of each limit.
+// A ruleset holds the limits for one group of users in one call, and the Rule of each limit at the same index.
 type ruleset struct {
 	limits []*Limit
 	rules  []Rule
@@ -64,8 +64,8 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	return d
 }
 
-// decide decides a send with the generation of segments and the policy of the basis. known and since mean the same as
-// Batch.Known and Batch.Since.
+// decide decides a send with the generation of segments and the policy of the basis. The arguments known and since have
+// the meaning of Batch.Known and Batch.Since.
 func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []string, since Instant) *Decisions {
 	segments, policy := basis.segments, basis.policy
 	d := &Decisions{
@@ -107,8 +107,8 @@ func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []s
 	return d
 }
 
-// numberBuffers holds buffers for the bitmap numbers of a call's users. A buffer is free for another call after the
-// decision.
+// numberBuffers is a pool of buffers for the numbers by which bitmaps store the users of a call. After the decision,
+// another call may use the buffer.
 var numberBuffers = sync.Pool{New: func() any { return new([]uint32) }}
 
 func numbersOf(segments Segments, users []UserID) []uint32 {
@@ -117,8 +117,8 @@ func numbersOf(segments Segments, users []UserID) []uint32 {
 	return numbers
 }
 
-// outdated returns the indexes of the users whose sets have changed since the call looked up the sets. outdated also
-// returns the instant of the call's first attempt with an unknown result.
+// outdated returns the indexes of the users whose sets API calls have changed since the decision read the sets. It also
+// returns the instant of the first attempt whose result is unknown.
 func (d *Decisions) outdated() (at []int, since Instant) {
 	since = Never
 	for i := range d.Verdicts {
@@ -129,9 +129,9 @@ func (d *Decisions) outdated() (at []int, since Instant) {
 	return at, since
 }
 
-// decideAgain reads the latest live changes to sets and decides the users at the given indexes again. After the read,
-// the instance has every change that was stored before the call began, so the store need not compare versions again.
-// Users whose live changes could not be read stay Unavailable.
+// decideAgain reads the latest changes that API calls made to sets, and then decides the users at the given indexes
+// again. After the read, the instance has every change that was stored before the call began. The store therefore need
+// not compare the versions of changes again. Users whose live changes could not be read stay Unavailable.
 func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basis *Basis, at []int,
 	since Instant) error {
 	again := *send
@@ -157,8 +157,8 @@ func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basi
 	return errors.Join(err, decided.Err)
 }
 
-// renew reads the latest changes that API calls made to the sets of the generation. renew takes at most half of the
-// call's remaining time, so that the store can still decide the users whose changes are known.
+// renew reads the latest changes that API calls made to the sets of the generation. It takes at most half of the call's
+// remaining time, so that the store can still decide the users whose changes are known.
 func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	if ends, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -168,7 +168,7 @@ func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	return segments.Renew(ctx, users)
 }
 
-// lookUpZones looks up the users' time zones when a limit or quiet hours of the send depend on time zones.
+// lookUpZones looks up the users' time zones, but only when a limit or quiet hours for the send depend on time zones.
 func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) {
 	if !send.Enforce || !policy.zones.onChannel(send.Channel) {
 		return
@@ -178,7 +178,7 @@ func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) 
 	segments.LookupZones(d.numbers, d.zones)
 }
 
-// group puts users who have the same rules into the same group of the call.
+// group puts those users of a call who have the same rules into the same group.
 func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.Duration) {
 	if !send.Enforce {
 		d.rulesets = make([]ruleset, len(d.Names)+1)
@@ -210,8 +210,8 @@ type grouping struct {
 	plain   []uint32 // by segment code: the group plus 1 of users whose limits depend on no time zone
 }
 
-// zonePeriods holds, for one time zone, the start and the end of the current period of each calendar that the limits
-// use.
+// For one time zone, zonePeriods holds the start and the end of the current day, week or month, as far as the limits
+// use these calendars.
 type zonePeriods [2 * len(calendarUnits)]Instant
 
 func (g *grouping) sort() {
@@ -232,7 +232,8 @@ func (g *grouping) sort() {
 	}
 }
 
-// ofZone returns the groups of users in the time zone, by segment code. Time zones with equal periods share the slice.
+// ofZone returns, for one time zone, the number of the group of each segment; the index is the segment's code. Time
+// zones with equal periods share the slice.
 func (g *grouping) ofZone(zone uint16) []uint32 {
 	var key zonePeriods
 	for i, calendar := range g.calendars {
@@ -245,7 +246,7 @@ func (g *grouping) ofZone(zone uint16) []uint32 {
 	return g.zones[zone]
 }
 
-// add creates the group for user i and the users with the same rules, and returns the group's number plus 1.
+// add creates a group for user i and for all users with the same rules, and returns the group's number plus 1.
 func (g *grouping) add(i int) uint32 {
 	d, code := g.d, g.d.Codes[i]
 	if g.plain[code] != 0 {
@@ -259,7 +260,7 @@ func (g *grouping) add(i int) uint32 {
 	return uint32(len(d.rulesets))
 }
 
-// judge lets the store decide the users from whom no suppression, holdout or quiet hours withhold the send.
+// judge lets the store decide those users from whom no suppression, holdout or quiet hours withhold the send.
 func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 	if !d.withheld && d.groups == nil {
 		b.Users, b.Groups, b.Rules = d.Users, d.Codes, rulesOf(d.rulesets)
@@ -301,8 +302,8 @@ func (d *Decisions) parts() [][]int32 {
 	return parts
 }
 
-// judgePart lets the store decide one batch: the users at the given indexes. The argument "first" is the number of the
-// batch's first group.
+// judgePart lets the store decide one batch, which contains the users at the given indexes of the call. The argument
+// "first" is the number of the first group (users with equal rules) in the batch.
 func (d *Decisions) judgePart(ctx context.Context, store Store, b Batch, at []int32, first int) error {
 	b.Rules = rulesOf(d.rulesets[first:min(first+maxGroups, len(d.rulesets))])
 	b.Users, b.Groups = make([]UserID, len(at)), make([]uint8, len(at))
@@ -325,7 +326,7 @@ func rulesOf(rulesets []ruleset) [][]Rule {
 	return rules
 }
 
-// ruleset returns the limits of a segment that apply to the channel, with their rules for one call.
+// ruleset returns those limits of a segment that apply to the channel, each with its Rule for one call.
 func (p *Policy) ruleset(segment string, channel Channel, now Instant, widen time.Duration,
 	zone *time.Location) (set ruleset) {
 	limits := p.Limits(segment)
@@ -362,7 +363,8 @@ func (d *Decisions) Limit(i int) *Limit {
 	return d.rulesets[d.groupOf(i)].limits[d.Verdicts[i].Rule]
 }
 
-// DeniedBy returns the name of the limit or of the reason that denied user i.
+// DeniedBy returns the name of the limit that denied user i, or of another reason for the denial, such as a suppressed
+// set.
 func (d *Decisions) DeniedBy(i int) string {
 	if limit := d.Limit(i); limit != nil {
 		return limit.Name
@@ -370,7 +372,7 @@ func (d *Decisions) DeniedBy(i int) string {
 	return d.Verdicts[i].By.Name()
 }
 
-// ShadowLimits returns the limits to which the bits of user i's Verdict.Shadow refer: bit k belongs to limit k.
+// In Verdict.Shadow of user i, bit k belongs to the limit with the index k of the slice that ShadowLimits returns.
 // ShadowLimits returns nil when no bit is set.
 func (d *Decisions) ShadowLimits(i int) []*Limit {
 	if d.Verdicts[i].Shadow == 0 {
@@ -387,7 +389,8 @@ func (d *Decisions) Set(i int) string {
 	return d.Policy.Suppress[d.Verdicts[i].Rule].Set
 }
 
-// Zone returns the time zone whose clock led to the denial of user i, or nil when the denial depended on no time zone.
+// Zone returns the time zone whose local time led to the denial of user i, or nil when the denial depended on no time
+// zone.
 func (d *Decisions) Zone(i int) *time.Location {
 	switch v := &d.Verdicts[i]; v.By {
 	case ByQuiet:
@@ -404,7 +407,7 @@ func (d *Decisions) Zone(i int) *time.Location {
 	return d.places[d.zones[i]]
 }
 
-// missing returns the error for a generation that lacks sets which the policy requires.
+// missing returns the error for a generation of segments that lacks sets which the policy requires.
 func missing(generation string, sets []string) error {
 	return fmt.Errorf("generation %s of the segments lacks set %s, which the configuration requires",
 		generation, strings.Join(sets, ", "))

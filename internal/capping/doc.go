@@ -2,8 +2,8 @@
 //
 // # Vocabulary
 //
-// A send is one message to one user on one channel. A message is named by an id and the caller's namespace. Two sends
-// to a user are the same send when id, namespace and channel are equal.
+// A send is one message to one user on one channel. A message is identified by an id and the namespace of the caller.
+// Two sends to a user are the same send when id, namespace and channel are equal.
 //
 // A limit allows at most Max sends per window, on all channels or on some channels. A shadow limit counts sends and
 // shows whom it would deny, but denies nobody. A segment is a named group of users, and a user has at most one segment.
@@ -21,17 +21,18 @@
 // time zones have the same current day, week and month. A store takes up to 256 sets of rules in one batch. The Capper
 // splits a call with more sets of rules into batches that run in parallel.
 //
-// A Limit is what an operator configured. A Rule is a Limit resolved for the channel and instant of one call, in
-// milliseconds, for Go and for Lua. Judge applies rules to one log as a pure function, without a clock or I/O. Stores
-// judge and record a send in one atomic step. Package redisstore judges sends in a Lua script, and a differential test
-// compares the script with Judge.
+// A Limit is what an operator configured. A Rule is a Limit prepared for the channel and instant of one call, with
+// times in milliseconds, so that Go code and Lua scripts can apply it. Judge applies rules to one log as a pure
+// function, without a clock or I/O. Stores judge and record a send in one atomic step. Package redisstore judges sends
+// in a Lua script, and a differential test compares the script with Judge.
 //
 // # Order of the decision
 //
 // A decision names the first of these causes that denies the send:
 //
-//  1. Suppression: the user is in a set that the policy suppresses on the send's channel. The decision names the first
-//     such set of the policy. A suppression has no end, so the decision's FreesAt is Never.
+//  1. Suppression: the user is in a set that the policy suppresses on the send's channel. If a user is in several such
+//     sets, the decision names the set that the policy lists first. A suppression has no end, so the decision's FreesAt
+//     is Never.
 //  2. The holdout: the user is in the holdout's share of all users. The holdout never ends.
 //  3. Quiet hours: the hours are on at the instant of the decision, in the time zone of the hours or of the user. Quiet
 //     hours end at the first instant at which none of the user's quiet hours for the channel are on. If quiet hours
@@ -46,9 +47,10 @@
 // A send with Send.Enforce false is exempt from limits, but counts for later limits. For an exempt send, the Capper
 // ignores limits, quiet hours, the holdout and every suppression except those with EvenExempt.
 //
-// If a generation of segments lacks a set that the send needs, every user of the call is Unavailable. A send needs the
-// suppressed sets and the quiet hours' sets of its channel. An exempt send needs only the suppressed sets with
-// EvenExempt. If a set is missing, Explain still explains all other reasons for a decision, and lists the missing sets.
+// If a generation of segments lacks a set that the send needs, every user of the call is Unavailable. To decide a send,
+// the Capper needs the sets that are suppressed on the send's channel, and the sets to which quiet hours apply. An
+// exempt send needs only the suppressed sets with EvenExempt. If a set is missing, Explain still explains all other
+// reasons for a decision, and lists the missing sets.
 //
 // A user's time zone is that of the first time zone set in the manifest that contains the user. Users in no time zone
 // set have the policy's time zone.
@@ -59,9 +61,9 @@
 //   - A rolling limit counts a log entry for exactly the length of its window. A clock tolerance t makes rolling
 //     windows 2t longer, so that differing clocks can only make a decision stricter.
 //   - A calendar limit counts the log entries since the start of the current day, week (from Monday) or month.
-//   - A send is recorded when every limit allows the send. A denial names the limit that frees a slot last, and the
-//     instant at which every limit has a free slot. If slots become free within quiet hours, the denial names the end
-//     of the quiet hours instead.
+//   - A send is recorded when every limit allows the send. A denial names the limit whose slot becomes free last, and
+//     the instant at which every limit has a free slot. If slots become free within quiet hours, the denial names the
+//     end of the quiet hours instead.
 //   - A shadow limit denies nobody. A shadow limit counts those users with the outcome Allowed whom it would have
 //     denied. Users with the outcome Replayed do not count.
 //   - A new log entry never gets an earlier time than the newest entry of the log.

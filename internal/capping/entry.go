@@ -46,7 +46,7 @@ const Never Instant = 1<<40 - 1
 // EpochUnixMillis is the Unix time of Instant 0, in milliseconds.
 const EpochUnixMillis = 1704067200000
 
-// InstantOf returns t as an Instant, truncated to milliseconds.
+// InstantOf converts the time t to an Instant, and drops fractions of a millisecond.
 func InstantOf(t time.Time) Instant { return Instant(t.UnixMilli() - EpochUnixMillis) }
 
 // Time returns the instant as a time in UTC.
@@ -112,8 +112,8 @@ func (l Log) Check() error {
 	return nil
 }
 
-// find returns the index of the newest log entry with the token and the channel. find returns -1 when no such entry is
-// later than horizon.
+// find returns the index of the newest log entry with the token and the channel. It returns -1 when such an entry is
+// missing or not later than horizon.
 func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	for i := l.Len() - 1; i >= 0; i-- {
 		if Token(l[i*EntrySize+6:(i+1)*EntrySize]) == token && l.Channel(i) == channel {
@@ -127,8 +127,8 @@ func (l Log) find(channel Channel, token Token, horizon Instant) int {
 }
 
 // Record appends the log, with the entry e added, to dst, and returns the extended dst. Record omits log entries at or
-// before horizon. Record gives e a time no earlier than the newest entry, and keeps at most LogBound entries of e's
-// channel.
+// before horizon. Record gives the entry e at least the time of the newest log entry, and keeps at most LogBound
+// entries of e's channel.
 func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	l = l.Live(horizon)
 	if n := l.Len(); n > 0 {
@@ -142,8 +142,8 @@ func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	return e.append(append(dst, l...))
 }
 
-// overflow returns the index of the oldest entry of a channel that already has LogBound entries. overflow
-// returns -1 for a channel with fewer entries.
+// overflow finds the entry to drop: the oldest entry of a channel that already has LogBound entries. For a channel with
+// fewer entries, overflow returns -1.
 func (l Log) overflow(channel Channel) int {
 	if l.Len() < LogBound {
 		return -1
@@ -173,8 +173,8 @@ func (l Log) Live(horizon Instant) Log {
 	return l[i*EntrySize:]
 }
 
-// Release appends to dst the log without the token's entries on the channel, and reports whether the log had such
-// entries. Channel 0 stands for every channel, and also for entries without a channel.
+// Release appends to dst the log without the entries that have the token and the channel, and reports whether the log
+// had such entries. Channel 0 stands for every channel, and also for entries without a channel.
 func (l Log) Release(dst []byte, channel Channel, token Token) (log []byte, released bool) {
 	for i := range l.Len() {
 		e := l[i*EntrySize : (i+1)*EntrySize]

@@ -1,6 +1,7 @@
 package capping
 
-// Outcome is the decision for one user. The zero value is Unavailable, so that nobody delivers an undecided send.
+// Outcome is the decision for one user. The zero value of Outcome is Unavailable, so that nobody delivers a send that
+// was not decided.
 type Outcome uint8
 
 // The outcomes.
@@ -46,7 +47,8 @@ type Verdict struct {
 // Reason is the cause of a denial. Stores deny only with the reason ByLimit.
 type Reason uint8
 
-// The reasons of a denial. The Capper checks suppression, holdout and quiet hours in this order, and the limits last.
+// The reasons of a denial. The Capper checks suppression, the holdout and quiet hours in this order, and the limits of
+// the user last.
 const (
 	ByLimit       Reason = iota
 	BySuppression        // the user is in a suppressed set of the policy

@@ -12,7 +12,8 @@ const MaxName = 64
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// NameRule is the error text of the rule that IsName checks. The format verb of NameRule takes the invalid name.
+// NameRule is the error text of the rule that IsName checks. NameRule is a format string, and its verb takes the
+// invalid name.
 const NameRule = "must be 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter or digit, got %q"
 
 // IsName reports whether text is a valid name of a limit, a channel, a client or a namespace.
@@ -37,8 +38,8 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
-// add adds the channels of other to s. The zero value of s means no channel, unlike elsewhere; the zero value of other
-// means all channels.
+// add adds the channels of other to s. In the set s, the zero value means no channel, unlike elsewhere; in the set
+// "other", the zero value means all channels.
 func (s *ChannelSet) add(other ChannelSet) {
 	for i := range s {
 		if other.All() {
@@ -77,7 +78,7 @@ type Limit struct {
 	Shadow   bool           // the limit counts whom it would deny, but denies nobody
 }
 
-// AppliesTo reports whether the limit judges sends on the channel.
+// AppliesTo reports whether the limit counts and denies sends on the channel.
 func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
 
 // byUserZone reports whether the limit's calendar periods depend on the user's time zone.
@@ -91,11 +92,12 @@ func (l *Limit) longest() time.Duration {
 	return l.Calendar.unit().longest
 }
 
-// Rule returns the rule of the limit at the instant now. The rule adds widen to a rolling window. For a limit with
-// UserZone, Rule uses UTC as the user's time zone.
+// Rule returns the Rule (prepared form) of the limit for a decision at the instant now. The rule adds widen to a
+// rolling window. For a limit in the user's time zone (UserZone), Rule uses UTC instead of the user's time zone.
 func (l *Limit) Rule(now Instant, widen time.Duration) Rule { return l.RuleIn(now, widen, nil) }
 
-// RuleIn returns the rule of the limit at the instant now for users in the time zone. A nil zone means UTC.
+// RuleIn returns the Rule (prepared form) of the limit for a decision at the instant now about users in the given time
+// zone. A nil zone means UTC.
 func (l *Limit) RuleIn(now Instant, widen time.Duration, zone *time.Location) Rule {
 	r := Rule{Max: l.Max, Channels: l.Channels, Shadow: l.Shadow}
 	if l.Calendar == "" {

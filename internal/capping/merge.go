@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Merger is implemented by stores that can import sends from another program or store, with their original times (see
-// As). A Merger is safe for concurrent use.
+// Merger is an optional interface of stores that can import sends from another program or store, with their original
+// times (see As). A Merger is safe for concurrent use.
 type Merger interface {
 	// Merge combines the log of each user with the given log, by the rules of Log.Union, and sets merged[i] for
 	// Users[i]. The store merges each user atomically, in parallel with calls that decide. Merged sends are as durable
@@ -20,7 +20,7 @@ type Merger interface {
 	Merge(ctx context.Context, m *Merge, merged []Merged) error
 }
 
-// Merge holds the sends that another system recorded, by user.
+// A Merge is an import request: it holds, for each user, the sends that another system recorded.
 type Merge struct {
 	Users    []UserID  // distinct users in any order; ascending is fastest
 	Logs     []Log     // Logs[i] belongs to Users[i]: in time order, each pair of channel and token once
@@ -33,8 +33,8 @@ type Merge struct {
 	Counted bool
 }
 
-// Merged says whether the store merged the log of one user. The zero value means that the store may or may not have
-// merged the log.
+// Merged says whether the store merged the log of one user. The zero value of Merged means that the result is unknown:
+// the store may or may not have merged the log.
 type Merged struct {
 	Done bool
 	// Added is the number of merged entries that the user's log did not have before; see MergedOf. When the store
@@ -42,8 +42,9 @@ type Merged struct {
 	Added uint16
 }
 
-// Check returns an error when no store could perform the merge, or when the number of results is wrong. Check does not
-// look for duplicate users. If Users lists a user twice, the store merges both logs of that user.
+// Check returns an error when the import is so wrong that no store could perform it, or when the number of results is
+// wrong. Check does not look for duplicate users. If the field Users lists a user twice, the store merges both logs of
+// that user.
 func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
@@ -71,15 +72,16 @@ func (m *Merge) Check(merged []Merged) error {
 	return nil
 }
 
-// MergedOf returns the result for a merged user whose log got the given number of new entries. MergedOf stores numbers
+// MergedOf returns the Merged value for a user whose log got the given number of new entries. MergedOf stores numbers
 // above 65,535 as 65,535.
 func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(added, math.MaxUint16))} }
 
-// Union appends to dst the entries of l and other, and returns the number of entries that came from other. The returned
-// log is in time order. The returned log has only entries later than horizon, and at most the newest LogBound entries
-// of each channel. An entry of other with a channel and token that l already has is the same send, and Union keeps the
-// entry of l. Entries without a token are the same send when their times are equal. Of two entries with the same time,
-// the entry of l counts as newer, so that a repeated merge adds nothing.
+// Union appends the entries of the logs l and other to dst, and returns how many entries came only from other. The
+// returned log is in time order. The log that Union returns has only entries later than horizon, and at most the newest
+// LogBound entries of each channel. If both logs have an entry with the same channel and token, these are the same
+// send, and Union keeps the entry of l. Two entries without a token are the same send when their times are equal. If an
+// entry of l and an entry of other have the same time, Union treats the entry of l as newer, so that a repeated merge
+// adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)
@@ -105,7 +107,7 @@ func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added in
 	return dst, added
 }
 
-// lacking returns the sends of other that l does not have, each send once.
+// lacking returns the sends of the log other that the log l does not have, each send once.
 func (l Log) lacking(other Log) (fresh Log) {
 	if max(l.Len(), other.Len()) > shortLog {
 		return l.lackingOfLong(other)
@@ -121,7 +123,8 @@ func (l Log) lacking(other Log) (fresh Log) {
 // shortLog is the number of log entries up to which a linear search is faster than a hash set, which allocates memory.
 const shortLog = 32
 
-// lackingOfLong returns the same as lacking, in linear time.
+// lackingOfLong returns the sends of other that l does not have, like lacking, but takes linear time even for long
+// logs.
 func (l Log) lackingOfLong(other Log) (fresh Log) {
 	seen := make(map[Entry]struct{}, l.Len()+other.Len())
 	for i := range l.Len() {
@@ -136,7 +139,7 @@ func (l Log) lackingOfLong(other Log) (fresh Log) {
 	return fresh
 }
 
-// send returns a value that is equal for all entries of the same send.
+// send returns a value that is equal for two log entries when both are the same send.
 func (e Entry) send() Entry {
 	if e.Token != (Token{}) {
 		e.At = 0
@@ -144,7 +147,7 @@ func (e Entry) send() Entry {
 	return e
 }
 
-// has reports whether an entry of the log is the same send as e.
+// has reports whether some entry of the log is the same send as the entry e.
 func (l Log) has(e Entry) bool {
 	for i := range l.Len() {
 		if Token(l[i*EntrySize+6:]) == e.Token && l.Channel(i) == e.Channel &&
@@ -155,8 +158,8 @@ func (l Log) has(e Entry) bool {
 	return false
 }
 
-// excess returns for each channel by how many entries l and fresh together exceed LogBound. excess returns nil when l
-// and fresh together have at most LogBound entries.
+// excess returns how many entries of each channel exceed LogBound in the logs l and fresh together. It returns nil if
+// both logs together have at most LogBound entries.
 func (l Log) excess(fresh Log) map[Channel]int {
 	if l.Len()+fresh.Len() <= LogBound {
 		return nil
@@ -198,7 +201,8 @@ func MergeOf(sent []Sent) *Merge {
 	return m
 }
 
-// distinct returns each send of the log once, and at most LogBound sends of each channel. distinct overwrites l.
+// distinct removes repeated sends from a log, and keeps at most LogBound sends of each channel. It overwrites the log
+// l.
 func (l Log) distinct() Log {
 	if l.Len() == 1 {
 		return l

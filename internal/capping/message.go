@@ -13,7 +13,7 @@ import (
 const MaxMessageID = 128
 
 // Message identifies a send to a user on one channel. The same ID in two namespaces means two messages, so that teams
-// need not coordinate their ids.
+// can choose their ids independently.
 type Message struct {
 	Namespace string // name of the API key's namespace; "": no namespace. UTF-8, so without a byte 0xFF
 	ID        string // the caller's id of the message: UTF-8, up to MaxMessageID bytes; "": no message
@@ -23,8 +23,8 @@ type Message struct {
 const namespaceMark = "\xff"
 
 // Text returns the message as one string. Stores keep the text of a message, and the Token is computed from the text.
-// The text of a message without a namespace is the ID. With a namespace, the text is 0xFF, namespace, 0xFF, ID.
-// Different messages have different texts.
+// The text of a message without a namespace is the ID of the message. For a message with a namespace, the text is the
+// byte 0xFF, the namespace, the byte 0xFF and the ID. Different messages have different texts.
 func (m Message) Text() string {
 	if m.Namespace == "" {
 		return m.ID
@@ -32,11 +32,11 @@ func (m Message) Text() string {
 	return namespaceMark + m.Namespace + namespaceMark + m.ID
 }
 
-// MaxMessageText is the largest length of a message's text in bytes.
+// MaxMessageText is the largest length in bytes of the text of a message (the message id with its namespace).
 const MaxMessageText = MaxMessageID + MaxName + 2*len(namespaceMark)
 
-// MessageOf returns the message that has the given text (see Message.Text). If text does not have the form that
-// Message.Text writes, MessageOf returns a message with text as the ID and no namespace.
+// MessageOf returns the message that has the given text; it is the inverse of Message.Text. MessageOf cannot parse a
+// text that Message.Text did not write; for such a text, it returns a message with the text as the ID and no namespace.
 func MessageOf(text string) Message {
 	if rest, named := strings.CutPrefix(text, namespaceMark); named {
 		if namespace, id, _ := strings.Cut(rest, namespaceMark); namespace != "" && id != "" {
@@ -47,7 +47,7 @@ func MessageOf(text string) Message {
 }
 
 // Token identifies a message in a log: the first 6 bytes of the SHA-256 hash of the message's text. Two messages in one
-// user's log and channel collide with a probability of 1 in 2^48. The zero token means no message.
+// user's log and channel have the same token with a probability of 1 in 2^48. The zero token means no message.
 type Token [6]byte
 
 // Token returns the message's token. A message without an ID has the zero token.
@@ -73,10 +73,10 @@ const (
 
 // MessageMemory selects the messages whose texts a store keeps and whose sends the store counts. A store keeps the text
 // of a remembered message, so that a person who reads a log sees message ids instead of tokens. A MessageMemory always
-// selects messages of bulk calls (BulkUsers or more). A MessageMemory selects at most 2 new messages of smaller calls
-// per second, with a burst of 1,000. Message ids and counts of all single-user calls would take more memory than the
-// users' logs. A message stays selected while it is among the last few thousand messages that were used. A
-// MessageMemory is safe for concurrent use.
+// selects messages of bulk calls (calls with at least BulkUsers users). From calls with few users, a MessageMemory
+// selects at most 2 new messages per second, with a burst of 1,000. Message ids and counts of all single-user calls
+// would take more memory than the users' logs. A message stays selected while it is among the last few thousand
+// messages that were used. A MessageMemory is safe for concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter
@@ -89,19 +89,19 @@ type MessageMemory struct {
 // keptMessage is what a MessageMemory keeps for one message.
 type keptMessage struct{ stored time.Time } // when the message's text was last stored; zero: never
 
-// NewMessageMemory returns an empty MessageMemory, which can select a full burst of 1,000 new messages.
+// NewMessageMemory returns an empty MessageMemory, which can at once select a full burst of 1,000 new messages.
 func NewMessageMemory(clock func() time.Time) *MessageMemory {
 	return &MessageMemory{clock: clock, small: rate.NewLimiter(2, 1000), young: make(map[Message]*keptMessage)}
 }
 
-// Keep reports whether the store should remember the batch's message and count its sends. After Keep has returned true
-// for a message, Keep returns true for every later batch of the message.
+// Keep reports whether the store should keep the text of the batch's message and count its sends. After Keep has
+// returned true for a message, it returns true for every later batch of the same message.
 func (m *MessageMemory) Keep(b *Batch) bool {
 	return b.Record && m.KeepSends(b.Message, len(b.Users))
 }
 
-// KeepSends reports whether a store should remember a message that has the given number of merged sends. KeepSends
-// follows the rules of Keep.
+// KeepSends reports whether a store should keep the text of an imported message, of which the given number of sends was
+// merged. KeepSends follows the rules of Keep.
 func (m *MessageMemory) KeepSends(message Message, sends int) bool {
 	if message.ID == "" {
 		return false
@@ -135,7 +135,7 @@ func (m *MessageMemory) Due(b *Batch) bool {
 	return true
 }
 
-// find returns what the memory keeps for the message, or nil for an unknown message.
+// find returns what the memory stores for the message, or nil for a message that the memory does not contain.
 func (m *MessageMemory) find(message Message) *keptMessage {
 	if kept := m.young[message]; kept != nil {
 		return kept
@@ -147,8 +147,8 @@ func (m *MessageMemory) find(message Message) *keptMessage {
 	return kept
 }
 
-// add adds the message to the younger half of the memory. If the younger half is full, it becomes the older half, and
-// the former older half is dropped.
+// add adds a message to the younger of the two halves of a MessageMemory. If the younger half is full, it becomes the
+// older half, and the former older half is dropped.
 func (m *MessageMemory) add(message Message, kept *keptMessage) {
 	if len(m.young) >= mostKept/2 {
 		m.old, m.young = m.young, make(map[Message]*keptMessage)

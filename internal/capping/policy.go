@@ -34,7 +34,7 @@ const (
 	MaxQuietOfSets = 8
 )
 
-// MaxSuppress is the largest number of suppressed sets in a policy.
+// MaxSuppress is the largest number of suppressed sets in one policy.
 const MaxSuppress = 250
 
 // Suppression denies all sends to the users of a set. A suppression has no end.
@@ -64,7 +64,7 @@ type Quiet struct {
 	MayLose  float64        // the largest percentage of users that may leave each set in Sets, as in Suppression
 }
 
-// in returns the time zone of the quiet hours for a user who lives in the given time zone.
+// in returns the time zone of the quiet hours: their own zone, or the zone of the user.
 func (q *Quiet) in(zone *time.Location) *time.Location {
 	if q.UserZone {
 		return zone
@@ -98,8 +98,8 @@ func (p *Policy) Missing(segments Segments) (names []string) {
 // UsesZones reports whether a limit or quiet hours depend on the users' time zones.
 func (p *Policy) UsesZones() bool { return newZoneUses(p).any != ChannelSet{} }
 
-// Limits returns the limits of a segment. Limits returns the default limits for "", which means no segment, and for a
-// segment without limits of its own.
+// Limits returns the limits of a segment. Limits returns the default limits for a segment without limits of its own,
+// and for "", which means no segment.
 func (p *Policy) Limits(segment string) []Limit {
 	if limits, ok := p.Segments[segment]; ok && segment != "" {
 		return limits
@@ -121,11 +121,12 @@ func (p *Policy) ChannelName(c Channel) string {
 	return strconv.Itoa(int(c))
 }
 
-// noLimits is the retention of a policy without limits. A retention of one day lets callers retry a message within a
-// day without a second send.
+// noLimits is the time for which a store keeps the sends of a policy without limits. For a policy without limits, this
+// retention of one day lets callers retry a message within a day without a second send.
 const noLimits = 24 * time.Hour
 
-// Retention returns the age up to which a log entry can count for a limit: the longest window of the policy plus widen.
+// Retention returns the age up to which a log entry can count for a limit: the longest window of the policy plus the
+// duration widen.
 func (p *Policy) Retention(widen time.Duration) time.Duration {
 	longest := longestOf(p.Default)
 	for _, limits := range p.Segments {
@@ -160,7 +161,7 @@ func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	return configured, published
 }
 
-// inForce is a policy together with precomputed values that every call needs.
+// inForce is the policy that is in use, with precomputed values that every call needs.
 type inForce struct {
 	*Policy
 	retention time.Duration // without the widening
@@ -171,8 +172,8 @@ func newInForce(p *Policy) *inForce {
 	return &inForce{Policy: p, retention: p.Retention(0), zones: newZoneUses(p)}
 }
 
-// zoneUses says on which channels decisions depend on the users' time zones. In zoneUses, the zero ChannelSet means no
-// channel.
+// zoneUses says on which channels the decisions of a policy depend on the users' time zones. In zoneUses, the zero
+// ChannelSet means no channel.
 type zoneUses struct {
 	any       ChannelSet
 	calendars [len(calendarUnits)]ChannelSet // in the order of Calendars
@@ -202,7 +203,7 @@ func (u *zoneUses) addLimits(limits []Limit) {
 	}
 }
 
-// onChannel reports whether a send on the channel needs the users' time zones.
+// onChannel reports whether a decision about a send on the channel depends on the time zones of users.
 func (u *zoneUses) onChannel(c Channel) bool { return u.any.holds(c) }
 
 // calendarsOn returns the calendar units of limits that apply on the channel and depend on users' time zones.

@@ -2,7 +2,8 @@ package capping
 
 import "context"
 
-// Presence says whether a store holds a recorded send. The zero value means that the store did not report the presence.
+// Presence says whether a store holds a recorded send. The zero value of Presence means that the store did not report
+// whether it holds the send.
 type Presence uint8
 
 // The values of Presence.
@@ -17,7 +18,7 @@ const (
 
 // Recorded looks up which of the distinct users have a recorded send of the message on the channel. Recorded writes
 // nothing and ignores policy and segments: for a user who was suppressed after the send, Recorded still finds the send.
-// Recorded also finds a send that is older than every window, while the store still has the log entry.
+// The method Recorded also finds a send that is too old for every limit, while the store still has the log entry.
 func (c *Capper) Recorded(ctx context.Context, message Message, channel Channel, users []UserID) ([]Presence, error) {
 	full := Rule{Max: LogBound, Hold: MaxRetention.Milliseconds(), Channels: ChannelSetOf(channel)}
 	verdicts := make([]Verdict, len(users))
@@ -44,7 +45,7 @@ func presenceOf(preview Outcome) Presence {
 	return PresenceUnknown
 }
 
-// Locator is implemented by stores that keep logs on several servers (see As).
+// Locator is an optional interface of stores that keep logs on several servers (see As).
 type Locator interface {
 	// Locate returns the partition and the server that keep the user's log. Locate makes no network call.
 	Locate(user UserID) Location

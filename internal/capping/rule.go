@@ -16,7 +16,7 @@ type Rule struct {
 	Shadow   bool       // a shadow rule denies nobody; Verdict.Shadow shows whom it would have denied
 }
 
-// check returns an error for a rule that the Lua scripts could not represent or would misread.
+// check returns an error for a rule that the Lua scripts of package redisstore could not represent or would misread.
 func (r *Rule) check() error {
 	switch {
 	case r.Max < 0 || r.Max > LogBound:
@@ -32,8 +32,8 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// After returns the latest instant that is too old to count: at the instant now, the rule counts log entries later than
-// that.
+// After returns the newest instant that is too old to count: at the instant now, the rule counts only log entries after
+// the returned instant.
 func (r *Rule) After(now Instant) Instant {
 	if r.Hold > 0 {
 		return now - Instant(r.Hold)
@@ -41,7 +41,7 @@ func (r *Rule) After(now Instant) Instant {
 	return r.Start - 1
 }
 
-// freesAt returns the instant at which a log entry with the time at stops counting.
+// freesAt returns the instant from which a log entry with the time "at" no longer counts for the rule.
 func (r *Rule) freesAt(at Instant) Instant { return max(at+Instant(r.Hold), r.Until) }
 
 // Count returns the number of log entries that count for the rule at the instant now.
@@ -56,7 +56,7 @@ func (r *Rule) Count(log Log, now Instant) (n int) {
 }
 
 // FreesAt returns the instant at which the rule has a free slot: 0 when a slot is free now, Never when Max is 0. A
-// window has Max or more matching log entries exactly when the Max-th newest matching entry is in the window.
+// window has Max or more matching log entries exactly when the Max-th newest of these entries is in the window.
 func (r *Rule) FreesAt(log Log, now Instant) Instant {
 	if r.Max <= 0 {
 		return Never
@@ -68,7 +68,8 @@ func (r *Rule) FreesAt(log Log, now Instant) Instant {
 	return r.freesAt(log.At(i))
 }
 
-// maxth returns the index of the Max-th newest log entry on the rule's channels, or -1.
+// maxth returns the index of the Max-th newest log entry on the channels of the rule, or -1 if the log has fewer
+// entries.
 func (r *Rule) maxth(log Log) int {
 	if r.Channels.All() {
 		return max(log.Len()-r.Max, -1)

@@ -12,10 +12,10 @@ import (
 // Store keeps the log of each user's recorded sends. Every store decides by the rules of Judge and keeps the promises
 // in doc.go. A Store is safe for concurrent use.
 //
-// Every method returns within the deadline of ctx, give or take 50 ms. In the result slice, users that were not decided
-// before the deadline keep the zero value. The result slice has the length and order of users, and the caller zeroes
-// the slice before the call. The error is for operators and is nil exactly when every user was decided. Callers see
-// from the result slice which users were decided.
+// Every method returns within the deadline of ctx, give or take 50 ms. In the result slice of a call to a Store, users
+// that were not decided before the deadline keep the zero value. The caller passes a result slice with the length and
+// order of the users, and zeroes this slice before the call. The error of a Store method is for operators, and is nil
+// exactly when every user was decided. Callers see from the result slice, not from the error, which users were decided.
 type Store interface {
 	// Filter decides every user of the batch and sets verdicts[i] for Users[i]. If Batch.Record is true, Filter records
 	// each allowed send in the same atomic step as the decision. An Allowed or Replayed verdict is durable. If a
@@ -75,14 +75,14 @@ type Health struct {
 	Fleet        *Fleet // the instances that share the store; nil for a store of one instance
 }
 
-// Fleet is the group of instances that share a store, as seen by one of the instances.
+// Fleet describes the group of instances that share a store, as one of the instances sees the group.
 type Fleet struct {
 	Instances int            // this instance and those with a recent heartbeat
 	Differing map[string]int // by kind of difference: how many other instances differ from this one
 	Made      time.Time      // when the store was created without any record
 }
 
-// Rate is the request budget of a client, counted in users. The zero Rate means no limit.
+// Rate is the request budget of an API client, in users per time. The zero Rate means no limit.
 type Rate struct {
 	UsersPerSecond int // users_per_second; 0: unlimited
 	Burst          int // burst: the most users at once after a pause, and in a batch; 0: the value of UsersPerSecond
@@ -102,8 +102,8 @@ func (r Rate) Check() error {
 	return nil
 }
 
-// RateState is the state of a client's budget after a call. RetryAfter and ResetAfter are zero when the client need not
-// wait.
+// RateState is the state of an API client's request budget after a call. RetryAfter and ResetAfter are zero when the
+// API client can make its next call at once.
 type RateState struct {
 	Allowed    bool
 	Remaining  int           // the number of users that would be allowed at once now
@@ -120,15 +120,15 @@ type RateLimiter interface {
 	Take(ctx context.Context, client string, rate Rate, users int) (RateState, error)
 }
 
-// Archiver is implemented by stores that can write an archive of themselves while they serve calls (see As).
+// Archiver is an optional interface of stores that can write an archive of themselves while they serve calls (see As).
 type Archiver interface {
 	// Backup writes an archive of the store's current data, with every send that was answered before the call. If
 	// Backup returns an error, the bytes written so far are useless.
 	Backup(ctx context.Context, to io.Writer, channels map[string]Channel) error
 }
 
-// Accepter is implemented by stores whose servers may lose data while they serve calls (see As). Users whose logs may
-// be incomplete are Unavailable until an operator accepts the loss of data.
+// Accepter is an optional interface of stores whose servers may lose data while they serve calls (see As). After such a
+// loss, users whose logs may be incomplete are Unavailable until an operator accepts the loss.
 type Accepter interface {
 	// AcceptLoss makes the affected users available again, with the log entries that remain, and returns the accepted
 	// losses. AcceptLoss returns nil when no loss of data was open. The store keeps the operator's reason. A *LossError
@@ -143,7 +143,7 @@ type AcceptedLoss struct {
 	Partitions         int // the number of partitions whose users are affected
 }
 
-// LossError is the error of AcceptLoss for a loss of data that cannot be accepted, because the server still loses data.
+// LossError is the error of AcceptLoss while the server still loses data, because such a loss cannot be accepted yet.
 type LossError struct{ Err error }
 
 // Error returns the text of the wrapped error.
@@ -162,7 +162,8 @@ type FormatError struct {
 	IDs, WantIDs string
 }
 
-// Error names the version of the store, the versions that this program reads, and the action to take.
+// The error text of FormatError names the version of the store, the versions that this program reads, and the action to
+// take.
 func (e *FormatError) Error() string {
 	reads := fmt.Sprintf("this version of capper reads the formats %d to %d", e.Oldest, e.Newest)
 	if e.Oldest == e.Newest {

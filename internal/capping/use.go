@@ -6,15 +6,16 @@ import (
 	"slices"
 )
 
-// Uses counts users by how many of their sends count for a limit. Uses does not decide real sends. The Basis of Uses
-// replaces each limit by shadow limits, one for each number of sends to count. The Basis of Uses withholds no send.
+// A Uses counts users by how many of their sends count for a limit. Uses does not decide real sends. The Basis of Uses
+// replaces each limit by shadow limits (limits that deny nobody), one for each number of sends to count. The Basis of
+// Uses withholds no send.
 type Uses struct {
 	basis   *Basis
 	channel Channel
 	counts  map[useKey]*useCount
 }
 
-// useKey is a segment code and the set of shadow limits that would have denied the send.
+// useKey is a map key: the code of a segment, and the set of shadow limits that would have denied the send.
 type useKey struct {
 	code   uint8
 	shadow uint32
@@ -26,7 +27,7 @@ type useCount struct {
 	users   int
 }
 
-// Use says, for one limit of a segment, how many users have how many sends that count for the limit.
+// A Use says, for one limit of a segment, how many users have how many sends that count for the limit.
 type Use struct {
 	Segment string // "": users in no segment
 	Limit   Limit
@@ -37,7 +38,7 @@ type Use struct {
 // next step.
 type UseStep struct{ Sends, Users int }
 
-// NewUses returns a Uses without users, for the limits of the basis on a channel.
+// NewUses returns a Uses that has not counted users yet. It counts for the limits of the basis that apply to a channel.
 func NewUses(b *Basis, channel Channel) *Uses {
 	p := b.Policy()
 	counting := &Policy{Version: p.Version, Channels: p.Channels, Zone: p.Zone, Default: countingLimits(p.Default),
@@ -48,10 +49,12 @@ func NewUses(b *Basis, channel Channel) *Uses {
 	return &Uses{basis: &Basis{b.segments, newInForce(counting)}, channel: channel, counts: map[useKey]*useCount{}}
 }
 
-// mostSteps is the maximum number of UseSteps for a limit, not counting the step for users without sends.
+// mostSteps is the maximum number of UseSteps (numbers of sends) for which a limit's users are counted, without the
+// step for users without sends.
 const mostSteps = 6
 
-// countingLimits returns, for each limit that denies, shadow limits that count its sends.
+// For each limit that denies, countingLimits returns shadow limits (limits that deny nobody), which count how many
+// sends each user has.
 func countingLimits(limits []Limit) (counting []Limit) {
 	denying := slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Shadow || l.Max == 0 })
 	if len(denying) == 0 {
@@ -71,11 +74,12 @@ func countingLimits(limits []Limit) (counting []Limit) {
 	return counting
 }
 
-// Basis returns the Basis with the counting shadow limits. Callers must decide users with this Basis before they call
-// Add.
+// Basis returns a Basis whose limits only count sends, for the caller's decisions. Callers must decide the users with
+// the Basis of Uses before they call the method Add.
 func (u *Uses) Basis() *Basis { return u.basis }
 
-// Add counts the users of decisions that were made with the Basis of u. Add leaves out users without a decision.
+// Add counts the users of the given decisions, which must have been made with the Basis of u. Add leaves out users
+// without a decision.
 func (u *Uses) Add(d *Decisions) {
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
@@ -124,8 +128,8 @@ type useStepKey struct {
 	sends int
 }
 
-// of returns a Use for each limit of a segment. reached holds, by limit and number of sends, the users with at least
-// that number of sends.
+// of returns a Use for each limit of a segment. The argument reached holds the number of users with at least a number
+// of sends, by limit and this number.
 func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
 	for _, l := range u.basis.Policy().Limits(segment) {
 		if !l.AppliesTo(u.channel) {

@@ -9,7 +9,8 @@ import (
 )
 
 // These constants are values of a user's mark, which says why a send to the user is withheld before the store reads the
-// log. A mark is the index of the policy's suppression plus 1, or one of these constants; mark 0 withholds nothing.
+// log. A mark is the index of a suppression in the policy plus 1, or one of these constants; with the mark 0, nothing
+// withholds the send.
 const (
 	markHoldout = 255 - iota
 	markQuiet
@@ -23,15 +24,15 @@ type withholding struct {
 	quiet      *nights
 }
 
-// suppressed is a set whose users must not receive the send.
+// suppressed is a set of users who must not receive the send.
 type suppressed struct {
 	set  Set
 	mark uint8
 }
 
-// newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now.
-// newWithholding returns an error if a set is missing in the generation of segments or is too old. After such an error,
-// no user may receive the send.
+// newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now. It returns an
+// error if the generation of segments lacks one of the sets, or if a set is too old. After such an error, no user may
+// receive the send.
 func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time) (w withholding, err error) {
 	var lacking, old, outrun []string
 	find := func(name string) Set {
@@ -69,13 +70,13 @@ func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time
 	return w, nil
 }
 
-// bySets reports whether the send is withheld from the users of some sets.
+// bySets reports whether suppression or quiet hours withhold the send from the users of some sets.
 func (w *withholding) bySets() bool {
 	return len(w.suppressed) > 0 || w.quiet != nil && slices.ContainsFunc(w.quiet.sets,
 		func(s []Set) bool { return s != nil })
 }
 
-// apply sets the verdict Denied for the users from whom the send is withheld at the instant now.
+// apply sets the verdict Denied for every user from whom suppression, the holdout or quiet hours withhold the send now.
 func (w *withholding) apply(d *Decisions, now Instant) {
 	if w.suppressed == nil && w.holdout == nil && w.quiet == nil {
 		return
@@ -94,7 +95,7 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	w.deny(d, marks)
 }
 
-// deny sets the verdict Denied for the users whose mark is not 0. deny separates marked users from the others without a
+// deny sets the verdict Denied for the users whose mark is not 0. It separates marked users from the others without a
 // branch that depends on the marks.
 func (w *withholding) deny(d *Decisions, marks []uint8) {
 	order := make([]int32, len(marks)+1)
@@ -118,7 +119,8 @@ func (w *withholding) deny(d *Decisions, marks []uint8) {
 	}
 }
 
-// postpone corrects each denial whose slot becomes free within quiet hours: FreesAt becomes the end of the quiet hours.
+// postpone corrects each denial by a limit whose slot becomes free during quiet hours: FreesAt becomes the end of the
+// quiet hours.
 func (w *withholding) postpone(d *Decisions) {
 	if w.quiet == nil {
 		return
@@ -145,7 +147,8 @@ type nights struct {
 	masked map[uint32]*night
 }
 
-// night holds the quiet hours of all users who have the same time zone and the same quiet hours.
+// A night holds the quiet hours of all users who have the same time zone and to whom the same entries of quiet hours
+// apply.
 type night struct {
 	mark     uint8   // markQuiet when quiet hours are on at the instant of the call; otherwise 0
 	by       uint8   // when quiet hours are on: their index in the policy
@@ -154,7 +157,8 @@ type night struct {
 	timeline *quiet.Timeline // nil: not used yet
 }
 
-// newNights returns the quiet hours for sends on the channel, or nil when the channel has none.
+// newNights returns the quiet hours for sends on the channel, or nil when the policy has no quiet hours for the
+// channel.
 func newNights(policy *Policy, channel Channel, find func(string) Set) *nights {
 	var n *nights
 	for i := range policy.Quiet {
@@ -174,7 +178,7 @@ func newNights(policy *Policy, channel Channel, find func(string) Set) *nights {
 	return n
 }
 
-// begin computes which quiet hours apply to which user.
+// begin computes which quiet hours apply to which users of the call.
 func (n *nights) begin(d *Decisions, now Instant) {
 	n.now, n.zones, n.places = now, d.zones, d.places
 	everybody := uint16(0)
@@ -200,7 +204,7 @@ func (n *nights) begin(d *Decisions, now Instant) {
 	}
 }
 
-// mark sets the mark of each user for whom quiet hours are on, unless the user already has a mark.
+// mark sets the mark "quiet hours" for each user who has quiet hours now, unless the user already has a mark.
 func (n *nights) mark(marks []uint8) {
 	for i := range marks {
 		if marks[i] == 0 {
@@ -230,7 +234,7 @@ func (n *nights) of(i int) *night {
 	return found
 }
 
-// night returns the quiet hours of users with the given time zone, to whom the quiet hours in the bit mask apply.
+// night returns the quiet hours of the users in the given time zone to whom the entries in the bit mask apply.
 func (n *nights) night(zone, mask uint16) *night {
 	var clocks []quiet.Clock
 	var index []uint8
@@ -252,7 +256,7 @@ func (n *nights) night(zone, mask uint16) *night {
 	return found
 }
 
-// opens returns the first instant at or after the given instant that is outside quiet hours.
+// opens returns the first instant, at or after the given instant, at which the user has no quiet hours.
 func (n *night) opens(at Instant) Instant {
 	if n.timeline == nil {
 		n.timeline = quiet.NewTimeline(n.clocks)
@@ -260,8 +264,8 @@ func (n *night) opens(at Instant) Instant {
 	return openingOf(n.timeline.Opens(at.Time()))
 }
 
-// quietAt reports whether quiet hours are on. by is the index of the first clock whose quiet hours are on, and until
-// the instant at which all are off.
+// quietAt reports whether quiet hours are on. The result by is the index of the first clock whose quiet hours are on,
+// and the result until is the instant at which all are off.
 func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant) {
 	piece := quiet.At(clocks, now.Time())
 	if !piece.On {
@@ -270,7 +274,7 @@ func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant)
 	return true, piece.By, openingOf(piece.Until)
 }
 
-// openingOf returns the instant at which quiet hours end, or Never for the zero time.
+// openingOf converts the time at which quiet hours end to an Instant; the zero time (no end) becomes Never.
 func openingOf(t time.Time) Instant {
 	if t.IsZero() {
 		return Never
