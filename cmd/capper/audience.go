@@ -110,7 +110,7 @@ const ofFile = "--format, --column, --quote, --escape and --final-newline: requi
 // idFile holds the command-line flags for reading a file of user ids.
 type idFile struct {
 	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the file with the user ids: ${formats}. Default: the command detects the format from the file's name and content."`
-	Column string `placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column user_id, else a column with a similar name, else the first column."`
+	Column string `placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else a column with a similar name, else the first column."`
 
 	Quote  format.Mark `placeholder:"C" help:"Character that encloses fields in CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
 	Escape format.Mark `placeholder:"C" help:"Character that escapes delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`

@@ -26,7 +26,7 @@ type filterCommand struct {
 	Exempt    bool          `help:"Allow the message for every user and record the sends; for transactional messages such as one-time codes."`
 	Preview   bool          `help:"Decide which users may receive the message, but record no sends."`
 	Batch     int           `default:"100000" help:"Number of users in one call to the service."`
-	Parallel  int           `default:"4" help:"Number of concurrent calls to the service."`
+	Parallel  int           `default:"4" help:"Number of calls that the command makes to the service at the same time."`
 	Timeout   time.Duration `default:"15m" help:"Maximum time, from the start of the command, to retry users about whom the service could not decide. Each user is tried at least once."`
 }
 

@@ -37,7 +37,7 @@ type PressureCommand struct {
 	Max       int    `default:"20" placeholder:"N" help:"Maximum number of campaigns to list, up to 1000."`
 	CSV       string `name:"csv" enum:",people,at-limits,campaigns,held-back" default:"" placeholder:"TABLE" help:"Print only one table, as CSV: people, at-limits, campaigns or held-back."`
 	Segment   string `placeholder:"NAME" help:"With --users: write only users of this segment; the name 'default' stands for users in no segment."`
-	Limit     string `placeholder:"NAME" help:"With --users: write only users who have reached this limit. Default: any limit."`
+	Limit     string `placeholder:"NAME" help:"With --users: write only users who have reached the limit with this name. Default: users who have reached any limit."`
 	Users     string `placeholder:"FILE" help:"File for the users of --segment who have now reached a limit: a bitmap if the name ends in .roaring, otherwise a list of ids."`
 }
 

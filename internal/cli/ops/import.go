@@ -33,11 +33,11 @@ type ImportCommand struct {
 	Channel         string  `placeholder:"NAME" help:"Channel of sends whose row names no channel."`
 	MessageID       string  `placeholder:"ID" help:"Message id for sends whose row has no message id. Default: none; the service then identifies such a send by its time."`
 	Namespace       *string `placeholder:"NAME" help:"Namespace of all sends; the command rejects rows with another namespace. Default: the namespace in each row, or no namespace."`
-	UserColumn      string  `placeholder:"NAME" help:"Name of the column with the user ids. Default: user_id."`
-	AtColumn        string  `placeholder:"NAME" help:"Name of the column with the time of each send. Default: at."`
-	ChannelColumn   string  `placeholder:"NAME" help:"Name of the column with the channel of each send. Default: channel, if this column exists."`
-	MessageColumn   string  `placeholder:"NAME" help:"Name of the column with the message id of each send. Default: message_id, if this column exists."`
-	NamespaceColumn string  `placeholder:"NAME" help:"Name of the column with the namespace of each message. Default: namespace, if this column exists."`
+	UserColumn      string  `placeholder:"NAME" help:"Name of the column with the user ids. Default: the column 'user_id'."`
+	AtColumn        string  `placeholder:"NAME" help:"Name of the column with the time of each send. Default: the column 'at'."`
+	ChannelColumn   string  `placeholder:"NAME" help:"Name of the column with the channel of each send. Default: the column 'channel', if the file has this column."`
+	MessageColumn   string  `placeholder:"NAME" help:"Name of the column with the message id of each send. Default: the column 'message_id', if the file has this column."`
+	NamespaceColumn string  `placeholder:"NAME" help:"Name of the column with the namespace of each message. Default: the column 'namespace', if the file has this column."`
 	Timezone        string  `placeholder:"ZONE" help:"Time zone, such as Asia/Singapore, for times without a UTC offset. Default: rows with such times are invalid."`
 	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"Format of the files: csv, tsv, ndjson or parquet. Default: the command detects the format from each file's name."`
 	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end with a line break: auto (required only in long files) or optional."`
@@ -48,7 +48,7 @@ type ImportCommand struct {
 	Verify   bool          `help:"After the import, send all rows a second time, and report sends that the first pass had not recorded."`
 	Patience time.Duration `default:"5m" help:"Maximum time to retry sends that the service could not record."`
 	Batch    int           `default:"10000" help:"Number of sends in one call to the service."`
-	Parallel int           `default:"4" help:"Number of concurrent calls to the service."`
+	Parallel int           `default:"4" help:"Number of calls that the command makes to the service at the same time."`
 	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Directory for temporary files when more than a million sends are sorted. Default: the temporary directory of the system."`
 }
 
