@@ -16,8 +16,8 @@ import (
 
 // Callers generates load on pacers with shares and on pacers with one log per key; each caller uses random instances.
 // Each caller takes all permits that it can get, and returns some of its permits or lets the lease of its call end. An
-// Oracle checks every grant of the stores, including grants in the logs of shares and keys. Exported fields must be set
-// before Begin.
+// Oracle checks every grant of permits by the stores, including grants in the logs of shares and keys. Exported fields
+// must be set before Begin.
 type Callers struct {
 	Policy   *pacing.Policy // from CallersPolicy
 	Stores   []pacing.Store // one store for each instance
@@ -70,7 +70,7 @@ func NewCallers(policy *pacing.Policy, oracle *Oracle, stores ...pacing.Store) *
 	return c
 }
 
-// watched is a store under test that also passes each grant to an Oracle.
+// A watched store is the store under test, which also passes each of its grants to an Oracle.
 type watched struct {
 	pacing.Store
 	oracle *Oracle
@@ -88,8 +88,8 @@ func (w *watched) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gran
 	return grant, err
 }
 
-// ofPacers returns a copy of the ask without the targets for shares. A replayed grant may come from another step of the
-// call, whose reply was lost, and that step may have asked for another share's part.
+// ofPacers returns a copy of the ask without the targets for shares. If the reply of a step was lost, a repeated step
+// may get the grant of another step of the same call, which may have named another share.
 func ofPacers(ask *pacing.Ask) *pacing.Ask {
 	a := *ask
 	a.Targets = nil
@@ -117,7 +117,7 @@ func (c *Callers) Begin(callers int, seed uint64) {
 	c.begin(1, seed, 2000, c.endLeases)
 }
 
-// endLeases lets a random instance return the permits of ended leases to the pacers.
+// endLeases lets a random instance return the permits of requests whose leases have ended to the pacers.
 func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
 	defer cancel()
@@ -167,7 +167,8 @@ func (c *Callers) once(rng *rand.Rand) time.Duration {
 	}
 }
 
-// holdLease repeats a call with a lease after a pause, and checks that the call keeps its permits until the lease ends.
+// holdLease repeats a call that has a lease after a pause, and checks that the call keeps its permits until the lease
+// ends.
 func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent time.Time) {
 	if call.Lease == 0 {
 		return
@@ -182,8 +183,8 @@ func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent
 	}
 }
 
-// mayReturn gives permits of some calls back to the pacers. If a call has a lease, it may lose further permits when the
-// lease ends.
+// mayReturn returns the permits of some randomly chosen calls to the pacers. If a call has a lease, it may lose further
+// permits when the lease ends.
 func (c *Callers) mayReturn(rng *rand.Rand, call *pacing.Call, answer *pacing.Answer) {
 	returns := rng.IntN(100) < 30
 	past := &called{call: call, slots: slotsOf(&answer.Grant), returned: returns || call.Lease > 0, kept: -1}
@@ -235,8 +236,8 @@ func (c *Callers) note(past *called) {
 	c.latest = c.latest[max(0, len(c.latest)-100):]
 }
 
-// giveBack gives all permits of a call except the first "used" ones back, and tries again until the service answers.
-// The result is the number of permits that the call then has, or -1 if unknown.
+// giveBack returns the permits of a call to the pacers, except the first "used" ones. It tries again until the service
+// answers. The result is the number of permits that the call then has, or -1 if unknown.
 func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept int) {
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
@@ -264,8 +265,8 @@ func (c *Callers) Tally() Tally {
 }
 
 // Settle repeats the latest calls, possibly at another instance, and fails the test if a call stays unanswered. Settle
-// records a fault if a repeated call gets other slots than before. Settle must be called after End, when the stores are
-// healthy.
+// records a fault if a repeated call gets other slots than before. The test must call Settle after End, and only when
+// the stores are healthy.
 func (c *Callers) Settle(t testing.TB) {
 	t.Helper()
 	for i, past := range c.latest {

@@ -51,12 +51,12 @@ func Request() pacing.Request {
 	return pacing.Request(sum[:16])
 }
 
-// target returns a target with the limits and with a log that no other test uses.
+// target returns a target that has the given limits and a log that no other test uses.
 func target(limits ...pacing.Limit) pacing.Target {
 	return pacing.Target{Pacer: Name(), Limits: limits}
 }
 
-// spaced returns a limit of one permit per interval, which pacing uses for a rate.
+// spaced returns a limit of one permit per interval, which is the form in which pacing checks a rate.
 func spaced(interval time.Duration) pacing.Limit { return pacing.Limit{Max: 1, Window: interval} }
 
 // ask returns an ask for permits of the targets, with slots at most "wait" in the future.

@@ -113,8 +113,8 @@ func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	}
 }
 
-// giveBack returns all permits of a request except the first "used" ones to the store, and tries again until the store
-// answers. giveBack first removes these permits from the Oracle, because an unanswered return may have succeeded.
+// giveBack returns the permits of a request to the store, except the first "used" ones. It first removes them from the
+// Oracle, because a return without an answer may have succeeded.
 func (g *Greedy) giveBack(rng *rand.Rand, a *pacing.Ask, used int) {
 	g.Oracle.GiveUp(a, used)
 	for range 100 {
@@ -160,8 +160,8 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// Takes waits until the test clients have got the given number of additional permits. Takes fails the test if the store
-// stops granting permits.
+// Takes waits until the test clients have got as many more permits as the argument says. Takes fails the test if the
+// store stops granting permits.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
 	had := g.Tally().Granted
@@ -170,8 +170,8 @@ func (g *Greedy) Takes(t testing.TB, permits int) {
 	}
 }
 
-// Settle repeats some of the clients' requests, possibly at another store, and fails the test if a request stays
-// unanswered. Settle must be called after End, when the stores are healthy.
+// Settle repeats the latest requests of the test clients, possibly at another store, and fails the test if a request
+// stays unanswered. The test must call Settle after End, and only when the stores are healthy.
 func (g *Greedy) Settle(t testing.TB) {
 	t.Helper()
 	some := g.requested[max(0, len(g.requested)-100):] // the latest requests, which the store still remembers
@@ -210,7 +210,7 @@ func (g *Greedy) Faults(t testing.TB, ledger pacing.Target) []string {
 	return faults
 }
 
-// Ledger returns a target that counts permits and never delays them.
+// Ledger returns a target whose log counts permits, and whose limit is too high to ever delay a permit.
 func Ledger() pacing.Target {
 	return target(pacing.Limit{Max: pacing.MaxMax, Window: pacing.MaxWindow})
 }
@@ -235,8 +235,8 @@ var greedyCases = []struct {
 		[]int{1}},
 }
 
-// RunGreedy runs 16 greedy clients on several instances of one store. RunGreedy checks that no window exceeds its
-// limit, and that at least 99 % of the allowed permits are granted.
+// RunGreedy runs 16 greedy clients on several instances of one store. RunGreedy checks that no window of a limit has
+// too many permits, and that the clients get at least 99 % of the permits that the limits allow.
 func RunGreedy(t *testing.T, stores ...pacing.Store) {
 	for _, c := range greedyCases {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Irregular returns a target with a window of one second, and requests that fill the window with permits at irregular
-// distances. Every later grant of that target then has equally irregular distances.
+// Irregular returns a target with a window of one second, and requests for permits. The requests fill the window with
+// permits at irregular distances. Every later grant of that target then has equally irregular distances.
 func Irregular(pacer string, distances int) (irregular pacing.Target, asks []*pacing.Ask) {
 	irregular = pacing.Target{Pacer: pacer, Limits: []pacing.Limit{{Max: 2 * distances, Window: time.Second}}}
 	for i := range distances {
@@ -38,8 +38,8 @@ func mostSteps(f *fixture) {
 	require.False(f, f.take(ask(5000, 0, irregular)).More, "the wait ends it, not the steps")
 }
 
-// fullLog checks a log with more irregular permits than a log can hold as runs. The store must move some of the permits
-// to later slots, so that a limit may grant at most a thousandth of its permits too few.
+// fullLog checks a log with more irregular permits than a log can hold as runs. The store must therefore move some of
+// the permits to later slots. A limit may grant at most a thousandth of its permits too few because of this.
 func fullLog(f *fixture) {
 	// Each limit of long and wider allows a little less than 100 permits a second.
 	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second})
@@ -131,8 +131,8 @@ func (h *history) step() {
 }
 
 // again repeats an earlier request with the current limits and a random wait. If the store has forgotten the request,
-// it grants the request anew. The model's record of the request therefore keeps the longest wait so far, which a later
-// return of permits needs.
+// it grants the request anew. The model therefore keeps the longest wait of all these attempts, because a later return
+// of permits needs it.
 func (h *history) again(asked *pacing.Ask) {
 	h.Helper()
 	a := h.current(*asked)
@@ -141,7 +141,7 @@ func (h *history) again(asked *pacing.Ask) {
 	h.runs += len(h.take(a).Runs)
 }
 
-// current returns a copy of the ask with the current limits.
+// current returns a copy of an earlier ask in which each target has its current limits.
 func (h *history) current(a pacing.Ask) *pacing.Ask {
 	a.Targets = append([]pacing.Target(nil), a.Targets...)
 	for i := range a.Targets {

@@ -100,8 +100,9 @@ func leasesReturn(f *fixture) {
 	}
 }
 
-// leasesRace checks a call that is repeated when its lease has ended. Another instance returns the permits after the
-// store has granted them to the repeated call again, and before the repeated call extends the lease.
+// leasesRace checks a race: a sender repeats a call whose lease has ended, while another instance returns the permits
+// of the lease. Another instance returns the permits after the store has granted them to the repeated call again, and
+// before the repeated call extends the lease.
 func leasesRace(f *fixture) {
 	one := target(spaced(time.Minute))
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}}

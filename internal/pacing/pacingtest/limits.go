@@ -116,9 +116,9 @@ func sharedTarget(f *fixture) {
 	f.takeAll(40, time.Minute, fast, slow)
 }
 
-// sharedRun checks a request for three permits of two targets with rates. At the second target, the third permit waits
-// only for the first target. The store must therefore delay this permit to a whole number of the second target's
-// intervals.
+// sharedRun checks a request for three permits of two targets with rates. At the second target, the third permit could
+// have an earlier slot, but waits for the first target. At the second target, the store must therefore delay this
+// permit, so that its slot is a whole number of intervals after the previous slot.
 func sharedRun(f *fixture) {
 	wide, even := target(spaced(70*time.Second)), target(spaced(80*time.Second))
 	f.take(ask(2, time.Hour, wide)) // slots 0 and 70 s

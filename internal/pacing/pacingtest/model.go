@@ -9,7 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// single is a log of the model: a plain list of slots that follows the rules in the documentation of package pacing.
+// single is one log of the model: a plain list of slots, to which the model applies the rules in the documentation of
+// package pacing.
 type single struct {
 	slots []pacing.Time
 	split pacing.Log // says before which slots later permits may get slots
@@ -79,7 +80,7 @@ type planned struct {
 	own     []pacing.Time // by target: its own next slot if it could grant one earlier, else 0
 }
 
-// planOf returns the slot, not before "from", that the model expects the targets to grant next.
+// planOf returns the slot that, in the model, the targets grant next: the first allowed slot that is not before "from".
 func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p planned) {
 	p.raw, p.own = firstOf(from, logs, targets), make([]pacing.Time, len(logs))
 	p.at = p.raw
@@ -125,7 +126,7 @@ func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Targe
 	return true
 }
 
-// put adds a permit at the planned slot to the model's logs.
+// put adds a permit at the planned slot to each log of the model that the plan is for.
 func (p *planned) put(logs []*single) {
 	for i, log := range logs {
 		at := sort.Search(len(log.slots), func(k int) bool { return log.slots[k] > p.at })
@@ -151,7 +152,7 @@ type model struct {
 	forgotten map[string]bool
 }
 
-// held is a request for permits that the store under test must remember.
+// held is a request for permits that the store under test must remember, with the slots of the request.
 type held struct {
 	slots []pacing.Time
 	until pacing.Time // the store remembers the request at least until then
@@ -169,8 +170,8 @@ func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
 	}
 }
 
-// remembered returns the slots that an earlier ask with the same request id received. A store may forget a request some
-// time after the latest slot of its grant.
+// remembered returns the slots that the store gave to an earlier ask with the same request id. A store may forget a
+// request some time after the latest slot of its grant.
 func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time, bool) {
 	m.latest = max(m.latest, grant.At)
 	held, known := m.requests[ask.Request]
@@ -192,7 +193,7 @@ func (m *model) logsOf(targets []pacing.Target) (logs []*single) {
 	return logs
 }
 
-// place adds at most "most" permits of the ask to the model's logs, and returns their slots.
+// place adds permits of the ask to the model's logs, at most as many as the argument most, and returns their slots.
 func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacing.Time) {
 	logs := m.logsOf(ask.Targets)
 	for _, log := range logs {
@@ -260,7 +261,8 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 	return m.compareStates(ask, grant)
 }
 
-// because reports whether the grant names a correct target and limit as the reason why the next slot is not free now.
+// because checks the reason in the grant: whether the named target and limit really prevent that the next slot is free
+// now.
 func (m *model) because(now pacing.Time, plan planned, ask *pacing.Ask, grant *pacing.Grant) bool {
 	if plan.at == now || grant.Target < 0 || grant.Target >= len(ask.Targets) {
 		return plan.at == now && grant.Target == -1
@@ -307,7 +309,7 @@ func (m *model) forget(pacer string) {
 	m.forgotten[pacer] = true
 }
 
-// slotsOf returns the slot of every permit of the grant.
+// slotsOf returns a list with the slot of every permit of the grant.
 func slotsOf(grant *pacing.Grant) (slots []pacing.Time) {
 	for _, run := range grant.Runs {
 		for i := range run.Permits {

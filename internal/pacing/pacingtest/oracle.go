@@ -22,7 +22,7 @@ type Oracle struct {
 	added    int // number of added grants
 }
 
-// point is a number of granted permits that have the same slot.
+// A point is a number of granted permits with the same slot, together with the limits that applied to them.
 type point struct {
 	at      pacing.Time
 	permits int
@@ -44,8 +44,8 @@ func NewOracle() *Oracle {
 		returned: map[pacing.Request]keeping{}}
 }
 
-// CloneBefore copies the oracle, calls the function do, and returns the copy. No other method can change the oracle
-// until do returns, so no client can record a returned permit in that time.
+// CloneBefore copies the oracle, calls the function do, and returns the copy. CloneBefore locks the oracle until do
+// returns, so that no client can record a returned permit in that time.
 func (o *Oracle) CloneBefore(do func()) *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +119,7 @@ func (o *Oracle) replayed(before, points []point, kept keeping) {
 
 func equal(a, b point) bool { return a.at == b.at && a.permits == b.permits }
 
-// first returns the points that hold the first permits, up to the given number.
+// first returns points (permits with their slots) that together have the first permits, up to the given number.
 func first(points []point, permits int) (some []point) {
 	for _, p := range points {
 		if p.permits = min(p.permits, permits); p.permits == 0 {
@@ -172,7 +172,7 @@ func (o *Oracle) Return(ask *pacing.Ask, returned *pacing.Returned) {
 	}
 }
 
-// nameOf returns a map key for the log of the target: the names of the pacer and of the message.
+// nameOf returns the map key for the log of a target: the names of the pacer and of the message.
 func nameOf(t *pacing.Target) string { return t.Pacer + "/" + t.Message }
 
 func (o *Oracle) fault(format string, args ...any) {
@@ -213,7 +213,7 @@ func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 	return points
 }
 
-// Forget removes the logs of the pacer from the oracle.
+// Forget removes what the oracle has recorded about the logs of the pacer.
 func (o *Oracle) Forget(pacer string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -225,7 +225,7 @@ func forgetPacer[L any](logs map[string]L, pacer string) {
 	maps.DeleteFunc(logs, func(name string, _ L) bool { return strings.HasPrefix(name, pacer+"/") })
 }
 
-// Granted returns how many permits the target has granted, as far as the oracle has recorded them.
+// Granted returns how many permits of the target the oracle has recorded.
 func (o *Oracle) Granted(target *pacing.Target) (permits int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -257,7 +257,7 @@ func inOrder(points []point) {
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 }
 
-// limitsOf returns all limits that applied when the points were granted.
+// limitsOf returns all limits that applied to the grants of these points (permits with their slots).
 func limitsOf(points []point) (limits []pacing.Limit) {
 	for i := range points {
 		if i > 0 && &points[i].limits[0] == &points[i-1].limits[0] {
@@ -272,9 +272,9 @@ func limitsOf(points []point) (limits []pacing.Limit) {
 	return limits
 }
 
-// exceeded returns a description of the fullest window that exceeds the limit, or "" if no window does. The points must
-// be sorted by slot. exceeded ignores a window if the limit did not apply to its last grant, by the store's time or by
-// the order of Add.
+// exceeded describes the window with the most permits beyond the limit, or returns "" if no window exceeds the limit.
+// The points must be sorted by slot. If the limit did not apply when the last permits of a window were granted,
+// exceeded ignores this window.
 func exceeded(points []point, limit pacing.Limit) (fault string) {
 	within, first, most := 0, 0, limit.Max
 	for i := range points {
@@ -324,7 +324,7 @@ func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	return share, windows
 }
 
-// holder returns the slot of the permit with the given number; the first permit of the points has number 0.
+// holder returns the slot of one permit, by its number; the first permit of the points has the number 0.
 func holder(points []point, permit int) pacing.Time {
 	i := 0
 	for ; permit >= points[i].permits; i++ {

@@ -18,9 +18,9 @@ const (
 	reachLongest       = 6 * time.Second // how far in the future the pacers grant slots
 )
 
-// RunWaits checks that callers with a long wait do not take all slots of a pacer from callers with a shorter wait.
-// After the slots of earlier grants, each group must get at least 40 % of its half of the rate, and both together at
-// least 95 % of the rate. RunWaits runs each case whose number is a multiple of step.
+// RunWaits checks that callers with a long wait do not take all slots of a pacer from callers with a shorter wait. Once
+// the slots of earlier grants have passed, each group must get at least 40 % of its half of the rate. Both groups
+// together must get at least 95 % of the rate. RunWaits runs each case whose number is a multiple of step.
 func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	for i, c := range []struct {
 		pacer    pacing.Pacer
@@ -58,7 +58,8 @@ func greedily(like sharer) (group []sharer) {
 	return group
 }
 
-// waitsHold runs two groups of callers; the second group has the shorter wait.
+// waitsHold simulates two groups of callers, of which the second has the shorter wait, and checks that both groups get
+// their slots.
 func waitsHold(s *sharing, open OpenOnClock, shorter time.Duration) {
 	s.Helper()
 	s.run(open, reachEnd)
@@ -81,7 +82,8 @@ func waitsHold(s *sharing, open OpenOnClock, shorter time.Duration) {
 	}
 }
 
-// farthest returns the longest wait for a slot among the calls of the simulation between the times "from" and "to".
+// farthest returns the longest time from a simulated call to a slot that it got, among the calls between the times
+// "from" and "to".
 func (s *sharing) farthest(from, to time.Duration) (longest time.Duration) {
 	for _, g := range s.grants {
 		if g.asked >= s.start.Add(from) && g.asked < s.start.Add(to) {

@@ -153,8 +153,8 @@ func concurrent(f *fixture) {
 	}
 }
 
-// concurrentOrders takes permits of the same targets in opposite orders at once. A store that locks logs in the order
-// of the targets would deadlock.
+// concurrentOrders takes permits of the same targets in opposite orders at once. If a store locked the logs in the
+// order of the request's targets, this test would show a deadlock.
 func concurrentOrders(f *fixture) {
 	const most = 400
 	a, b, c := target(pacing.Limit{Max: most, Window: day}), target(pacing.Limit{Max: most, Window: day}),

@@ -104,7 +104,7 @@ func everySlot(log *pacing.Log) (slots []pacing.Time) {
 	return slots
 }
 
-// giveBack returns permits to the store, and checks that the result equals the model's prediction.
+// giveBack returns permits to the store under test, and checks that the result equals the model's prediction.
 func (f *fixture) giveBack(ask *pacing.Ask, used int) pacing.Returned {
 	f.Helper()
 	f.oracle.GiveUp(ask, used)
@@ -187,7 +187,8 @@ func returnedAndForgotten(f *fixture) {
 	require.Equal(f, 4, f.take(ask(4, 270*time.Second, other)).Granted)
 }
 
-// returnedConcurrently checks callers that concurrently take, repeat and return the permits of the same requests.
+// returnedConcurrently tests several callers that take, repeat and return the permits of the same requests at the same
+// time.
 func returnedConcurrently(f *fixture) {
 	const most, callers, rounds = 300, 6, 15
 	one, even := target(pacing.Limit{Max: most, Window: day}), target(spaced(100*time.Millisecond),
@@ -224,8 +225,8 @@ func returnedConcurrently(f *fixture) {
 	require.Equal(f, kept+int(stayed.Load()), got.States[0].Used[0], "the log has what the requests kept")
 }
 
-// takeAndReturn takes the permits of a request and returns all except the first "used" ones. takeAndReturn adds to
-// stayed the number of returned permits that the store could not remove from the first target's log.
+// takeAndReturn takes the permits of a request and returns all except the first "used" ones. It adds to the counter
+// stayed how many returned permits the store could not remove from the log of the first target.
 func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64) error {
 	grant, err := f.store.TakePermits(f.Context(), ask)
 	if err != nil {
@@ -243,7 +244,8 @@ func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64)
 	return err
 }
 
-// returnedParts checks a call that took its permits in several steps: a return must give back the permits of all steps.
+// returnedParts tests a call that took its permits in several steps: a return of the call must return the permits of
+// all steps.
 func returnedParts(f *fixture) {
 	irregular := seeded(f, 40)
 	pacers := pacing.New(f.store, &pacing.Policy{Pacers: []pacing.Pacer{

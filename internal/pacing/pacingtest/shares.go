@@ -17,8 +17,8 @@ import (
 // OpenOnClock opens the store under test with a clock that the test controls.
 type OpenOnClock func(t *testing.T, clock func() time.Time) pacing.Store
 
-// sharer is a group of simulated workers. Each worker asks for permits, waits for all or half of the time until their
-// slots, and asks again.
+// sharer is a group of simulated workers. Each simulated worker asks for permits, waits for all or half of the time
+// until their slots, and asks again.
 type sharer struct {
 	share    string
 	pacers   []string
@@ -45,13 +45,13 @@ type sharing struct {
 	calls     turns
 }
 
-// gift is one permit that a simulated caller got: when the caller asked for the permit, and its slot.
+// A gift is one permit that a simulated caller got: when the caller asked for the permit, and the permit's slot.
 type gift struct {
 	caller    int
 	asked, at pacing.Time
 }
 
-// turn says when a simulated worker makes its next call.
+// A turn says when a simulated worker makes its next call.
 type turn struct {
 	at     pacing.Time
 	order  uint64
@@ -95,7 +95,7 @@ func (s *sharing) run(open OpenOnClock, length time.Duration) {
 	}
 }
 
-// call makes the worker's call and schedules its next call.
+// call makes the next call of a simulated worker, and then schedules the worker's call after that.
 func (s *sharing) call(w turn) {
 	c := &s.callers[w.caller]
 	if c.to > 0 && w.at >= s.start.Add(c.to) {
@@ -175,8 +175,8 @@ const (
 	sharesEnd            = 19 * time.Second
 )
 
-// settle returns how long a share may need, after its first call, to get its part of the pacer. settle returns a
-// second, or more for long windows and slow rates.
+// settle returns how long it may take after its first call until a share gets its part of the pacer. The result is a
+// second, or more for long windows.
 func settle(p *pacing.Pacer) time.Duration {
 	settle := time.Second
 	for _, limit := range p.Judged() {
@@ -206,8 +206,8 @@ func others(pacer string, wait time.Duration, instance int) []sharer {
 
 // RunShares checks that a share gets its part of a pacer, whatever the callers without a share ask for. While calls use
 // a share, it must get its part of the pacer after a second, and the other callers must get the rest of the pacer.
-// While no call uses a share, the other callers must get the whole pacer. RunShares tests each pacer whose number is a
-// multiple of step.
+// While no call uses a share, the other callers must get all slots of the pacer. RunShares tests each pacer whose
+// number is a multiple of step.
 func RunShares(t *testing.T, open OpenOnClock, step int) {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	for i, p := range []pacing.Pacer{
@@ -225,8 +225,8 @@ func RunShares(t *testing.T, open OpenOnClock, step int) {
 	}
 }
 
-// sharesHold checks that the shares of one pacer get their parts while other callers ask for permits with the given
-// wait.
+// sharesHold checks that each share of one pacer gets its part, even while other callers, which accept the given wait,
+// ask for permits.
 func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Duration, instance int) {
 	t.Helper()
 	s := &sharing{T: t, pacers: []pacing.Pacer{p}}
@@ -316,8 +316,8 @@ func sharesKept(f *fixture) {
 		"the parts are forgotten, too")
 }
 
-// sharesRepeated checks that a repeated call of a share takes no further permits when the store granted the call in
-// several steps.
+// sharesRepeated tests a call of a share that the store granted in several steps: a repetition of the call must take no
+// further permits.
 func sharesRepeated(f *fixture) {
 	hour := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 10, Window: time.Hour}},
 		Shares: []pacing.Share{{Name: "otp", Percent: 50}}}
@@ -366,8 +366,8 @@ func (l *late) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, 
 	return l.Store.TakePermits(ctx, ask)
 }
 
-// lateStep checks that a repeated call gets the same slots even if a step of the first call reaches the store only
-// afterwards.
+// lateStep checks a call with several steps. A repetition of the call must get the same slots, even if a step of the
+// first attempt reaches the store only afterwards.
 func lateStep(f *fixture) {
 	pacer := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 10, Window: time.Hour}},
 		Shares: []pacing.Share{{Name: "otp", Percent: 50}}}
