@@ -24,7 +24,7 @@ type Strand struct {
 // run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
 func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
 
-// through returns how many permits in this series of slots (strand) may start at or before t.
+// through returns how many permits of this strand (series of slots) have slots at or before t.
 func (s *Strand) through(t Time) int64 {
 	r := s.run()
 	return r.through(t, s.Permits)
@@ -53,7 +53,7 @@ const Never Time = math.MaxInt64
 // slot in Log.Runs.
 type Ahead []Strand
 
-// through returns how many permits in all strands (series of slots) may start at or before t.
+// through returns how many permits of all strands (series of slots) have slots at or before t.
 func (a Ahead) through(t Time) (n int64) {
 	for i := range a {
 		n += a[i].through(t)
@@ -61,8 +61,8 @@ func (a Ahead) through(t Time) (n int64) {
 	return n
 }
 
-// after returns the first slot, in any strand (series of slots), that is later than t. If no strand has a later slot,
-// after returns Never.
+// after returns the first slot that is later than t in any of the strands (series of slots). If no strand (series of
+// slots) has a slot later than t, after returns Never.
 func (a Ahead) after(t Time) Time {
 	first := Never
 	for i := range a {
@@ -71,8 +71,8 @@ func (a Ahead) after(t Time) Time {
 	return first
 }
 
-// before returns the last slot, in any strand (series of slots), that is not later than t. ok is false if no strand has
-// a slot at or before t.
+// before returns the last slot that is not later than t in any of the strands (series of slots). ok is false if no
+// strand has a slot at or before t.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
 		if n := a[i].through(t); n > 0 {
@@ -106,7 +106,7 @@ func (w *walk) begin(a Ahead, t Time) {
 	}
 }
 
-// to moves the walk forward to the instant t. The instant t must not be earlier than the walk's present instant.
+// to moves the walk forward to the instant t. The instant t must not be before the instant that the walk has reached.
 func (w *walk) to(t Time) {
 	for i := range w.ahead {
 		if w.strands[i].next <= t {
@@ -127,7 +127,7 @@ func (w *walk) move(strand int, t Time) {
 	}
 }
 
-// next returns the first slot of any strand after the walk's present instant, or Never.
+// next returns the first slot of any strand after the instant that the walk has reached, or Never.
 func (w *walk) next() Time {
 	first := Never
 	for i := range w.ahead {
@@ -137,7 +137,8 @@ func (w *walk) next() Time {
 }
 
 // behind returns the first instant at which a limit may allow a further permit, if one strand (series of slots) already
-// fills all its windows. If no strand fills every window after the time "since" by itself, behind returns 0.
+// fills all its windows. If no single strand (series of slots) fills every window after the time "since", behind
+// returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]
@@ -149,7 +150,7 @@ func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	return opens
 }
 
-// newest returns the last slot of all strands (series of slots), or false if there is no strand.
+// newest returns the last slot of all strands (series of slots), and false if there is no strand.
 func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
 
 // frees returns the last slot of that strand (series of slots) that ends first.
@@ -161,7 +162,7 @@ func (a Ahead) frees() Time {
 	return first
 }
 
-// space returns how many permits with the slot "at" can join the strand, a series of slots at equal distances.
+// space returns how many permits with the slot "at" can join this strand, a series of slots at equal distances.
 func (s *Strand) space(at Time) (permits int64) {
 	switch newest := s.newest(); {
 	case s.Every == 0 && at == s.At:
@@ -196,9 +197,9 @@ func (a *Ahead) add(at Time, permits int64) (left int64) {
 	return permits
 }
 
-// Stand adds permits to the log in such a way that later permits may still get slots before them. If the log would have
+// Stand adds permits to Log.Ahead, so that later permits may still get free slots before them. If the log would have
 // too many strands (series of slots), Stand moves the earliest of their slots to Log.Runs. No later permit can then get
-// a slot before the moved slots.
+// a slot before the slots that Stand moved to Log.Runs.
 func (l *Log) Stand(at Time, permits int64) {
 	for permits = l.Ahead.add(at, permits); permits > 0; permits = l.Ahead.add(at, permits) {
 		first := l.Ahead.frees()

@@ -36,10 +36,10 @@
 //   - If another target delays a permit by less than one interval of this target's rate, no other permit fits before
 //     the slot. The slot is then in the line of this target.
 //   - At a target with a rate, Place delays a slot ahead until it is a whole number of the rate's intervals after the
-//     slot before it. Place does so only if all limits allow the delay, and if the delay is small for every target with
-//     the slot in its line. A delay is small for a target if it is at most 1/20 of each window. A delay is also small
-//     for a rate if the last 19 distances between its slots are together at most 20 intervals. Place delays a slot only
-//     once, for the first such target and limit.
+//     slot before it. Place delays the slot only if all limits allow the delay, and if the delay is small for every
+//     target with the slot in its line. A delay is small for a target if it is at most 1/20 of each window. A delay is
+//     also small for a rate if the last 19 distances between its slots are together at most 20 intervals. Place delays
+//     a slot only once, for the first such target and limit.
 //   - The interval of a rate is rounded up to whole microseconds.
 //   - Place adds permits one by one until the Ask has all its permits, or until the next slot is later than the Ask
 //     allows. Refused permits leave no trace in the logs. The slots of a grant are in order: no permit gets a slot
@@ -62,14 +62,14 @@
 // From the first returned slot on, the remaining slots of the log become slots ahead, so that later permits can get the
 // freed slots before them.
 //
-// Some returned slots cannot be removed from a log, and limits count these slots until their windows pass. A return
-// leaves at most MostReturned strands (series of slots at equal distances) of slots ahead in a log. If more strands
-// would be needed, earlier slots stay in the line. A slot with several permits may contain permits that Merge has moved
-// there from earlier slots. Such a slot stays in the line unless the limits are Exact. After a return, limits may again
-// count old slots that the log has dropped. Such dropped slots then count at the time of the log's oldest slot, which
-// is not before them. If a pacer was forgotten after the request, a return must not remove slots from its new log, even
-// if they are at the same instants. The store knows only the earliest possible time of a request: its newest slot less
-// its longest wait.
+// Some returned slots cannot be removed from a log, and limits count these slots until their windows pass. A return of
+// permits leaves at most MostReturned strands (series of slots at equal distances) of slots ahead in a log. If more
+// strands would be needed, earlier slots stay in the line. A slot with several permits may contain permits that Merge
+// has moved there from earlier slots. Such a slot stays in the line unless the limits are Exact. After a return, limits
+// may again count old slots that the log has dropped. Limits then count such dropped slots at the time of the oldest
+// slot in the log, which is at least as late as the dropped slots. If an operator forgot a pacer after the request, a
+// return must not remove slots from the pacer's new log, even if they are at the same instants. The store knows only
+// the earliest possible time of a request: its newest slot less its longest wait.
 //
 // If the call belongs to a share (reserved part of a pacer), a return also removes slots from the logs of shares, but
 // only at pacers with a rate. Every return also removes slots from the far logs (see below) of pacers with a rate. At a
@@ -90,9 +90,9 @@
 //     permit that the sender may use.
 //   - The store keeps, for each lease, the call and the time at which the lease ends. Every second, each instance of
 //     the service lists the ended leases, the newest first. The instance then returns the permits of one lease after
-//     the other, and removes the leases. Two instances may do this at once, because a permit is returned only once.
-//     Newest leases come first because removing the latest slots of a log leaves no gap, and a log can have only some
-//     gaps.
+//     the other, and removes the leases. Two instances may return the permits of the same lease at once, because the
+//     store returns each permit only once. Newest leases come first because removing the latest slots of a log leaves
+//     no gap, and a log can have only some gaps.
 //   - The store never extends a lease that has ended, because another instance may be returning its permits. If a
 //     sender repeats a call whose lease has ended, the service first returns the permits with future slots, and then
 //     answers with the remaining permits.
@@ -105,17 +105,17 @@
 // # Targets that share
 //
 // A call for permits of a slow and a fast target wastes no slots of the fast target. Calls for the fast target alone
-// get the free slots between the slots that the other call reserved. Each reserved slot delays one other permit by less
-// than an interval of the fast target. If calls ask for more permits than a target allows, they get the target's slots
-// in order of arrival.
+// get the free slots between the slots that the other call reserved. Each slot that the call reserved at the fast
+// target delays one other permit there by less than one interval. If calls ask for more permits than a target allows,
+// they get the target's slots in order of arrival.
 //
 // Permits of two targets with rates need slots that are whole intervals apart at both targets. Let s be the interval of
 // the slow target, measured in intervals of the fast target, and let f be the fractional part of s. Both targets can
 // grant 95 % of their rates if s ≥ 19·f·(1-f). If s < 19·f·(1-f), no algorithm can reach 95 % of both rates. If two
 // slots of the slow target are d fast intervals apart, the fast target has at most d slots, rounded down, in that time.
-// The condition s ≥ 19·f·(1-f) holds for s ≥ 4.75 and for every whole number s. With rates of 100/s and 250/s, s is
-// 2.5: the slow target then grants 95 % of its rate, and the fast target 86 %. TestASharedPacerGivesOutItsRate measures
-// these percentages.
+// With f between 0 and 1, the condition s ≥ 19·f·(1-f) holds for s ≥ 4.75 and for every whole number s. With rates of
+// 100/s and 250/s, s is 2.5: the slow target then grants 95 % of its rate, and the fast target 86 %.
+// TestASharedPacerGivesOutItsRate measures these percentages.
 //
 // # Shares
 //
@@ -154,9 +154,10 @@
 // # Calls without a wait
 //
 // A call whose MaxWait is 0 can get only slots of the present moment. If such calls could not reserve a slot, every
-// free slot would be lost until the next call comes. A call for a slow and a busy fast pacer would then get a permit
-// only if it came first at the fast pacer. A call that gets no permit at once therefore takes the next slot, if that
-// slot is near. The service delays the answer to such a call until the slot comes, so that the answer has no waits.
+// free slot would be lost until the next call comes. A call for a slow pacer and a busy fast pacer would then get a
+// permit only if no other call took the fast pacer's slot first. A call that gets no permit at once therefore takes the
+// next slot, if that slot is near. The service delays the answer to such a call until the slot comes, so that the
+// answer has no waits.
 //
 //   - The answer to a call for one pacer with a rate is delayed by at most an interval, and by at most 5 ms. The answer
 //     to a call for several pacers is delayed by at most 5 ms plus an interval of each pacer except the slowest, and by
@@ -183,10 +184,10 @@
 //     with shares, through marks in the store. A call reads no marks of a pacer whose newest slot, as the instance last
 //     saw it, is less than LeastReach ahead.
 //   - While calls with a shorter reach are in demand, a call asks the store in two steps. The first step asks for slots
-//     within half of the shorter reach, and within LeastReach. The second step asks for permits of the pacer and of its
-//     far log, within the whole wait of the call. The far log is an additional target, whose limits are three quarters
-//     of the pacer's limits. If several shorter reaches are in demand, the shortest counts, and the call takes no slot
-//     later than the second shortest.
+//     that are at most half of the shorter reach and at most LeastReach in the future. The second step asks for permits
+//     of the pacer and of its far log, within the whole wait of the call. The far log is an additional target, whose
+//     limits are three quarters of the pacer's limits. If several shorter reaches are in demand, the shortest counts,
+//     and the call takes no slot later than the second shortest.
 //   - For the far log, a pacer's rate becomes a limit of three quarters of n permits in n intervals, rounded down and
 //     at least 1. n is the number of intervals in half of the shorter reach, at least 2. For the reach 0, n is at least
 //     48, and n intervals take at least 100 ms. A call without a wait rarely finds a slot at the very moment, so up to
@@ -209,17 +210,17 @@
 // take single permits at arbitrary times, the log has one run for each permit. A log holds at most MostRuns runs.
 //
 // A log stores slots ahead as strands, at most MostAhead of them. A strand, like a run, is a series of slots at equal
-// distances, but strands may overlap in time. If a log would need more strands, the slots up to the end of the strand
-// that ends first move to the line. Later permits can then no longer get the free slots before the moved slots. A
-// search for a free slot between slots ahead ends after MostLooks steps, or after more work than MostWork. The permit
-// then gets a slot after all slots ahead. If a window contains more than MostWindows slots ahead, the limit counts all
-// of them at once, as if they were in one window.
+// distances, but strands may overlap in time. If a log would need more strands than MostAhead, the slots up to the end
+// of the strand that ends first move to the line. Later permits can then no longer get the free slots before the moved
+// slots. A search for a free slot between slots ahead ends after MostLooks steps, or after more work than MostWork. The
+// permit then gets a slot after all slots ahead. If a window contains more than MostWindows slots ahead, the limit
+// counts all of them at once, as if they were in one window.
 //
 // The method Merge reduces the number of runs in a full log. Merge keeps the runs whose permits limits can still count.
 // Merge moves permits only to the slot of a later permit, so that no limit is ever exceeded. Merge divides the permits
-// of a log, in order, into groups, and moves the permits of a group to the latest slot of the group. The size of a
-// group is a small part of the smallest Max whose limit still counts the permits. After Merge, a limit behaves as if
-// its Max were smaller, by less than one group.
+// of a log, in order, into groups, and moves the permits of a group to the latest slot of the group. A group has few
+// permits compared with the smallest Max whose limit still counts them. After Merge, a limit behaves as if its Max were
+// smaller, by less than one group.
 //
 // Groups of permits start at multiples of their size, counted from the first permit that the log ever had. The group
 // size for a limit with a larger Max is a multiple of the group sizes for smaller ones. A second Merge therefore does

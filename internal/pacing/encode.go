@@ -25,7 +25,7 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 }
 
 // DecodeRuns decodes the field Runs of a Log. The argument total of DecodeRuns becomes Log.Total: the number of permits
-// that were ever added to the runs. DecodeRuns returns an error for runs that cannot occur in a log.
+// that were ever added to the runs. DecodeRuns returns an error for runs (series of permits) that no log can contain.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
 		return nil, fmt.Errorf("pacer log: the encoded runs of permits must have a multiple of %d bytes, got %d",
@@ -81,7 +81,7 @@ func (a Ahead) Append(dst []byte) []byte {
 }
 
 // DecodeAhead decodes strands, and adds them to the field Ahead of the log. DecodeAhead returns an error for strands
-// that cannot occur in this log.
+// (series of slots) that cannot occur in this log.
 func (l *Log) DecodeAhead(data []byte) error {
 	newest, _ := l.newest()
 	if len(data)%StrandSize != 0 || len(data) > MostAhead*StrandSize {
@@ -107,8 +107,8 @@ type Remembered struct {
 	Log                 // the granted permits, numbered from 0
 }
 
-// RememberedHeader is the size in bytes of the header of an encoded Remembered. This header has the fields Fingerprint
-// (8 bytes), More (1) and Total (6); the encoded runs follow it.
+// RememberedHeader is the size in bytes of the header before the encoded runs of a Remembered (stored grant). This
+// header has the fields Fingerprint (8 bytes), More (1) and Total (6); the encoded runs follow it.
 const RememberedHeader = 8 + 1 + 6
 
 // Append appends the encoded grant to dst: first the header, then the runs of the granted permits.

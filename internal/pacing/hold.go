@@ -15,7 +15,7 @@ const (
 	heldAlone = 5 * time.Millisecond
 )
 
-// leastRetry is the shortest retry delay that the service names in the answer to a refused call for permits.
+// leastRetry is the shortest retry delay that the service tells the caller of a refused call for permits.
 const leastRetry = time.Millisecond
 
 // takeNow takes permits for a call whose MaxWait is 0. If no slot is free now but the next slot is near, takeNow takes
@@ -62,8 +62,8 @@ func (t *taking) heldFor() time.Duration {
 	return 0
 }
 
-// interval returns the time between two permits at the pacer's rate. For a pacer without a rate, interval returns the
-// shortest window divided by its Max.
+// interval returns the time between two permits at the rate of the pacer. For a pacer without a rate, interval returns
+// the shortest window divided by its Max.
 func (p *Pacer) interval() time.Duration {
 	if p.Rate.Permits > 0 {
 		return p.Rate.Interval()
@@ -72,7 +72,7 @@ func (p *Pacer) interval() time.Duration {
 	return shortest.Window / time.Duration(shortest.Max)
 }
 
-// waitFor sets the longest wait of the call for permits: later steps of the call ask only for slots within this wait.
+// waitFor sets how long the call for permits may wait: later steps of the call ask only for slots within this wait.
 func (t *taking) waitFor(wait time.Duration) {
 	t.base.MaxWait = wait
 	t.setSteps()

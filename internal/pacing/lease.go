@@ -78,7 +78,7 @@ func decodeCall(text []byte) (*Call, error) {
 		Message: l.Message, Key: l.Key, Share: l.Share, ClientShare: l.ClientShare}, nil
 }
 
-// checkLease returns a *FieldError if the lease of the call is invalid.
+// checkLease returns a *FieldError if the call asks for an invalid lease.
 func (c *Call) checkLease() error {
 	switch {
 	case c.Lease == 0:
@@ -91,8 +91,8 @@ func (c *Call) checkLease() error {
 }
 
 // lease begins or extends the lease of a request that was granted permits. A lease ends at the last granted slot or
-// earlier, so there are never more leases than remembered requests. holds is false if a lease has ended meanwhile, so
-// that the pacers may have got the permits in the answer back.
+// earlier, so there are never more leases than remembered requests. The result holds is false if the lease ended before
+// the call could extend it, so that its permits may have gone back to the pacers.
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
 	last := plan.answer.last()
 	if last <= 0 {
@@ -148,7 +148,8 @@ const (
 
 // ReturnEnded gives the permits of all requests whose lease has ended back to the pacers. The result lists the pacers
 // to which slots were returned. If ReturnEnded returns an error, the next call of ReturnEnded continues the work.
-// ReturnEnded works on all pacer groups in parallel, so that no group waits for another group.
+// ReturnEnded works on all groups of pacers in parallel, so that a slow store for one group does not delay another
+// group.
 func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	freed := &freed{pacers: map[string]Pacer{}}
 	groups := p.Policy().groups()

@@ -3,8 +3,8 @@ package pacing
 import "sort"
 
 // MostRuns is the largest number of runs (series of permits at equal distances) in a pacer's log. Each run takes
-// RunSize bytes, so the runs of an encoded log take less than 64 kB. A caller that could add more runs must call
-// Log.Merge first.
+// RunSize bytes, so all runs of a full log take less than 64 kB. A caller that could add more runs must call Log.Merge
+// first.
 const MostRuns = 3000
 
 // Run is a series of permits at equal distances: Burst permits have the slot At, Burst permits have the slot At +
@@ -58,7 +58,7 @@ func (l *Log) first() int64 {
 	return l.Runs[0].First
 }
 
-// end returns the number of the last permit of a run, plus 1. The argument run of this method is an index into
+// end returns the number of the last permit of a run, plus 1. The argument run of the method end is an index into
 // Log.Runs.
 func (l *Log) end(run int) int64 {
 	if run+1 < len(l.Runs) {
@@ -67,7 +67,8 @@ func (l *Log) end(run int) int64 {
 	return l.Total
 }
 
-// holder returns the index of the run that contains the permit with the given number. Log.Runs must contain the permit.
+// holder returns the index of the run in Log.Runs that contains the permit with the given number. Log.Runs must contain
+// the permit.
 func (l *Log) holder(permit int64) int {
 	return sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].First > permit }) - 1
 }
@@ -110,7 +111,8 @@ func (l *Log) used(maximum int64, t Time) (n int64) {
 }
 
 // Append adds permits to the log, at most MostBurst: burst permits get the slot "at", burst permits get "at + every",
-// and so on. The argument "at" must not be before the newest slot in Log.Runs. If every is 0, burst must equal permits.
+// and so on. The argument "at" must be at or after the newest slot in Log.Runs. If every is 0, burst must equal
+// permits.
 func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Total += permits
 	if n := len(l.Runs); n > 0 && l.Runs[n-1].join(at, every, burst, permits, l.Total-permits-l.Runs[n-1].First) {

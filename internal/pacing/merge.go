@@ -19,10 +19,10 @@ func KeepFor(limits []Limit) time.Duration {
 	return longest
 }
 
-// Merge reduces the number of runs (series of permits at equal distances) in a log. Merge drops the runs whose permits
-// no limit can count any more at the instant now, except for the last few of them. If too many runs remain, Merge moves
-// permits to the slots of later permits. The section "The log" of the package documentation explains how Merge groups
-// permits.
+// Merge reduces the number of runs (series of permits at equal distances) in a log. Merge drops those runs whose
+// permits no limit can count any more at the instant now, but keeps the last few of them. If too many runs (series of
+// permits at equal distances) remain, Merge moves permits to the slots of later permits. The section "The log" of the
+// package documentation explains how Merge groups permits.
 func (l *Log) Merge(now Time, limits []Limit) {
 	l.drop(now, limits)
 	tiers := tiersOf(limits)
@@ -39,7 +39,7 @@ func (l *Log) Merge(now Time, limits []Limit) {
 // mergedRuns is the number of runs up to which Merge leaves every permit of a log at its slot.
 const mergedRuns = MostRuns / 2
 
-// drop removes the runs from the log whose permits no limit can count any more.
+// drop removes those runs (series of permits) from the log whose permits no limit can count any more.
 func (l *Log) drop(now Time, limits []Limit) {
 	var greatest int64
 	longest := KeepFor(limits).Microseconds()
@@ -58,12 +58,12 @@ func (l *Log) drop(now Time, limits []Limit) {
 }
 
 // tier is the range of a log's permits that one limit counts, without the permits that limits with a smaller Max count.
-// Of these tiers, that of the limit with the smallest Max holds the newest permits of the log.
+// The tier of the limit with the smallest Max holds the newest permits of the log.
 type tier struct{ max, group int64 }
 
-// tiersOf divides the permits of a log into one tier for each limit, smallest Max first. Each limit loses the same
-// fraction of its Max: less than one group of permits that Merge moves to a common slot. tiersOf chooses the smallest
-// fraction with which the log has at most mostGroups groups.
+// tiersOf divides the permits of a log into one tier for each limit, smallest Max first. Merge moves the permits of a
+// group to a common slot, so each limit loses less than one group of permits. tiersOf chooses the smallest loss, as a
+// fraction of Max, with which the log has at most mostGroups groups.
 func tiersOf(limits []Limit) (tiers []tier) {
 	for _, limit := range limits {
 		tiers = append(tiers, tier{max: int64(limit.Max)})
@@ -76,16 +76,16 @@ func tiersOf(limits []Limit) (tiers []tier) {
 	return tiers
 }
 
-// leastPart determines the smallest loss that tiersOf tries: each limit then grants at most Max/leastPart permits too
-// few.
+// leastPart determines the smallest loss with which tiersOf begins: each limit then grants at most Max/leastPart
+// permits too few.
 const leastPart = 8000
 
-// mostGroups is the largest number of groups into which Merge may divide the permits of a log.
+// mostGroups is the largest number of groups of permits into which Merge may divide a log.
 const mostGroups = MostRuns * 3 / 4
 
-// group chooses how many permits of each tier may share a slot. A limit then grants at most Max/part permits too few.
-// group returns the number of groups in all tiers. The number of permits in a tier's groups is a multiple of the number
-// for the tier with the next smaller Max.
+// group chooses how many permits of each tier may share a slot. The argument part is a number: each limit then grants
+// at most Max/part permits too few. group returns the number of groups in all tiers. The number of permits in a group
+// of one tier is a multiple of the number in the tier with the next smaller Max.
 func group(tiers []tier, part int64) (groups int64) {
 	size, below := int64(1), int64(0)
 	for i := range tiers {
@@ -99,7 +99,7 @@ func group(tiers []tier, part int64) (groups int64) {
 }
 
 // mergeGroup copies the group of permits that starts with the number permit to the log merged, at the group's latest
-// slot. mergeGroup returns the number of the next group's first permit. If several groups lie within one run, their
+// slot. mergeGroup returns the number of the next group's first permit. If one run contains several groups, their
 // permits keep their slots: the run stays one run or becomes two runs.
 func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	end := l.groupEnd(permit, tiers)
@@ -121,7 +121,7 @@ func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	return end
 }
 
-// groupEnd returns the number of the first permit after the group that contains the given permit.
+// groupEnd returns the number of the first permit after a group: the group that contains the given permit.
 func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	age, below := l.Total-permit, int64(0)
 	for _, t := range tiers {

@@ -63,12 +63,12 @@ type Rate struct {
 	Per     time.Duration
 }
 
-// RateRule is the error text for a rate that ParseRate rejects. RateRule is a format string; its verb takes the invalid
-// rate.
+// RateRule is the error text for a rate that ParseRate rejects. RateRule is a format string for an error text; its verb
+// takes the invalid rate.
 const RateRule = "must be a number of permits per s, m, h or d, or per a duration, such as 250/s, 10/m or 100/10s, " +
 	"at most one permit a microsecond and at least one in 31 days, got %s"
 
-// unit is a time unit of a rate, such as s for a second.
+// A unit is a unit of time in the text of a rate, such as "s" in "250/s".
 type unit struct {
 	words []string // names of the unit; String uses the first name
 	per   time.Duration
@@ -208,8 +208,8 @@ func (p *Pacer) LimitName(judged int) string {
 	return capping.Span(p.Limits[judged].Window)
 }
 
-// Fullest returns the index of the configured limit whose used fraction of Max is the largest. If two fractions are
-// equal, Fullest returns the limit with the longer window. Fullest returns -1 if the pacer has only a rate.
+// Fullest returns the index of the configured limit of which the largest fraction of Max is in use. If two fractions
+// are equal, Fullest returns the limit with the longer window. Fullest returns -1 if the pacer has only a rate.
 func (p *Pacer) Fullest(state *State) int {
 	fullest := -1
 	for i, limit := range p.Limits {

@@ -38,8 +38,8 @@ func New(store Store, policy *Policy) *Pacers {
 // The caller must call SetClock before the first call of Take.
 func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 
-// Bound limits the number of records (remembered requests and logs) that grants of permits create in the store. The
-// caller must call Bound before the first call of Take.
+// Bound sets the limits for the number of records (remembered requests and logs) that grants of permits create in the
+// store. The caller must call Bound before the first call of Take.
 func (p *Pacers) Bound(records *Records) { p.records = records }
 
 // OnReturn sets a function that receives the result whenever permits go back to pacers because a lease has ended. The
@@ -85,7 +85,7 @@ type Call struct {
 	Lease time.Duration
 }
 
-// share returns the name of the share (reserved part of a pacer) to which the call belongs, or "".
+// share returns the name of the share (reserved part of a pacer) that the call or its client names, or "".
 func (c *Call) share() string {
 	return cmp.Or(c.Share, c.ClientShare)
 }
@@ -188,7 +188,7 @@ func (p *Pacers) takeOnce(ctx context.Context, call *Call, plan *plan, entry *en
 	return plan.answer, nil
 }
 
-// taking is the state of a call for permits while the call asks the store step by step.
+// taking is the state of a call for permits during its requests to the store.
 type taking struct {
 	*Pacers
 	*plan
@@ -200,7 +200,7 @@ type taking struct {
 	ends  bool // the next part is remembered or ends the request: the call repeats one with several steps
 }
 
-// take asks the store for permits in the steps of the call's plan.
+// take asks the store for the permits of a call, in the steps of the call's plan.
 func (t *taking) take(ctx context.Context) error {
 	t.answer.Refused = t.base.Permits
 	var own, next *following // the slot of one more permit: from the share's own part, and from any part
@@ -230,7 +230,7 @@ func (t *taking) take(ctx context.Context) error {
 	return nil
 }
 
-// step asks the store for the permits of the call that earlier steps did not get. over says that no further step can
+// step asks the store for those permits of the call that earlier steps did not get. over says that no further step can
 // add permits; a call for 0 permits performs all steps.
 func (t *taking) step(ctx context.Context, step step) (over bool, next *following, err error) {
 	for {
@@ -273,12 +273,12 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 	}
 }
 
-// asked reports whether a share of a pacer is in demand: whether a call has named the share within the last few
-// seconds.
+// asked reports whether a share of a pacer is in demand, that is, whether a call has named the share within the last
+// few seconds.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
 
-// remembers reports whether the store remembers the next part of the request for permits; each step of a call stores
-// one part.
+// remembers reports whether the store remembers the grant of the call's next step, which a first attempt of the call
+// may have made.
 func (t *taking) remembers(ctx context.Context) (bool, error) {
 	return t.store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
 }
@@ -290,9 +290,10 @@ type Back struct {
 }
 
 // Return gives the permits of an earlier call that have future slots back to the pacers, except the first "used"
-// permits. The argument call must be the call that took the permits. A MaxWait of 0 in that argument means that the
-// original MaxWait is not known. Return returns a *FieldError for an invalid call. After any other error from Return,
-// the caller must not use any of these permits, because they may have been returned.
+// permits. The argument call must be the call that took the permits. If the field MaxWait of this call is 0, Return
+// assumes that the original MaxWait is not known. Return returns a *FieldError for an invalid call. After any other
+// error from Return, the caller must not use any of the permits that it tried to return, because they may have been
+// returned.
 func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
@@ -313,8 +314,8 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	return p.giveBack(ctx, call, used)
 }
 
-// giveBack does the work of Return. Before giveBack, its caller must have called underway.enter, so that no other call
-// works on the same request.
+// giveBack does the work of Return. The caller of giveBack must first call underway.enter, so that no other call works
+// on the same request.
 func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, error) {
 	plan, err := p.plan(call)
 	if err != nil {
@@ -385,22 +386,22 @@ func (b *Back) add(part *Returned) {
 	}
 }
 
-// reused returns the error for a call whose request id was already used for a call with other content.
+// reused returns the error for a request id that an earlier call with other content has already used.
 func (c *Call) reused() error {
 	return &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
 		"another number of permits, or another message, key or share", c.RequestID)}
 }
 
-// callLasts is the longest time that may pass between two steps of one call for permits. The store remembers the first
-// step of a call longer than the other steps, by callLasts. If the store forgot the first step before the later steps,
-// a repeated call would take the first step's permits again.
+// callLasts is the longest time that may pass between two requests to the store for the same call for permits. The
+// store remembers the first step of a call longer than the other steps, by callLasts. If the store forgot the first
+// step before the later steps, a repeated call would take the first step's permits again.
 const callLasts = 15 * time.Second
 
 // mostParts is the largest number of requests to the store into which one call may be split because one request is
 // limited to MostSteps.
 const mostParts = 32
 
-// add adds the permits that the next part of the call was granted to the permits of the earlier parts.
+// add adds the permits that the call got in its next step to the permits from earlier steps.
 func (a *Answer) add(part Grant) {
 	for i := range a.Runs { // waits become relative to the latest step
 		a.Runs[i].Wait -= part.At.Sub(a.At)
@@ -497,8 +498,8 @@ func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, p
 	return standings, policy, nil
 }
 
-// look reads from the store how full the logs of at most MaxPacers pacers of one group are, and sets the field State of
-// each.
+// look reads from the store how full the logs of some pacers of one group (at most MaxPacers) are, and sets the field
+// State of each.
 func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	ask := &Ask{}
 	for _, s := range standings {
@@ -514,8 +515,8 @@ func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	return nil
 }
 
-// request returns the hash under which the store remembers one part of the call's request. The hash includes the pacer
-// group, because a store may keep different groups in different places.
+// request returns the hash by which the store identifies one step of the call's request for permits. The hash includes
+// the pacer group, because a store may keep different groups in different places.
 func (p *plan) request(call *Call, part int) (r Request) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return r
@@ -555,7 +556,7 @@ func (p *Pacers) Forget(ctx context.Context, name string) error {
 	return p.store.ForgetPacer(ctx, name, group)
 }
 
-// grouped describes, for error texts, to which group a pacer belongs.
+// grouped returns, for error texts, a text that names a pacer and the pacer's group.
 func grouped(p *Pacer) string {
 	if p.Group == "" {
 		return fmt.Sprintf("%q has no group", p.Name)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// MostSteps limits the work for one request to the store for permits. Each granted slot that is not at the same
-// distance as the slots before it takes one step. A store allows fewer steps if it checks many limits in each step. If
-// a grant ends at the maximum number of steps, Grant.More is true.
+// MostSteps limits the work for one request to the store for permits. A step is needed for each granted slot that is
+// not at the same distance as the slots before it. A store allows fewer steps if it checks many limits in each step. If
+// a request has taken MostSteps steps and could get further permits, the store ends the grant and sets Grant.More.
 const MostSteps = 500
 
 // Place finds the earliest allowed slots for the permits of the ask, and adds them to the logs of all its targets.
@@ -49,7 +49,7 @@ type placement struct {
 }
 
 // source is the permit that determines when a limit allows the next one: the Max-th newest permit of the log. A limit
-// allows another permit when the slot of its source permit is one window old.
+// allows another permit as soon as the slot of its source permit is one window old.
 type source struct {
 	log           *Log
 	target, limit int
@@ -90,7 +90,7 @@ func (s *source) move(permit int64) {
 // kept reports whether the log still contains the permit on which the limit's next slot depends.
 func (s *source) kept() bool { return s.permit >= s.log.first() && s.permit < s.log.Total }
 
-// opens returns the first instant at which the limit of a pacer allows one more permit.
+// opens returns the first instant at which a limit of a pacer allows one more permit.
 func (s *source) opens() Time {
 	if !s.kept() {
 		return math.MinInt64
@@ -99,7 +99,7 @@ func (s *source) opens() Time {
 	return r.slot(s.permit-r.First) + Time(s.window)
 }
 
-// room returns how many further permits one limit of a pacer allows at the instant t. If the limit allows no permit at
+// room returns how many further permits one limit of a pacer allows with the slot t. If the limit allows no permit at
 // t, room returns 0 and a later instant to try. room looks only at the run that contains the source permit, so the
 // number may be too small.
 func (s *source) room(t Time) (permits int64, opens Time) {
@@ -143,8 +143,8 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 }
 
 // roomAfter returns how many further permits one limit of a pacer allows in the window that ends at t. The argument
-// ahead is the number of permits in Log.Ahead with slots up to t. If no permit fits, roomAfter returns 0 and the first
-// instant at which older permits leave the window.
+// ahead is the number of permits that Log.Ahead (the reserved slots) contains up to t. If the window has no place for a
+// permit, roomAfter returns 0 and the first instant at which older permits leave the window.
 func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	since := t - Time(s.window)
 	if ahead >= s.max {
@@ -164,8 +164,8 @@ func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	return r.First + r.through(since, s.log.end(s.run)-r.First) - s.permit, t
 }
 
-// roomRepeated returns how many permits the limit allows if they begin at t, with the same distances and bursts as the
-// run "like". The number that roomRepeated returns may be too small but is never too large.
+// roomRepeated returns how many permits a limit allows from the instant t on, if they have the same distances and
+// bursts as the run "like". The number of permits that roomRepeated returns may be too small, but is never too large.
 func (s *source) roomRepeated(t Time, like *Run) int64 {
 	if s.kept() {
 		r := &s.log.Runs[s.run]
@@ -179,7 +179,8 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 	return permits
 }
 
-// next describes the slot (start time) that the next permit will get, and why it gets no earlier slot.
+// next describes the slot (start time) that the next permit will get, and the target and limit that prevent an earlier
+// slot.
 type next struct {
 	at, unaligned Time
 	target, limit int    // the target and limit that prevent an earlier slot, as in Grant
@@ -192,9 +193,9 @@ type room struct {
 	own   Time // the first slot that the limits of this target alone allow
 }
 
-// earliest returns the first slot (start time), not before "from", that the limits of one target allow. The argument
-// "of" is the index of that target, or -1 for all targets of the ask. earliest also returns the target and the limit
-// that prevent an earlier slot. If no limit prevents an earlier slot, earliest returns the limit ByQueue, and the
+// earliest returns the first slot (start time) that the limits of one target allow at or after the instant "from". The
+// argument "of" is the index of one target, or -1 for all targets of the ask. earliest also returns the target and the
+// limit that prevent an earlier slot. If no limit prevents an earlier slot, earliest returns the limit ByQueue, and the
 // target -1 if the slot is "from".
 func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	at, target, limit = from, -1, ByQueue
@@ -239,8 +240,9 @@ const (
 	MostWork  = 30_000
 )
 
-// MostWindows is the largest number of windows of one limit that the search checks for one slot. If the slot belongs to
-// more windows with reserved slots, the search counts these slots as if all were in one window.
+// MostWindows limits the work of the search for a slot: it checks at most this number of windows of one limit for each
+// slot. If more windows with reserved slots contain the slot, the search counts the reserved slots as if all were in
+// one window.
 const MostWindows = 1000
 
 // behindAll returns the latest slot (start time) that any of the pacers of the ask has granted.
@@ -253,7 +255,7 @@ func (p *placement) behindAll() (at Time) {
 	return at
 }
 
-// next finds the slot (start time) of the next permit, which is at "from" or later.
+// next finds the slot (start time) of the next permit, at the instant "from" or later.
 func (p *placement) next(from Time) (n next) {
 	n.at, n.target, n.limit = p.earliest(from, -1)
 	if len(p.logs) == 1 {
@@ -313,9 +315,9 @@ func (p *placement) align(n *next) {
 // AlignShare limits how much of a pacer's rate may be lost when align delays slots: at most 1/AlignShare.
 const AlignShare = 20
 
-// affords reports whether align may delay the permit to the given instant. affords returns true only if each pacer for
-// which the permit waits loses a small part of its rate. For each of these pacers, either the delay of this permit is
-// small, or the delays of the last permits together are small.
+// affords reports whether the function align may delay a permit until the instant "to". It returns true only if each
+// pacer for which the permit waits loses a small part of its rate. For each of these pacers, either the delay of this
+// permit is small, or the delays of the last permits together are small.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -331,8 +333,8 @@ func (p *placement) affords(n *next, to Time) bool {
 	return true
 }
 
-// fill adds permits to the logs until all permits of the ask have slots or the next slot is too late. fill returns the
-// slot that the next permit of another call would get.
+// fill adds permits to the logs, one slot after the other. It ends when all permits of the ask have slots or the next
+// slot is too late. fill returns the slot that the next permit of another call would get.
 func (p *placement) fill(permits int64) next {
 	for {
 		other := p.next(p.now)
@@ -363,7 +365,7 @@ func (p *placement) fill(permits int64) next {
 	}
 }
 
-// put adds permits with their slots to the log of every target of the ask, and to the grant.
+// put adds permits with the found slot to the log of every target of the ask, and to the grant.
 func (p *placement) put(n *next, every, burst, permits int64) {
 	for t, log := range p.logs {
 		if n.ahead != nil && n.ahead[t].ahead {
@@ -382,8 +384,8 @@ func (p *placement) put(n *next, every, burst, permits int64) {
 }
 
 // repeat extends the grant's last run, in one step, by as many bursts at equal distances as all limits allow. repeat
-// does so only if the limit that delays the next slot waits for a slot of the same run, and if Log.Ahead is empty in
-// all logs. The argument left is the number of permits that the grant still lacks.
+// does so only if the limit that delays the next slot counts from a slot of the same run, and if Log.Ahead is empty in
+// all logs. The argument left is the number of permits that the grant still needs.
 func (p *placement) repeat(left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	count := p.Total - last.First
@@ -423,8 +425,8 @@ func (p *placement) repeat(left int64) {
 	p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
 }
 
-// leads reports whether the limit allows its next burst exactly at t, and further bursts at the distances of the run
-// "like".
+// leads reports whether the limit allows its next burst of permits exactly at t, and further bursts at the distances of
+// the run "like".
 func (s *source) leads(t Time, like *Run) bool {
 	if !s.kept() || s.opens() != t {
 		return false
@@ -433,8 +435,8 @@ func (s *source) leads(t Time, like *Run) bool {
 	return r.Every == like.Every && r.Burst == like.Burst && (s.permit-r.First)%r.Burst == 0
 }
 
-// repeatAhead extends the grant's last run, in one step, if its slots are in Log.Ahead at some targets. repeatAhead
-// does so only if these targets can take all new slots at once, and every other target has a rate that delays the run.
+// repeatAhead extends the grant's last run, in one step, if its slots are in Log.Ahead at some targets. These targets
+// must be able to take all new slots at once, and every other target must have a rate that delays the run.
 func (p *placement) repeatAhead(n *next, left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	if last.Every == 0 || last.Burst != 1 {

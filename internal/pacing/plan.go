@@ -21,7 +21,7 @@ type plan struct {
 	steps  []step
 }
 
-// step is one request to the store for the permits of a call that earlier steps did not grant.
+// A step is one request to the store for those permits of a call that earlier steps did not get.
 type step struct {
 	own  bool // ask for the call's own part, at the pacers where it has one
 	far  bool // ask also for the far log, at the pacers where the call leaves slots free
@@ -55,8 +55,8 @@ func (p *plan) setSteps() {
 	}
 }
 
-// leaveRoom gives a call with a long wait two steps, so that calls with shorter waits also get slots. The call asks
-// first for near free slots, and then for three quarters of the later slots.
+// leaveRoom gives a call with a long wait two steps, so that calls with shorter waits also get slots. Such a call asks
+// first for the near free slots, and then for at most three quarters of the later slots.
 func (p *plan) leaveRoom() {
 	far, near, some := p.base.MaxWait, p.base.MaxWait, false
 	for _, left := range p.rooms {
@@ -69,7 +69,8 @@ func (p *plan) leaveRoom() {
 	}
 }
 
-// ask returns the request to the store for one step, and for each target of the request the index of its pacer.
+// ask returns the request to the store for one step of the plan. For each target of the request, it also returns the
+// index of the target's pacer.
 func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pacers []int) {
 	ask = &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, MaxWait: s.wait, Lasts: p.base.MaxWait,
 		Content: p.base.Content}
@@ -99,7 +100,7 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 	return ask, pacers
 }
 
-// all returns an ask with all targets whose logs may have slots of the call, so that a return removes the slots from
+// all returns an ask with all targets in whose logs the call may have slots, so that a return removes the slots from
 // these logs. For a pacer without a rate, the method "all" leaves out the logs of shares. It is unknown which step
 // granted a slot, and another log of the pacer may have slots of other calls at the same instant.
 func (p *plan) all() *Ask {
@@ -123,7 +124,7 @@ func (p *plan) all() *Ask {
 	return ask
 }
 
-// most returns the largest number of targets (logs with limits) that a step of the plan may name.
+// most returns the largest number of targets (logs with limits) that one step of the plan may name.
 func (p *plan) most() (targets int) {
 	for i := range p.answer.Pacers {
 		if targets++; len(p.answer.Pacers[i].Shares) > 0 {
@@ -133,7 +134,7 @@ func (p *plan) most() (targets int) {
 	return targets
 }
 
-// checkTargets returns a *FieldError if a step of the plan has more targets than a store accepts.
+// checkTargets returns a *FieldError if a step of the plan names more targets (logs with limits) than a store accepts.
 func (p *plan) checkTargets() error {
 	if n := p.most(); n > MaxPacers && n > len(p.answer.Pacers) {
 		return &FieldError{"pacers", fmt.Sprintf("must be at most %d, and a pacer with shares counts as 2: got %d",
@@ -148,7 +149,7 @@ type following struct {
 	target, limit int
 }
 
-// strip removes targets that the caller did not name, such as the logs of shares, from the grant of a step.
+// strip removes the targets that the caller did not name, such as the logs of shares, from the grant of a step.
 func (p *plan) strip(grant *Grant, pacers []int) {
 	if grant.Target >= len(p.base.Targets) {
 		grant.Target, grant.Limit = pacers[grant.Target], ByShare

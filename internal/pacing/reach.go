@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// LeastReach to leastRowSlots determine how the slots of a pacer are divided between calls with shorter and longer
-// waits. The section "Waits of different length" of the package documentation explains these constants.
+// The constants from LeastReach to leastRowSlots determine how a pacer's slots are divided between calls with shorter
+// and longer waits. The section "Waits of different length" of the package documentation explains these constants.
 const (
 	// LeastReach is the shortest protected wait above 0: calls with longer waits leave slots free for calls with a
 	// protected wait.
@@ -20,15 +20,16 @@ const (
 	leastRow, leastRowSlots = 100 * time.Millisecond, 48
 )
 
-// reaches returns the protected waits in ascending order: calls with longer waits leave some slots free for calls with
-// these waits. reaches returns at most MaxPacers waits, because a store reads the marks of all protected waits in one
-// step. The protected wait 0 belongs to calls that do not wait.
+// reaches returns the protected waits in ascending order. Calls with longer waits leave some slots free for calls with
+// these waits. A store reads the marks of all protected waits in one step, so there are at most MaxPacers of them. The
+// protected wait 0 belongs to calls that do not wait.
 func reaches() []time.Duration {
 	return []time.Duration{0, LeastReach, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 		30 * time.Second, mostReach}
 }
 
-// reachOf returns the longest protected wait that does not exceed the given wait.
+// reachOf returns the longest protected wait (wait for which other calls leave slots free) that does not exceed the
+// given wait.
 func reachOf(wait time.Duration) (reach time.Duration) {
 	for _, r := range reaches() {
 		if r <= wait {
@@ -38,14 +39,15 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 	return reach
 }
 
-// reached reports whether calls with long waits must leave slots of this pacer free for calls with shorter waits. At a
-// pacer with shares, no call must leave slots free, because calls without a share get only near slots. A pacer with
-// several logs would need too many marks, one for each log and protected wait.
+// reached reports whether calls with long waits must leave some slots of this pacer free for calls with shorter waits.
+// At a pacer with shares, no call must leave slots free, because calls without a share get only near slots. A pacer
+// with several logs would need too many marks (logs by which instances tell each other of calls): one for each log and
+// protected wait.
 func (p *Pacer) reached() bool { return len(p.Shares) == 0 && p.Per == PerPacer }
 
 // far returns the target of the far log, which holds the slots that calls with long waits get later than a protected
-// wait. The limits of the far log are three quarters of the pacer's limits. In the far log, the pacer's rate becomes a
-// limit over several intervals.
+// wait. The limits of the far log are three quarters of the pacer's limits. For the far log, the pacer's rate is a
+// limit on the permits in several intervals.
 func (p *Pacer) far(reach time.Duration) Target {
 	var limits []Limit
 	for _, limit := range p.Limits {
@@ -58,7 +60,7 @@ func (p *Pacer) far(reach time.Duration) Target {
 	return p.partTarget("far", "", limits)
 }
 
-// threeQuarters returns three quarters of n, rounded down, but at least 1.
+// threeQuarters returns 3/4 of n, rounded down, but at least 1.
 func threeQuarters(n int) int { return max(1, n*3/4) }
 
 // rowIntervals returns how many intervals of the pacer's rate form a period, of which calls with longer waits get three
@@ -71,8 +73,8 @@ func (p *Pacer) rowIntervals(reach time.Duration) int {
 	return max(2, int(reach/2/interval))
 }
 
-// farReach returns how far into the future the pacer grants slots to calls that must leave slots free for a protected
-// wait.
+// farReach returns how far into the future the pacer grants slots to a call that must leave slots free for calls with a
+// shorter, protected wait.
 func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	period := MaxWait
 	for _, limit := range p.far(reach).Limits {
@@ -86,17 +88,18 @@ func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})
 }
 
-// leaving says which slots a call leaves free at a pacer for calls with shorter waits.
+// leaving says which slots of a pacer a call leaves free for calls with shorter waits.
 type leaving struct {
 	some  bool          // the call leaves slots free
 	reach time.Duration // the shortest wait of those calls
 	far   time.Duration // how far ahead the call gets slots later than this wait
 }
 
-// near returns how far into the future a call with a long wait may take every free slot.
+// near returns how far into the future a call with a long wait may take every free slot; later slots it must partly
+// leave free.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
-// learnReach reads which protected waits are in demand at the pacers of the call, and makes the call leave slots free
+// learnReach reads which protected waits are in demand at the pacers of the call, so that the call leaves slots free
 // for them. learnReach skips pacers whose newest slot, when this instance last saw it, was near.
 func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	if plan.wait < LeastReach || plan.base.Permits == 0 || !plan.leaves {
@@ -116,9 +119,9 @@ func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	return nil
 }
 
-// room returns which slots a call must leave free at a pacer; own is the protected wait of the call. If several shorter
-// protected waits are in demand, the call leaves slots free for the shortest, and takes no slot later than the second
-// shortest.
+// room returns which slots of a pacer a call must leave free for calls with shorter waits. The argument own is the
+// protected wait of the call itself. If several shorter protected waits are in demand, the call leaves slots free for
+// the shortest, and takes no slot later than the second shortest.
 func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left leaving) {
 	for _, reach := range reaches() {
 		switch {
@@ -149,10 +152,10 @@ func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) e
 	return nil
 }
 
-// tellReach remembers how far in the future the newest slot of each pacer of the call is. If that slot is later than
-// the call may wait, tellReach also tells other instances that calls use this protected wait. A call without a wait
-// that got all its permits tells other instances nothing. If the store fails to store the mark, a later call stores it,
-// because the answer of this call is already complete.
+// tellReach remembers the newest slot of each pacer of the call. If that slot is later than the call may wait,
+// tellReach also tells other instances that calls use this protected wait. A call without a wait that got all its
+// permits tells other instances nothing. If the instance cannot store this mark, a later call stores it, because the
+// answer of the present call is already complete.
 func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	now, reach := p.clock(), reachOf(plan.wait)
 	for i := range plan.answer.Pacers {
@@ -194,8 +197,8 @@ func (r *reaching) forget(policy *Policy) {
 	})
 }
 
-// queued reports whether the newest slot of the pacer is later than LeastReach from now. If the newest slot is not
-// known, queued returns true.
+// queued reports whether the newest granted slot of the pacer is further than LeastReach in the future. If the newest
+// slot is not known, queued returns true.
 func (r *reaching) queued(pacer string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +213,8 @@ func (r *reaching) note(pacer string, newest time.Time) {
 	r.newest[pacer] = newest
 }
 
-// unmark records that this instance failed to store a mark for a protected wait, so that a later call tries again.
+// unmark records that this instance failed to tell other instances that calls use a protected wait, so that a later
+// call tries again.
 func (r *reaching) unmark(pacer, reach string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

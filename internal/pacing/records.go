@@ -60,7 +60,7 @@ type RecordBounds struct {
 	All    int // records of all clients; default 1,000,000
 }
 
-// WithDefaults returns a copy of the bounds in which each zero field has its default.
+// WithDefaults returns a copy of the bounds in which each zero field has its default value.
 func (b RecordBounds) WithDefaults() RecordBounds {
 	b.Client = cmp.Or(b.Client, 250_000)
 	b.All = cmp.Or(b.All, 1_000_000)
@@ -162,7 +162,7 @@ func (r *Records) boundOf(h holder) int {
 	return r.bounds.Client
 }
 
-// entry is a call in progress that may create records in the store.
+// An entry is a call in progress that may create records (remembered requests or logs) in the store.
 type entry struct {
 	records  *Records
 	client   string
@@ -172,8 +172,8 @@ type entry struct {
 }
 
 // enter admits a call for permits if it creates no records, repeats an earlier request or stays within the maximum
-// numbers. If the store returns an error, enter does not reject the call. If enter returns a nil entry, its caller need
-// not call note or leave.
+// numbers. If the store returns an error for a question about records, enter admits the call. If enter returns a nil
+// entry, its caller need not call note or leave.
 func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, error) {
 	if r == nil || ask.Permits == 0 {
 		return nil, nil
@@ -210,7 +210,8 @@ func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, e
 	return e, nil
 }
 
-// judge reports whether the target's log does not exist yet, and whether a grant must count it as a new record.
+// judge reports whether the log of the target does not exist yet, and whether a grant must count the log as a new
+// record.
 func (r *Records) judge(ctx context.Context, t *Target) (isNew, counts bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -264,7 +265,7 @@ func (r *Records) nextExpiry(h holder) time.Duration {
 	return time.Duration(max(1, first-now)) * time.Second
 }
 
-// note counts the records that a grant of the call created in the store.
+// note counts the records (remembered requests and logs) that a grant to the call created in the store.
 func (e *entry) note(ask *Ask, grant *Grant) {
 	if e == nil || grant.Replayed {
 		return
@@ -286,7 +287,7 @@ func (e *entry) note(ask *Ask, grant *Grant) {
 	}
 }
 
-// stateOf returns how full the log of the target is after the grant.
+// stateOf returns how full the log of one target was after the grant.
 func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	for i := range grant.States {
 		if ask.Targets[i].Pacer == t.Pacer && ask.Targets[i].Message == t.Message {
@@ -328,8 +329,8 @@ func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
 	}
 }
 
-// expiryOf returns the time until which a record counts. A record counts longer than it lasts, by less than 1/16 of its
-// lifetime, so that many records of a client have a common expiry time.
+// expiryOf returns the time until which the counts of records include a new record. A record counts longer than it
+// lasts, by less than 1/16 of its lifetime, so that many records of a client have a common expiry time.
 func expiryOf(now time.Time, lasts time.Duration) int64 {
 	step := int64(1)
 	for step*2 <= int64(lasts/time.Second)/16 {
@@ -376,7 +377,7 @@ func (r *Records) Run(ctx context.Context) {
 }
 
 // Sync adds this instance's new records to the counts in the store, and reads the counts of the other instances. If the
-// store returns an error, the next Sync adds the same counts again.
+// store returns an error, the next call of Sync adds the same new records again.
 func (r *Records) Sync(ctx context.Context) error {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()
@@ -396,7 +397,7 @@ func (r *Records) Sync(ctx context.Context) error {
 	return err
 }
 
-// send returns the counts of new records that Sync adds to the store's counts.
+// send returns the new records since the last Sync, which Sync adds to the counts in the store.
 func (r *Records) send() map[RecordGroup]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -404,7 +405,7 @@ func (r *Records) send() map[RecordGroup]int {
 	return r.sent
 }
 
-// receive takes over the record counts from the store's reply, and removes counts that have expired.
+// receive replaces the record counts by those in the store's reply, and removes counts that have expired.
 func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,7 +2,7 @@ package pacing
 
 import "time"
 
-// Returned is the result when a caller has given permits of a request back to the pacers.
+// Returned is the result of a return of permits: it says which permits of a request went back to the pacers.
 type Returned struct {
 	At      Time
 	Known   bool      // the store remembers the request
@@ -13,9 +13,9 @@ type Returned struct {
 	Targets []int     // by target: number of slots that were removed from its log
 }
 
-// GiveBack removes the slots of returned permits from the remembered grant, and from the logs of the ask's targets.
-// GiveBack does not remove slots up to now, nor the slots of the first "used" permits. If an element of logs is nil,
-// the store removed the log after the grant, so that no slot of the grant is left in it.
+// GiveBack removes the slots of returned permits from the stored grant, and from the logs of the targets of the ask.
+// GiveBack keeps the first "used" permits, and all permits whose slots are not in the future. If an element of logs is
+// nil, the store removed the log after the grant, so that no slot of the grant is left in it.
 func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
 	kept := min(r.Total, max(int64(used), r.dueBy(now)))
 	result := r.Back(now, int(kept))
@@ -30,8 +30,8 @@ func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returne
 	return result
 }
 
-// Back describes a return of all permits of the grant except the first "kept" permits. Back leaves the field Targets of
-// the result empty.
+// Back describes what a return would do that returns all permits of the grant except the first "kept" permits. Back
+// leaves the field Targets of the result empty.
 func (r *Remembered) Back(now Time, kept int) Returned {
 	result := Returned{At: now, Known: true, More: r.More, Kept: kept, Permits: int(r.Total) - kept}
 	for _, s := range r.from(int64(kept)) {
@@ -49,7 +49,7 @@ func (r *Remembered) AskedAt(longest time.Duration) Time {
 	return newest.Add(-longest)
 }
 
-// dueBy returns how many permits in the log's runs may start at or before now.
+// dueBy returns how many permits in Log.Runs have slots at or before now, so that their sends may have started.
 func (l *Log) dueBy(now Time) (permits int64) {
 	for i := range l.Runs {
 		permits += l.Runs[i].through(now, l.end(i)-l.Runs[i].First)
@@ -57,7 +57,7 @@ func (l *Log) dueBy(now Time) (permits int64) {
 	return permits
 }
 
-// from returns the slots of the permits in Log.Runs with the given number or a higher one.
+// from returns the slots of those permits in Log.Runs that have the given number or a higher one.
 func (l *Log) from(permit int64) (slots []Strand) {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -99,12 +99,13 @@ const (
 	MostLine   = 2 * MostRuns // runs in Log.Runs after the return
 )
 
-// Return removes the given slots, which must be in order, from the log. Return returns the number of permits that it
-// found and removed. From the first removed slot on, Return moves slots from Log.Runs to Log.Ahead, so that later
-// permits can use the freed slots. Slots that do not fit into MostReturned strands (series of slots) stay in Log.Runs.
-// Unless the limits are Exact, all slots up to the last slot with several permits also stay, because Merge may have
-// moved such permits. Return may leave so few permits in Log.Runs that a limit again counts slots that the log has
-// dropped. Limits then count such dropped slots as if they were at the time of the log's oldest slot.
+// Return removes the slots of returned permits, which must be in order, from the log. The result of Return is the
+// number of permits that the log had and no longer has. From the first removed slot on, Return moves slots from
+// Log.Runs to Log.Ahead, so that later permits can use the freed slots. Slots that do not fit into MostReturned strands
+// (series of slots) stay in Log.Runs. Unless the limits are Exact, Merge may have moved permits to slots with several
+// permits, so all slots up to the last such slot also stay. Return may leave so few permits in Log.Runs that a limit
+// again counts slots that the log has dropped. Limits then count the dropped slots as if these slots were at the time
+// of the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0
@@ -147,7 +148,8 @@ func (l *Log) knows(before *Log, limits []Limit) bool {
 }
 
 // dropped returns a run that stands in for permits that the log has dropped, with at most as many permits as the limits
-// count. All permits of the returned run get the oldest slot of the log, because no dropped slot was later.
+// count. All permits of the run get the slot of the oldest permit that the log still has, because no dropped slot was
+// later.
 func (l *Log) dropped(limits []Limit) Run {
 	permits := min(l.first(), int64(SeenBy(limits).Max))
 	return Run{At: l.Runs[0].At, Burst: 1, First: l.first() - permits}
@@ -162,7 +164,8 @@ func SeenBy(limits []Limit) (all Limit) {
 }
 
 // returnApart does the work of Return if all slots from the first returned one on can move from Log.Runs to Log.Ahead.
-// If these slots need too many strands, or if one of them must not move, returnApart changes nothing and returns false.
+// If the remaining slots need too many strands, or if one of the slots must not move, returnApart changes nothing and
+// returns false.
 func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed *int64) bool {
 	if len(line) > MostAhead {
 		return false
@@ -182,7 +185,7 @@ func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed 
 	return true
 }
 
-// lineFrom splits the slots in Log.Runs into those before t and those at t or later.
+// lineFrom splits the slots in Log.Runs into the slots before t and the slots at t or later.
 func (l *Log) lineFrom(t Time) (before Log, line []Strand) {
 	first := len(l.Runs)
 	for first > 0 {
@@ -228,11 +231,10 @@ func (s *Strand) each() int64 {
 // slots returns the number of the strand's slots.
 func (s *Strand) slots() int64 { return (s.Permits-1)/s.each() + 1 }
 
-// count returns how many permits have the slot with the index i of the strand (series of slots).
+// count returns how many permits have the same slot: the slot with the index i of the strand (series of slots).
 func (s *Strand) count(i int64) int64 { return min(s.each(), s.Permits-i*s.each()) }
 
-// index returns the index of the slot at the instant t in the strand (series of slots). The strand must have a slot at
-// t.
+// index returns which slot of the strand (series of slots) is at the instant t. The strand must have a slot at t.
 func (s *Strand) index(t Time) int64 {
 	if s.Every == 0 {
 		return 0
@@ -330,9 +332,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// without returns what remains of a strand (series of slots) when n of its slots, the first at the instant "at", lose
-// "each" permits. If overlap is true, the remainder has as few strands as possible. If overlap is false, the strands in
-// the result are in order.
+// without returns the slots of a strand (series of slots) after a removal: n of its slots, the first at the instant
+// "at", lose "each" permits. If overlap is true, without returns as few strands as possible. If overlap is false, the
+// strands that without returns follow one another in time.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

@@ -36,7 +36,7 @@ type kept struct {
 	soon  bool  // other calls may use the part of an idle share
 }
 
-// leastPeriod is the shortest period over which a pacer's rate is divided between shares. Calls without a share get a
+// leastPeriod is the shortest time for which a pacer's rate is divided between its shares. Calls without a share get a
 // series of slots in each period of a rate. With shorter periods, there would be more such series than a log can hold.
 const leastPeriod = 50 * time.Millisecond
 
@@ -62,9 +62,9 @@ func (p *Pacer) divided() (limits []kept) {
 	return limits
 }
 
-// divide returns the smallest number of equal parts into which a rate can be divided so that every share gets whole
-// parts. In the result of divide, the number of equal parts is first, and the number of parts of each share follows. A
-// share may get up to one percentage point more than its percentage.
+// divide returns the smallest number of equal parts into which a rate can be divided, such that every share gets a
+// whole number of parts. The first element of the result is the number of equal parts; then follows the number of parts
+// of each share. A share may get up to one percentage point more of the rate than the configured percentage.
 func divide(shares []Share) (parts []int) {
 	for n := 1; ; n++ {
 		parts = append(parts[:0], n)
@@ -101,11 +101,11 @@ func (p *Pacer) restAhead() time.Duration {
 	return min(ahead, p.LongestWait())
 }
 
-// ownAhead returns how far into the future a call of a share takes slots of the share's reserved part. The call then
-// tries slots that other calls leave.
+// ownAhead returns how far into the future a call of a share gets slots from the reserved part of this share. The call
+// then tries slots that other calls leave.
 func (p *Pacer) ownAhead() time.Duration { return max(leastPeriod, p.Period()) }
 
-// share returns the index of the pacer's share with the given name, or -1.
+// share returns the index of the share with the given name in the pacer's list of shares, or -1.
 func (p *Pacer) share(name string) int {
 	for i := range p.Shares {
 		if p.Shares[i].Name == name && name != "" {
@@ -126,14 +126,14 @@ func (p *Pacer) shareName(share int) string {
 // HasShare reports whether the pacer has a share with the given name.
 func (p *Pacer) HasShare(name string) bool { return p.share(name) >= 0 }
 
-// partTarget returns a target with a separate log for the slots of some calls: the calls of the named share or, if
-// share is "", all calls without a share. The log of the whole pacer does not change.
+// partTarget returns a target with a separate log for some calls of a pacer. These are the calls of the named share or,
+// if share is "", all calls without a share. The log of the whole pacer does not change.
 func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	sum := sha256.Sum256([]byte(kind + "\n" + share))
 	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}
 }
 
-// own returns the target (log with limits) for the reserved part of a share.
+// own returns the target (log with limits) for the reserved part of one share.
 func (p *Pacer) own(share int) Target {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -142,9 +142,9 @@ func (p *Pacer) own(share int) Target {
 	return p.partTarget("share", p.Shares[share].Name, limits)
 }
 
-// rest returns the target (log with limits) for calls without a share. Its limits are the pacer's limits less the
-// reserved parts of the shares. keeps is false if no part is subtracted, because every share is idle and no limit
-// always reserves its parts.
+// rest returns the target (log with limits) for calls that name no share. The limits of this target are the pacer's
+// limits less the reserved parts of shares that are in use. keeps is false if no part is subtracted, because every
+// share is idle and no limit always reserves its parts.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -160,8 +160,8 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	return p.partTarget("share", "", limits), keeps
 }
 
-// demands remembers which shares or protected waits calls have lately used, at this instance or at others. To tell
-// other instances that a share is in use, an instance takes a permit from a log that has no other purpose. Other
+// demands remembers which shares or protected waits of pacers calls have used lately, at this instance or at others. To
+// tell other instances that a share is in use, an instance takes a permit from a log that has no other purpose. Other
 // instances read this log.
 type demands struct {
 	mu     sync.Mutex
@@ -184,15 +184,15 @@ func newDemands() *demands {
 	return &demands{asked: map[demand]time.Time{}, marked: map[demand]time.Time{}, read: map[string]time.Time{}}
 }
 
-// is reports whether a call has used the share of the pacer within the last few seconds (KeptFor).
+// is reports whether a call has named the share of the pacer within the last few seconds (KeptFor).
 func (d *demands) is(pacer, share string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.asked[demand{pacer, share}].After(now)
 }
 
-// ask records a call of the share, and reports whether the caller must now tell other instances that the share is in
-// use.
+// ask records that a call named the share, and reports whether the instance must now tell other instances that the
+// share is in use.
 func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,7 +204,7 @@ func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	return mark
 }
 
-// due reports whether the caller must now read from the store which shares of the pacer other instances use.
+// due reports whether it is time to read from the store which shares of the pacer other instances use.
 func (d *demands) due(pacer string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,7 +215,7 @@ func (d *demands) due(pacer string, now time.Time) bool {
 	return due
 }
 
-// see records that the share of the pacer counts as in use until the given time.
+// see records that a share of the pacer counts as in use until the given time.
 func (d *demands) see(pacer, share string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,8 +242,8 @@ func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})
 }
 
-// learn tells other instances that the shares of this call are in use, and reads which other shares of the call's
-// pacers are in use.
+// learn tells other instances which shares this call uses, and reads which other shares of the call's pacers are in
+// use.
 func (p *Pacers) learn(ctx context.Context, plan *plan) error {
 	now := p.clock()
 	for i := range plan.answer.Pacers {
