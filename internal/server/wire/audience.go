@@ -25,7 +25,7 @@ type Finder struct {
 	turns  turns
 }
 
-// NewFinder returns a Finder that gets segments generations from the function pin.
+// NewFinder returns a Finder that gets segments generations from the argument pin, a function.
 func NewFinder(pin Pin) *Finder {
 	return &Finder{Pin: pin, engine: audience.NewEngine(0)}
 }
@@ -54,8 +54,8 @@ func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	return f.Pin.Generation("cursor", cursor.Generation)
 }
 
-// find parses an audience query, which may use the named expressions of the configuration, and looks up its segments
-// and sets.
+// find parses an audience query and looks up its segments and sets. The query may use the named expressions of the
+// configuration.
 func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audience.Named) (*found, error) {
 	e, err := audience.Parse(q.Audience)
 	if err == nil {
@@ -92,10 +92,10 @@ type Search struct {
 	Reserve func(bytes int64) error
 }
 
-// Find evaluates the query of the audience a, and stores the matching users in a in ascending order. If more users
+// Find evaluates the query of the Audience a, and stores the matching users in a in ascending order. If more users
 // match than Find may return, and the query sets no "max_users", Find returns an error with the number of matching
-// users. If the response lists users whose ids are not dense (not 32-bit numbers), Find reserves memory for their ids
-// and stores the ids in a.
+// users. If the response lists users whose ids are not dense (not 32-bit numbers), Find reserves memory for these ids
+// and stores them in the Audience.
 func (f *Finder) Find(ctx context.Context, a *Audience, search *Search) error {
 	s, err := f.Snapshot(a.Query)
 	if err != nil {
@@ -127,7 +127,7 @@ func (f *Finder) Find(ctx context.Context, a *Audience, search *Search) error {
 	return err
 }
 
-// page waits until it is the client's turn to evaluate an audience expression, and then evaluates the query.
+// page waits until the client may evaluate an audience expression, and then evaluates the query.
 func (f *Finder) page(ctx context.Context, of *found, q *api.AudienceQuery, search *Search) (*audience.Page, error) {
 	end, err := f.turns.take(ctx, search.Holder)
 	if err != nil {
@@ -155,8 +155,8 @@ func takenOf(s *segments.Snapshot, page *audience.Page) *api.AudienceTaken {
 	return taken
 }
 
-// tooMany returns the error for an audience with more users than allowed. The error contains the number of matching
-// users and suggests smaller requests.
+// tooMany returns the error for an audience with more users than allowed. tooMany states the number of matching users
+// and suggests smaller requests.
 func (of *found) tooMany(ctx context.Context, most int) error {
 	users, err := of.Count(ctx, of.query)
 	if err != nil {
@@ -174,9 +174,9 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 		users, most, most)
 }
 
-// The server charges a count of an audience to the client's rate limit. The charged number of users is the size of the
-// segments generation divided by one of these constants. The charge is highest for a sample, because the evaluation
-// hashes each user of the audience.
+// The server charges a count of an audience to the client's rate limit. The server charges the number of users in the
+// segments generation, divided by one of these constants. If the query has a sample, the charge is highest, because
+// the evaluation hashes each user of the audience.
 const (
 	usersBroken  = 1000   // divisor for counts by segment and set
 	usersSampled = 200    // divisor for counts of a sample
@@ -202,7 +202,7 @@ func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
 	return int(users/each) + 1
 }
 
-// Count holds the arguments for counting the users of an audience query.
+// Count holds the arguments of a call that counts the users of an audience query.
 type Count struct {
 	Query *api.AudienceQuery
 	Named *audience.Named       // named expressions that the query may use
@@ -250,7 +250,8 @@ func (of *found) breakdown(ctx context.Context, to *api.AudienceCount) error {
 	return err
 }
 
-// evaluationFailure converts an error from evaluating an audience expression to a failure for the caller.
+// evaluationFailure converts an error that occurred while evaluating an audience expression to a failure for the
+// caller.
 func evaluationFailure(err error) error {
 	var refused *Failure
 	switch {

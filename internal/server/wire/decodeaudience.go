@@ -25,8 +25,8 @@ type Audience struct {
 	Duplicates int // number of repeated ids
 }
 
-// Form is the form in which a response lists users. The Form of a response depends on the request field that gives the
-// users. For an audience expression, the form depends on the kind of ids of the deployment.
+// Form is the form in which a response lists users. The request field that names the users determines the Form of the
+// response. If the request has an audience expression, the kind of ids of the deployment determines the Form.
 type Form uint8
 
 // These constants are the forms in which responses list users.
@@ -37,7 +37,7 @@ const (
 	InPacked                // packed ids: for expressions over UUIDs and uint64 ids
 )
 
-// Field returns the name of the request field that gave the users.
+// Field returns the name of the request field that names the users.
 func (a *Audience) Field() string {
 	switch {
 	case a.Query != nil:
@@ -84,8 +84,8 @@ func (d *decoder) users(name string) (err error) {
 	return err
 }
 
-// listed decodes an array of at most limit user ids. For an array with more ids, the error text ends with the argument
-// remedy, which tells the caller what to do instead.
+// listed decodes a JSON array of user ids, with at most as many ids as the argument limit says. If the array has more
+// ids, the error text ends with the argument remedy, which tells the caller what to do instead.
 func (d *decoder) listed(field string, limit int, remedy string) ([]capping.UserID, *Given, error) {
 	if d.bounds.Scheme != nil {
 		return d.givenIDs(d.bounds.Scheme, field, limit, remedy)
@@ -134,7 +134,7 @@ func (d *decoder) audience() (Audience, error) {
 	return a, nil
 }
 
-// ascending reports whether each user number is greater than the user number before it.
+// ascending reports whether each number of a user in the list is greater than the one before it.
 func ascending(users []capping.UserID) bool {
 	for i := 1; i < len(users); i++ {
 		if users[i-1] >= users[i] {
@@ -144,15 +144,15 @@ func ascending(users []capping.UserID) bool {
 	return true
 }
 
-// UserBytes is the memory in bytes for one decoded user of a request, without the memory for the original id in Given.
+// UserBytes is the memory in bytes for one decoded user of a request, without the memory for the original id.
 const UserBytes = 8
 
-// Bytes returns the memory of the decoded users in bytes.
+// Bytes returns how many bytes of memory the decoded users take.
 func (a *Audience) Bytes() int64 {
 	return UserBytes*int64(len(a.Users)) + a.Given.size() + 4*int64(len(a.Positions))
 }
 
-// IDBytes returns the size in bytes of one id in a response, including a comma.
+// IDBytes returns how many bytes one id takes in a response, including a comma.
 func (a *Audience) IDBytes() int {
 	if a.Given == nil {
 		return len("4294967295,")
@@ -160,9 +160,9 @@ func (a *Audience) IDBytes() int {
 	return a.Given.bytesOf(len(a.Users))
 }
 
-// GivenBytes returns the memory in bytes for the original ids in Given, or for the positions of packed ids, in request
-// and response. For dense ids that came as JSON numbers, GivenBytes returns 0, because other estimates of the response
-// size include these ids.
+// GivenBytes returns how many bytes of memory the original ids (or the positions of packed ids) take in request and
+// response. If the request has dense ids as JSON numbers, GivenBytes returns 0, because other estimates of the
+// response size include these ids.
 func (a *Audience) GivenBytes() int64 {
 	switch {
 	case a.Form == InPositions && a.Given == nil:
@@ -173,8 +173,8 @@ func (a *Audience) GivenBytes() int64 {
 	return a.Given.size() + int64((UserBytes+a.IDBytes())*len(a.Users))
 }
 
-// bitmapUsers decodes at most limit ids from a roaring bitmap in base64. bitmapUsers validates every byte of the bitmap
-// before it expands the first id.
+// bitmapUsers decodes a roaring bitmap in base64 with at most "limit" ids. bitmapUsers validates every byte of the
+// bitmap before it expands the first id.
 func bitmapUsers(field string, text []byte, limit int, reserve func(int64) error) ([]capping.UserID, error) {
 	raw, err := rawBase64(field, text)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"capper/client/api"
 )
 
-// LookupRequest is a decoded POST /v1/segments/lookup. The decoder does not check whether the named sets exist.
+// LookupRequest is a decoded POST /v1/segments/lookup. DecodeLookup does not check whether the sets in the request
+// exist.
 type LookupRequest struct {
 	Audience
 	Generation string   // generation to read; "": the generation of Query, or the current generation

@@ -8,7 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// PermitsRequest is a decoded POST /v1/permits. The decoder does not check whether the named pacers are configured.
+// PermitsRequest is a decoded POST /v1/permits. DecodePermits does not check whether the pacers in the request are
+// configured.
 type PermitsRequest struct {
 	Pacers    []string // names, 1 to api.MaxPacers
 	Permits   int      // 0 to api.MaxPermits
@@ -74,7 +75,7 @@ func DecodeReturn(body []byte) (*ReturnRequest, error) {
 	return r, nil
 }
 
-// ofPermits decodes one field of the body of a call for permits.
+// ofPermits decodes one field in the body of a call for permits.
 func (d *decoder) ofPermits(r *PermitsRequest, name string) (err error) {
 	switch name {
 	case "pacers":

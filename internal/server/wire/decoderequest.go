@@ -8,7 +8,7 @@ import (
 	"capper/internal/messages"
 )
 
-// Bounds limit how many users a request may contain, and say which ids and channels the decoder accepts.
+// Bounds says how many users a request may contain, and which ids and channels the decoder accepts.
 type Bounds struct {
 	IDs     int                     // maximum number of users in user_ids
 	Bitmap  int                     // maximum number of users in users_bitmap and of an audience expression
@@ -55,8 +55,8 @@ func newDecoder(body []byte, bounds Bounds) *decoder {
 	return &decoder{scanner: scanner{data: body}, bounds: bounds, seen: make(map[string]bool, 8)}
 }
 
-// DecodeFilter strictly decodes the body of POST /v1/filter. The caller of DecodeFilter must check the fields "channel"
-// and "at", for which it needs the policy and the clock.
+// DecodeFilter strictly decodes the body of POST /v1/filter. The caller of DecodeFilter must check the fields
+// "channel" and "at", because this check needs the policy and the clock.
 func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &FilterRequest{Enforce: true, Record: true}
@@ -118,7 +118,7 @@ func DecodeRelease(body []byte, bounds Bounds) (*MessageRequest, error) {
 	})
 }
 
-// bodyOfMessage describes in which details the bodies of POST /v1/release and POST /v1/sends/check differ.
+// bodyOfMessage says in which details the bodies of POST /v1/release and POST /v1/sends/check differ.
 type bodyOfMessage struct {
 	noChannel string                  // meaning of an absent channel, for error texts
 	purpose   string                  // purpose of the message id, for error texts
@@ -153,8 +153,8 @@ func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
 	return r, err
 }
 
-// DecodeReleaseMessage strictly decodes the body of a call that releases all sends of a message. DecodeReleaseMessage
-// returns the channel, or "" for all channels.
+// DecodeReleaseMessage strictly decodes the body of a call that releases all sends of a message. The result of
+// DecodeReleaseMessage is the channel, or "" for all channels.
 func DecodeReleaseMessage(body []byte) (channel string, err error) {
 	d := newDecoder(body, Bounds{})
 	err = d.document(func(name string) (err error) {
@@ -242,8 +242,8 @@ func (d *decoder) id(field string, most int) (string, error) {
 	return string(id), err
 }
 
-// channel decodes the name of a channel. The argument "without" is used in the error text, and describes what an absent
-// channel means.
+// channel decodes the name of a channel. The argument "without" is a part of the error text, which describes the
+// meaning of an absent channel.
 func (d *decoder) channel(without string) (string, error) {
 	name, err := d.str("channel")
 	if err == nil && len(name) == 0 {

@@ -21,19 +21,19 @@ type SetChange struct {
 	addedImages, removedImages bool
 }
 
-// Users returns how many users the request adds and removes.
+// Users returns how many users the request adds to the set and removes from it.
 func (c *SetChange) Users() int { return len(c.Add) + len(c.Remove) }
 
-// Bytes returns the memory of the decoded users in bytes.
+// Bytes returns how many bytes of memory the decoded users take.
 func (c *SetChange) Bytes() int64 {
 	return UserBytes*int64(c.Users()) + c.added.size() + c.removed.size()
 }
 
-// AnswerBytes returns the approximate memory in bytes for ids in the response. If the request named users by dense
-// ids as JSON numbers, AnswerBytes counts 0 bytes for these users.
+// AnswerBytes returns how many bytes of memory the ids in the response take, approximately. If the request named
+// users by dense ids as JSON numbers, AnswerBytes counts 0 bytes for these users.
 func (c *SetChange) AnswerBytes() int64 { return 4 * (c.added.size() + c.removed.size()) }
 
-// Unstored adds to the failure f the users for whom the store may not have stored the change. The users must be in
+// Unstored adds to the failure f those users for whom the store may not have stored the change. The users must be in
 // ascending order.
 func (c *SetChange) Unstored(f *Failure, users []capping.UserID) {
 	if c.added == nil && c.removed == nil && !c.addedImages && !c.removedImages {
@@ -65,7 +65,7 @@ func (c *SetChange) Field() string {
 	return "add"
 }
 
-// setDecoder decodes a request to change a set.
+// setDecoder decodes the body of a request that changes a set.
 type setDecoder struct {
 	*decoder
 	change SetChange
@@ -147,7 +147,7 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	return nil
 }
 
-// most returns how many users the request may add or remove at most.
+// most returns the maximum number of users that the request may add or remove.
 func (d *setDecoder) most() int { return min(d.bounds.IDs, api.MaxSetUsers) }
 
 // images decodes an array of id images (64-bit keyed hashes of ids), and returns the distinct users in ascending order.
@@ -240,7 +240,7 @@ func (d *setDecoder) check() error {
 }
 
 // firstField returns the name of the request field that listed users to add. If the request adds no users, firstField
-// returns the name of the field that listed users to remove.
+// returns the name of the request field that listed users to remove.
 func (d *setDecoder) firstField() string {
 	if field := d.field[&d.change.Add]; field != "" {
 		return field

@@ -8,7 +8,7 @@ import (
 )
 
 // denialTexts caches the JSON text that describes why a user was denied. All users of one segment whom the same rule
-// denies share one text. The cache is indexed by segment code, reason and rule.
+// denies have the same text. The cache has an entry for each segment code, reason and rule.
 type denialTexts struct {
 	d     *capping.Decisions
 	texts [][reasons][]denialText
@@ -17,14 +17,14 @@ type denialTexts struct {
 	text  string
 }
 
-// cause identifies a cached denial text: segment code, reason and rule.
+// cause identifies a cached text about a denial: by segment code, reason and rule.
 type cause struct {
 	code uint8
 	by   capping.Reason
 	rule uint8
 }
 
-// denialText holds the JSON text of a denied user between the value of "user_id" and the value of "retry_at".
+// denialText holds the part of a denied user's JSON text between the value of "user_id" and the value of "retry_at".
 type denialText struct {
 	text   string // "": not yet built
 	byZone bool   // the user's time zone and the key retry_at follow
@@ -94,7 +94,8 @@ func (t *denialTexts) make(i int, v *capping.Verdict) denialText {
 	return denialText{string(append(text, `,"retry_at":`...)), false}
 }
 
-// zone returns JSON text with the time zone in which user i was denied, followed by the JSON key "retry_at".
+// zone returns JSON text with the time zone in which the user with the index i was denied, followed by the JSON key
+// "retry_at".
 func (t *denialTexts) zone(i int) string {
 	place := t.d.Zone(i)
 	if place == t.place && t.text != "" {

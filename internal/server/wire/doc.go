@@ -2,40 +2,42 @@
 //
 // # Decoding
 //
-// The decoder parses a request body strictly in one pass. The decoder is written by hand, because common JSON
-// decoders accept input that this API rejects. For example, common JSON decoders accept unknown and repeated fields,
-// field names in other upper and lower case, null ids, and data after the object. Common JSON decoders also need ten
-// times as much time for each id. The decoder writes the ids directly into the slice that the store receives. The
-// slice of user ids is not pooled, because a store may still read the slice after a call has timed out.
+// The decoder of package wire parses a request body strictly in one pass. The decoder of package wire is written by
+// hand, because common JSON decoders accept input that this API rejects. For example, common JSON decoders accept
+// unknown and repeated fields, field names in other upper and lower case, null ids, and data after the object. Common
+// JSON decoders also need ten times as much time for each id. The decoder writes the ids directly into the slice that
+// the store receives. The slice of user ids is not pooled, because a store may still read the slice after a call has
+// timed out.
 //
 // The decoder validates every byte of a bitmap before it expands the first id. The decoder validates a bitmap in a
 // time that is linear in the size of the bitmap. The roaring bitmap library would need quadratic time to validate a
 // container of many runs.
 //
-// Dense ids (32-bit numbers) in JSON numbers are decoded directly to user numbers. For ids that are not dense, and
-// for dense ids in JSON strings, a Given also keeps the original ids. The Given keeps the ids in one slice, packed or
-// as text, in the order of the users. The encoder copies the original ids from the Given into the response. For each
-// list of ids, the decoder chooses once between user numbers alone and a Given with the original ids.
+// The decoder converts dense ids (32-bit numbers) in JSON numbers directly to the numbers of users. If ids are not
+// dense, or if dense ids are JSON strings, the decoder also keeps the original ids in a Given. A Given keeps the ids
+// in one slice, packed or as text, in the order of the users. The encoder copies the original ids from the Given into
+// the response. For each list of ids, the decoder chooses once between user numbers alone and a Given with the
+// original ids.
 //
 // # Encoding
 //
 // One pass counts the decisions. The encoder appends the response to a buffer, without allocating a value for each
-// user or permit. The encoder writes a roaring bitmap one container at a time, from users in ascending order. The
-// encoder writes the slots (times of use) of permits as durations from now.
+// user or permit. The encoder of responses writes a roaring bitmap one container at a time, from users in ascending
+// order. The encoder of responses writes the slots (times of use) of permits as durations from now.
 //
 // # Lookup
 //
-// A lookup reads one segments generation: its names, the members of a segment or set, the segments and sets of users,
-// or the users of an audience expression. A lookup uses the current segments generation, or an earlier one that is
-// still in memory. A call for a page of members or of an audience keeps its segments generation in memory. The call for
-// the next page then reads the same generation.
+// A lookup call reads one segments generation: its names, the members of a segment or set, the segments and sets of
+// users, or the users of an audience expression. A lookup call uses the current segments generation, or an earlier
+// one that is still in memory. If a call requests a page of members or of an audience, the server keeps the segments
+// generation in memory. The call for the next page can therefore read the same generation.
 //
 // Evaluating an audience expression uses all cores for some time, so Finder limits the number of concurrent
-// evaluations. Waiting clients take turns, so that a client with many calls does not delay the calls of other clients.
-// The wait for an evaluation ends at the deadline of the call.
+// evaluations. Clients take turns, so that a client with many calls does not delay the calls of other clients. A call
+// waits for its evaluation at most until the deadline of the call.
 //
 // # Failures
 //
-// A Failure is an error that the caller receives: a code of package api, a sentence, and the field with the error. All
-// other errors are internal: only the log contains their text.
+// A Failure is an error that the caller of the API receives: a code of package api, a sentence, and the field with
+// the error. All errors other than a Failure are internal: only the log contains their text.
 package wire

@@ -24,16 +24,16 @@ type missingSends struct {
 	UserIDs   []json.RawMessage `json:"user_ids"`
 }
 
-// group holds users who lack the send, and whose logs of sends the store keeps in the same partition.
+// group holds users who lack the send and whose logs are in the same partition of the store.
 type group struct {
 	partition *int
 	node      string
 	places    []int // positions of the users in the request
 }
 
-// CheckAnswer returns the response to POST /v1/sends/check, which looks for recorded sends. The function locate returns
-// the partition and node with a user's log; nil means that the store has only one location. The response to POST
-// /v1/sends/check lists ids, even when the request contained a bitmap or packed ids.
+// CheckAnswer returns the response to POST /v1/sends/check, which looks for recorded sends. The argument locate is a
+// function that returns the partition and node with a user's log; nil means that the store has only one location.
+// Even if the request contained a bitmap or packed ids, the response to POST /v1/sends/check lists ids.
 func CheckAnswer(
 	r *MessageRequest, found []capping.Presence, at time.Time, locate func(capping.UserID) capping.Location,
 ) any {
@@ -100,7 +100,7 @@ func (a *Audience) numbers(places []int) []uint32 {
 	return list
 }
 
-// ids returns JSON values of the ids of the users at the given positions of the request.
+// ids returns, as JSON values, the ids of the users at the given positions of the request.
 func (a *Audience) ids(places []int) []json.RawMessage {
 	list := make([]json.RawMessage, len(places))
 	for n, i := range places {

@@ -82,7 +82,8 @@ func (a *answer) lists() {
 	a.raw(`,"unavailable":`).listed(a.s.Unavailable, isUnavailable)
 }
 
-// listed writes the ids of the n users whose outcome matches, in the order of the request.
+// listed writes the ids of the n users whose outcome the argument match (a function) accepts, in the order of the
+// request.
 func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
 	if a.given == nil {
 		return a.list(a.pick(n, match))
@@ -113,7 +114,8 @@ func (a *answer) names(places []int, users []capping.UserID) *answer {
 	return a.raw(`]`)
 }
 
-// bitmaps writes the decisions of a request with the field "users_bitmap", "users_packed" or "audience".
+// bitmaps writes the decisions about the users of a request with the field "users_bitmap", "users_packed" or
+// "audience".
 func (a *answer) bitmaps() {
 	one, many := a.form.names()
 	a.raw(`"allowed_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Allowed, isAllowed))
@@ -125,8 +127,8 @@ func (a *answer) bitmaps() {
 	a.raw(`,"unavailable_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Unavailable, isUnavailable))
 }
 
-// pick returns the n users whose outcome matches, in the order of the request. The next call of pick overwrites the
-// slice that pick returned.
+// pick returns the n users whose outcome the argument match (a function) accepts, in the order of the request. The
+// next call of pick overwrites the slice that pick returned.
 func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID {
 	if n == len(a.of) {
 		return a.of
@@ -173,7 +175,7 @@ func base64Bitmap[ID ~uint32 | ~uint64](a *answer, users []ID) *answer {
 	return a
 }
 
-// deniedBitmaps writes a bitmap of denied users for each rule that denied users.
+// deniedBitmaps writes, for each rule that denied users, a bitmap of these users.
 func (a *answer) deniedBitmaps() {
 	lists := map[string]*[]uint32{}
 	for _, limit := range a.s.byLimit() {
@@ -241,7 +243,7 @@ func (a *answer) counts(counts []count) *answer {
 	return a.raw(`}`)
 }
 
-// instantWriter encodes times as JSON strings, and caches the text of the last date, because formatting a date takes
+// instantWriter encodes times as JSON strings. It caches the text of the last date, because formatting a date takes
 // most of the time.
 type instantWriter struct {
 	day  int64 // days since the instant 0, plus 1; 0: no date cached
@@ -258,8 +260,8 @@ var twoDigits = func() (digits [100]uint16) {
 	return digits
 }()
 
-// append appends a time as a JSON string. For capping.Never, append writes null, which tells the caller that waiting
-// does not help.
+// append appends a time as a JSON string. If the time is capping.Never, append writes null, which tells the caller
+// that waiting does not help.
 func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	if at >= capping.Never {
 		return append(dst, "null"...)
@@ -282,8 +284,9 @@ func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	return append(dst, c.text[:]...)
 }
 
-// appendBase64Bitmap appends a roaring bitmap of the users, in base64, as a JSON string. The users must be in ascending
-// order. appendBase64Bitmap uses scratch as a buffer and returns scratch for the next call.
+// appendBase64Bitmap appends a roaring bitmap of the users, in base64, as a JSON string. The users that
+// appendBase64Bitmap gets must be in ascending order. appendBase64Bitmap uses scratch as a buffer and returns scratch
+// for the next call.
 func appendBase64Bitmap[ID ~uint32 | ~uint64](dst, scratch []byte, users []ID) (extended, scratchOut []byte) {
 	scratch = bitmap.AppendSorted(scratch[:0], users)
 	dst = append(dst, '"')

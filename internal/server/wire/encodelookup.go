@@ -68,7 +68,7 @@ func (a *answer) memberships(m *membership, users []capping.UserID) {
 	}
 }
 
-// textOf returns the JSON text of a segment and sets, which follows the field "user_id" of a user.
+// textOf returns the JSON text of a segment and sets, which follows the field "user_id" of a user in the response.
 func textOf(m *membership, c combination) string {
 	text := appendText([]byte(`,"segment":`), segmentOf(m, int(c.code)))
 	text = append(text, `,"sets":[`...)
@@ -84,7 +84,7 @@ func textOf(m *membership, c combination) string {
 	return string(append(text, `]}`...))
 }
 
-// segmentOf returns the name of the segment with the given code as responses show the name.
+// segmentOf returns the name that responses show for the segment with the given code.
 func segmentOf(m *membership, code int) string {
 	if code == 0 {
 		return SegmentName("")
@@ -92,7 +92,7 @@ func segmentOf(m *membership, code int) string {
 	return SegmentName(m.Names[code-1])
 }
 
-// segmentBitmaps writes a bitmap of the users in each segment that has users. The slice "of" holds, for each user, the
+// segmentBitmaps writes a bitmap of the users in each segment that has users. For each user, the slice "of" holds the
 // number that represents the user in the bitmaps.
 func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	lists := make([][]uint32, len(m.Names)+1)
@@ -112,7 +112,7 @@ func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	}
 }
 
-// setBitmaps writes a bitmap of the users in each requested set. The slice "of" holds, for each user, the number that
+// setBitmaps writes a bitmap of the users in each requested set. For each user, the slice "of" holds the number that
 // represents the user in the bitmaps.
 func (a *answer) setBitmaps(m *membership, of []uint32) {
 	for k, name := range m.Sets {

@@ -76,9 +76,9 @@ func (a *answer) slot(first *bool, wait, every time.Duration, permits int) {
 	a.raw(`}`)
 }
 
-// limitedBy writes the name of the limit that delays the next permit. limitedBy writes no field when the next permit
-// needs no wait. When a caller repeats a refused call, it gets the same refusal, although the next permit may need no
-// wait any more.
+// limitedBy writes the name of the limit that delays the next permit. If the next permit needs no wait, limitedBy
+// writes no field. When a caller repeats a refused call, it gets the same refusal, although the next permit may need
+// no wait any more.
 func (a *answer) limitedBy(given *pacing.Answer) {
 	if given.Target < 0 {
 		return
@@ -88,7 +88,7 @@ func (a *answer) limitedBy(given *pacing.Answer) {
 	a.raw(`}`)
 }
 
-// limitName returns the name of the limit as responses show the name.
+// limitName returns the name that responses show for the limit.
 func limitName(p *pacing.Pacer, limit int) string {
 	switch limit {
 	case pacing.ByQueue:
@@ -99,7 +99,7 @@ func limitName(p *pacing.Pacer, limit int) string {
 	return p.LimitName(limit)
 }
 
-// pacer writes the number of permits that a pacer has granted.
+// pacer writes how many permits a pacer has granted, for the response to the caller.
 func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, r *PermitsRequest) {
 	a.raw(`{"name":`).text(p.Name)
 	switch p.Per {

@@ -30,8 +30,8 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Message }
 // Unwrap returns the cause of the failure.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// NewFailure returns a failure that does not concern a single field of the request. For the HTTP status 503, NewFailure
-// sets the header Retry-After to one second.
+// NewFailure returns a failure that does not concern a single field of the request. If the HTTP status of the failure
+// is 503, NewFailure sets the header Retry-After to one second.
 func NewFailure(code api.Code, format string, args ...any) *Failure {
 	f := &Failure{Refusal: api.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}}
 	if code.Status() == http.StatusServiceUnavailable {
@@ -40,15 +40,15 @@ func NewFailure(code api.Code, format string, args ...any) *Failure {
 	return f
 }
 
-// FieldFailure returns a failure that concerns one field of the request. The error message begins with the name of the
-// field.
+// FieldFailure returns a failure that concerns one field of the request. The error message of such a failure begins
+// with the name of the field.
 func FieldFailure(code api.Code, field, format string, args ...any) *Failure {
 	f := NewFailure(code, "%s: %s", field, fmt.Sprintf(format, args...))
 	f.Field = field
 	return f
 }
 
-// Invalid returns the failure of a request in which the value of a field is invalid.
+// Invalid returns the failure of a request in which one field has an invalid value.
 func Invalid(field, format string, args ...any) *Failure {
 	return FieldFailure(api.CodeInvalidRequest, field, format, args...)
 }
@@ -58,8 +58,9 @@ func Overloaded(what string) *Failure {
 	return NewFailure(api.CodeOverloaded, "%s: try again", what)
 }
 
-// StoreFailure returns the failure of a call that the store could not answer. If the context has ended, the error
-// message suggests a retry. If the context has not ended, the error message refers to /v1/status.
+// StoreFailure returns the failure of a call for which the store returned an error. If the context of the call has
+// ended, the error message suggests a retry. If the context of the call has not ended, the error message refers to
+// /v1/status.
 func StoreFailure(ctx context.Context, err error) *Failure {
 	message := "the store could not answer: /v1/status shows the reason"
 	if ctx.Err() != nil {
@@ -80,7 +81,7 @@ func AuditFailure(ctx context.Context, err error) *Failure {
 	return f
 }
 
-// FailureOf converts an error to the failure that the caller receives. An error that is not a Failure becomes an
+// FailureOf converts an error to the failure that the caller receives. If the error is not a Failure, it becomes an
 // internal error, whose text callers do not see.
 func FailureOf(err error) *Failure {
 	var f *Failure
@@ -92,7 +93,7 @@ func FailureOf(err error) *Failure {
 	return f
 }
 
-// Clip converts b to text for an error message, and shortens a text of more than 40 bytes.
+// Clip converts the bytes b to a text for an error message, and shortens a text of more than 40 bytes.
 func Clip(b []byte) string {
 	if len(b) > 40 {
 		return string(bytes.ToValidUTF8(b[:40], []byte("?"))) + "…"

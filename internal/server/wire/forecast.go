@@ -17,7 +17,7 @@ type ForecastRequest struct {
 }
 
 // DecodeForecast strictly decodes the body of POST /v1/forecast. The caller of DecodeForecast must check the fields
-// "channel" and "at", for which it needs the policy and the clock.
+// "channel" and "at", because this check needs the policy and the clock.
 func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	d := newDecoder(body, bounds)
 	r := &ForecastRequest{}
@@ -46,7 +46,8 @@ func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	return r, err
 }
 
-// times decodes an array of times as strings. ForecastTimes checks the format of each time.
+// times decodes a JSON array of times without checking their format. The function ForecastTimes checks the format of
+// each time.
 func (d *decoder) times() (times []string, err error) {
 	const field = "at"
 	if !d.accept('[') {
@@ -93,7 +94,7 @@ func ForecastTimes(at []string, now time.Time) ([]capping.Instant, error) {
 	return times, nil
 }
 
-// LimitUses converts the numbers of users by used sends of each limit to the type of package api.
+// LimitUses converts numbers of users (for each limit, by how many sends they have used) to the type of package api.
 func LimitUses(uses []capping.Use) []api.LimitUse {
 	list := make([]api.LimitUse, len(uses))
 	for i := range uses {

@@ -13,16 +13,16 @@ import (
 )
 
 // notYetFor is the longest wait that the server recommends to a caller before a retry, if the service has not yet
-// loaded the named generation. A call that names an unknown segments generation makes the service look for it
-// immediately, so it is usually loaded soon.
+// loaded the named generation. If a call names an unknown segments generation, the service looks for it immediately,
+// so it is usually loaded soon.
 const notYetFor = 5 * time.Second
 
-// Pin returns the segments generation with the given name, and keeps ("pins") the generation in memory for later calls.
-// For the name "", Pin returns the current segments generation without pinning it. The error of a Pin is a
-// *segments.GoneError or a *segments.NotYetError. Pin is safe for concurrent use.
+// A Pin function returns the segments generation with the given name, and keeps ("pins") the generation in memory for
+// later calls. If the name is "", a Pin function returns the current segments generation without pinning it. The
+// error of a Pin function is a *segments.GoneError or a *segments.NotYetError. Pin is safe for concurrent use.
 type Pin func(generation string) (*segments.Snapshot, error)
 
-// Generation returns the segments generation with the given name. For the name "", Generation returns the current
+// Generation returns the segments generation with the given name. If the name is "", Generation returns the current
 // segments generation. The argument field is the name of the request field that contained the generation name.
 func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 	s, err := p(name)
@@ -43,7 +43,7 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		strings.TrimPrefix(clipped(err, name), field+" "))
 }
 
-// Pinned does the same as Generation, but keeps also the current segments generation in memory for later calls.
+// Pinned works like Generation, but also keeps the current segments generation in memory for later calls.
 func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	s, err := p.Generation(field, name)
 	if err == nil && name == "" {
@@ -52,8 +52,8 @@ func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	return s, err
 }
 
-// clipped returns the text of an error about a name that a caller sent. If the name is long, clipped shortens it in the
-// text.
+// clipped returns the text of an error about a name that a caller sent. If this name is long, clipped shortens it in
+// the text.
 func clipped(err error, name string) string {
 	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
 }

@@ -15,9 +15,9 @@ import (
 	"capper/internal/segments"
 )
 
-// Given holds the original ids of the users in a request, which the response needs. An id image (64-bit keyed hash of
-// an id) cannot be converted back to its id, so the request keeps both the id image and the id. A nil *Given means
-// dense ids (32-bit numbers) that came as JSON numbers: the ids equal the users.
+// Given holds the original ids of the users in a request, because the response needs them. An id image (64-bit keyed
+// hash of an id) cannot be converted back to its id, so the request keeps both the id image and the id. A nil *Given
+// means that the request had dense ids (32-bit numbers) as JSON numbers; the ids then equal the users.
 type Given struct {
 	scheme *ids.Scheme
 	// For ids of the kinds uuid and uint64, packed holds the ids as bytes of fixed width. For ids of the kind text,
@@ -28,12 +28,12 @@ type Given struct {
 	quoted bool     // dense, uint64: an id came as a string, or is too large for numbers in JavaScript
 }
 
-// maxNumber is the largest id that a response contains as a JSON number. Clients that parse JSON numbers as
-// floating-point numbers would round larger ids.
+// maxNumber is the largest id that a response contains as a JSON number. If a larger id were a JSON number, clients
+// that parse numbers as floating-point numbers would round the id.
 const maxNumber = 1 << 53
 
-// givenOf returns the ids of users. The argument numbers lists the users by their numbers in the segments generation,
-// which must contain the ids of its users.
+// givenOf returns the ids of users. The argument numbers lists the users by their numbers in a segments generation.
+// This generation must contain the ids of its users.
 func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 	g = &Given{scheme: s.IDs(), quoted: true}
 	if g.scheme.Kind() == ids.Text {
@@ -48,11 +48,11 @@ func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 	return g, nil
 }
 
-// textBytes is the size of a text id in bytes that estimates of memory assume.
+// textBytes is the number of bytes that estimates of memory assume for a text id.
 const textBytes = 64
 
-// NameBytes returns the approximate size in bytes of one id in JSON, including a comma. A nil scheme means dense ids
-// (32-bit numbers).
+// NameBytes returns the approximate size in bytes of one user id in JSON, including a comma. If the scheme is nil,
+// the ids are dense (32-bit numbers).
 func NameBytes(scheme *ids.Scheme) int64 {
 	switch {
 	case scheme == nil:
@@ -63,7 +63,7 @@ func NameBytes(scheme *ids.Scheme) int64 {
 	return int64((&Given{scheme: scheme}).bytesOf(1))
 }
 
-// givenSize returns how many bytes of memory the ids take that givenOf returns.
+// givenSize returns how many bytes of memory the result of givenOf takes.
 func givenSize(s *segments.Snapshot, numbers []uint32) int64 {
 	if s.IDs().Kind() == ids.Text {
 		return s.TextBytes(numbers) + 4*int64(len(numbers))
@@ -71,7 +71,7 @@ func givenSize(s *segments.Snapshot, numbers []uint32) int64 {
 	return int64(s.IDs().Width() * len(numbers))
 }
 
-// size returns the memory of the ids in bytes. For a nil *Given, size returns 0.
+// size returns how many bytes of memory the ids take. For a nil *Given, size returns 0.
 func (g *Given) size() int64 {
 	if g == nil {
 		return 0
@@ -79,8 +79,8 @@ func (g *Given) size() int64 {
 	return int64(len(g.packed) + 4*len(g.ends))
 }
 
-// bytesOf returns the size in bytes of one id in JSON, including a comma. For text ids bytesOf returns the average over
-// the given number of users.
+// bytesOf returns the size in bytes of one user id in JSON, including a comma. If the ids are texts, bytesOf returns
+// the average over the given number of users.
 func (g *Given) bytesOf(users int) int {
 	switch g.scheme.Kind() {
 	case ids.UUID:
@@ -95,7 +95,7 @@ func (g *Given) bytesOf(users int) int {
 	return len(`"18446744073709551615",`)
 }
 
-// append appends the id of the user with the index i as a JSON value.
+// append writes the id of the user with the index i as a JSON value.
 func (g *Given) append(dst []byte, i int, user capping.UserID) []byte {
 	if g.images {
 		return fmt.Appendf(dst, `"image:%016x"`, uint64(user))
@@ -167,7 +167,7 @@ func (g *Given) move(to, from int) {
 	}
 }
 
-// cut removes all ids except those of the first n users.
+// cut keeps the ids of the first n users, and removes all other ids.
 func (g *Given) cut(n int) {
 	if width := g.scheme.Width(); width > 0 {
 		g.packed = g.packed[:width*n]
@@ -177,7 +177,7 @@ func (g *Given) cut(n int) {
 	}
 }
 
-// skip adds an empty id, for a user whose id the request did not contain.
+// skip adds an empty id, because the request did not contain the id of a user.
 func (g *Given) skip() {
 	if width := g.scheme.Width(); width > 0 {
 		g.packed = append(g.packed, make([]byte, width)...)
@@ -186,8 +186,8 @@ func (g *Given) skip() {
 	}
 }
 
-// distinct removes repeated users and their ids, and keeps the order of the request. Two ids with the same id image
-// (64-bit keyed hash) count as one user.
+// distinct removes repeated users and their ids, without changing the order of the request. If two ids have the same
+// id image (64-bit keyed hash), they count as one user.
 func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {
 	distinct, duplicates = capping.DistinctMoved(users, g.move)
 	g.cut(len(distinct))
@@ -216,8 +216,8 @@ func (g *Given) sorted(users []capping.UserID) ([]capping.UserID, *Given) {
 	return list, to
 }
 
-// name returns the id of the user with the index i as a JSON value. A nil *Given means dense ids that came as JSON
-// numbers.
+// name returns the id of the user with the index i as a JSON value. A nil *Given means that the request had dense ids
+// as JSON numbers.
 func (g *Given) name(i int, user capping.UserID) string {
 	if g == nil {
 		return strconv.FormatUint(uint64(user), 10)
@@ -225,8 +225,8 @@ func (g *Given) name(i int, user capping.UserID) string {
 	return string(g.append(nil, i, user))
 }
 
-// canonical returns the canonical text of the id of the user with the index i. A nil *Given means dense ids that came
-// as JSON numbers.
+// canonical returns the canonical text of the id of the user with the index i. A nil *Given means that the request
+// had dense ids as JSON numbers.
 func (g *Given) canonical(i int, user capping.UserID) string {
 	switch {
 	case g == nil || g.scheme.Kind() == ids.Dense:
@@ -238,7 +238,7 @@ func (g *Given) canonical(i int, user capping.UserID) string {
 	return string(g.scheme.Unpack(nil, g.packed[width*i:width*i+width]))
 }
 
-// givenDecoder decodes ids that the response will contain.
+// givenDecoder decodes those ids of a request that the response will contain.
 type givenDecoder struct {
 	*decoder
 	field  string        // name of the field with the array of ids
@@ -253,8 +253,8 @@ type givenDecoder struct {
 // repeated users. givenBytes does not include the bytes of text ids.
 const givenBytes = 8 + 16 + 8
 
-// givenIDs decodes an array of at most limit ids, which the scheme parses. For an array with more ids, the error text
-// ends with the argument remedy, which tells the caller what to do instead.
+// givenIDs decodes a JSON array of at most "limit" ids, which the scheme parses. If the array has more ids, the error
+// text ends with the argument remedy, which tells the caller what to do instead.
 func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy string) (
 	[]capping.UserID, *Given, error) {
 	if !d.accept('[') {
@@ -290,8 +290,8 @@ func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy s
 	}
 }
 
-// allocate allocates memory for at most n further ids of the request. The caller of allocate has already reserved
-// memory for text ids.
+// allocate allocates memory for at most n further ids of the request. For text ids, the caller of allocate has
+// already reserved the memory.
 func (g *givenDecoder) allocate(n int) {
 	if width := g.given.scheme.Width(); width > 0 {
 		g.given.packed = make([]byte, 0, width*n)
@@ -301,7 +301,7 @@ func (g *givenDecoder) allocate(n int) {
 	}
 }
 
-// reserved returns how many bytes the method allocate needs for n ids.
+// reserved returns how many bytes of memory the method allocate needs for n ids.
 func (g *givenDecoder) reserved(n int) int64 {
 	if g.kind == ids.Text {
 		return int64(len(g.data)-g.pos) + 4*int64(n)
@@ -330,7 +330,7 @@ func (g *givenDecoder) one() error {
 	return nil
 }
 
-// at returns the JSON path of the current id, for error texts.
+// at returns the JSON path of the id that is being decoded, for error texts.
 func (g *givenDecoder) at() string {
 	if g.path != nil {
 		return g.path()
@@ -339,7 +339,7 @@ func (g *givenDecoder) at() string {
 }
 
 // dashedUUID decodes a UUID that is a JSON string of 36 bytes, and reports whether the next value is such a string.
-// Nearly all UUIDs in requests are JSON strings of 36 bytes. dashedUUID does not search for the closing quote or for
+// Nearly all UUIDs in requests are JSON strings of 36 bytes. dashedUUID need not search for the closing quote or for
 // escapes, because the parser of UUIDs rejects these bytes.
 func (g *givenDecoder) dashedUUID() bool {
 	const length = 36
@@ -388,7 +388,7 @@ func (g *givenDecoder) notGiven() error {
 	return Invalid(g.at(), "%s is not a string: ids of the kind %s are strings", g.value(), g.kind)
 }
 
-// add adds an id to the users of the request.
+// add adds an id that was decoded to the users of the request.
 func (g *givenDecoder) add(text []byte, quoted bool) (err error) {
 	to, image := g.given, uint64(0)
 	switch g.kind {

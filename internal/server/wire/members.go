@@ -10,8 +10,8 @@ import (
 	"capper/internal/segments"
 )
 
-// Members holds the members of a set or of a segment. A user who matches several segments is a member only of the
-// segment with the highest precedence.
+// Members holds the members of a set or of a segment. If several segments contain a user, the user is a member only
+// of the segment with the highest precedence.
 type Members struct {
 	name     string
 	snapshot *segments.Snapshot
@@ -61,7 +61,7 @@ func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	return extent != bitmap.Nothing
 }
 
-// numbers returns up to n members in ascending order, none below the number "first", and reports whether further
+// numbers returns up to n members in ascending order, none below the argument first, and reports whether further
 // members follow.
 func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	numbers = []uint32{}
@@ -81,7 +81,7 @@ func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	return numbers, false
 }
 
-// Page returns a page of up to n members, beginning at the position "from".
+// Page returns a page of up to n members, beginning at the position in the argument from.
 func (m *Members) Page(from Position, n int) (*PageOfMembers, error) {
 	first := uint64(0)
 	if from.given {
@@ -100,8 +100,8 @@ func (m *Members) Page(from Position, n int) (*PageOfMembers, error) {
 	return p, err
 }
 
-// noNames returns the failure of a call that would list users by id, if the segments generation does not contain the
-// ids of its users.
+// noNames returns the failure of a call whose response would list user ids, if the segments generation does not
+// contain the ids of its users.
 func noNames(s *segments.Snapshot, field, instead string) error {
 	const text = "generation %s does not contain its ids (segmentbuild build --no-names): %s"
 	if field == "" {
@@ -148,8 +148,8 @@ func EncodeMembers(dst []byte, page *PageOfMembers) []byte {
 	return a.raw("}\n").out
 }
 
-// Bitmap returns a bitmap of all members. Bitmap waits until it is the client's turn, because it computes the members
-// of a segment on all cores.
+// Bitmap returns a bitmap of all members. Bitmap uses all cores for the members of a segment, so it waits until it is
+// the client's turn.
 func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap.Bitmap, error) {
 	if m.set != nil {
 		return m.set, nil
@@ -172,7 +172,7 @@ func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap
 	return bitmap.Join(blocks), nil
 }
 
-// MostBytes returns the approximate memory in bytes that Bitmap allocates.
+// MostBytes returns approximately how many bytes of memory Bitmap allocates.
 func (m *Members) MostBytes() int64 {
 	if m.set != nil {
 		return 1024

@@ -30,7 +30,7 @@ func (b *Bounds) otherForms() string {
 	return "user_ids, users_packed or audience"
 }
 
-// forms lists, for an error text, the fields for users, of which a request must contain exactly one.
+// forms lists, for an error text, those request fields for users of which a request must contain exactly one.
 func (b *Bounds) forms() string {
 	switch {
 	case b.Scheme == nil:
@@ -66,12 +66,12 @@ func (d *decoder) packed(field string, text []byte) ([]capping.UserID, error) {
 	return imagesOf(d.bounds.Scheme, raw), nil
 }
 
-// packedBytes is the memory in bytes for one user: an id image (8), a position (4), and two entries in the table that
-// finds repeated users.
+// packedBytes is the memory in bytes for one user of a request with packed ids: an id image (8), a position (4), and
+// two entries in the table that finds repeated users.
 const packedBytes = UserBytes + 4 + 8
 
-// imagesOf returns the id images (64-bit keyed hashes) of packed ids. Each packed id has the fixed width that the
-// scheme defines.
+// imagesOf returns the id images (64-bit keyed hashes) of packed ids. The scheme (kind and key of ids) defines the
+// fixed width of each packed id.
 func imagesOf(scheme *ids.Scheme, raw []byte) []capping.UserID {
 	width, parser := scheme.Width(), scheme.NewParser()
 	users := make([]capping.UserID, 0, len(raw)/width)
@@ -95,7 +95,7 @@ func rawBase64(field string, text []byte) ([]byte, error) {
 	return raw[:n], nil
 }
 
-// distinctPositions removes repeated users, and stores the positions of the remaining users in the request.
+// distinctPositions removes repeated users, and stores for each remaining user its position in the request.
 func (a *Audience) distinctPositions() {
 	total := len(a.Users)
 	a.Users, a.Duplicates = capping.DistinctMoved(a.Users, func(to, from int) {
@@ -109,9 +109,9 @@ func (a *Audience) distinctPositions() {
 	})
 }
 
-// named returns the numbers that represent the users in the bitmaps of a response. If the request contained packed ids,
-// the numbers are positions in the request, and otherwise the users themselves. For a response with packed ids, named
-// returns the index of each id.
+// named returns the numbers by which the bitmaps of a response represent the users. If the request contained packed
+// ids, these numbers are positions in the request, and otherwise the users themselves. If the response has packed
+// ids, named returns the index of each id.
 func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	if a.Form != InPositions && a.Form != InPacked {
 		return users
@@ -125,7 +125,8 @@ func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	return positions
 }
 
-// names returns the last part, such as "bitmap" and "bitmaps", of the response fields that contain users in this form.
+// names returns the last part, such as "bitmap" and "bitmaps", of the names of response fields that contain users in
+// this form.
 func (f Form) names() (one, many string) {
 	switch f {
 	case InPositions:

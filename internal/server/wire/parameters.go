@@ -10,7 +10,8 @@ import (
 	"capper/internal/ids"
 )
 
-// DecodeParameters decodes a URL query. DecodeParameters returns an error for an unknown, repeated or empty parameter.
+// DecodeParameters decodes a URL query. If a parameter is unknown, repeated or empty, DecodeParameters returns an
+// error.
 func DecodeParameters(query string, known []string) (map[string]string, error) {
 	if query == "" {
 		return nil, nil
@@ -41,7 +42,8 @@ func DecodeParameters(query string, known []string) (map[string]string, error) {
 	return parameters, nil
 }
 
-// Flag decodes a query parameter whose value is true or false. If the parameter is absent, Flag returns false.
+// Flag decodes a query parameter whose value is true or false. If the parameter is absent from the query, Flag
+// returns false.
 func Flag(parameters map[string]string, name string) (bool, error) {
 	switch text := parameters[name]; text {
 	case "", "false":
@@ -54,7 +56,7 @@ func Flag(parameters map[string]string, name string) (bool, error) {
 }
 
 // CursorOf decodes the query parameters "cursor" and "limit" of a call for one page of a list. CursorOf returns the
-// first user of the page and the maximum number of entries. A nil scheme means dense ids (32-bit numbers).
+// first user of the page and the maximum number of entries. If the scheme is nil, the ids are dense (32-bit numbers).
 func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (first capping.UserID, n int,
 	err error) {
 	n = usual
@@ -79,16 +81,16 @@ func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int)
 	return first, n, nil
 }
 
-// Position says where a page in a list of users begins: after a certain user, or, for the zero Position, with the first
-// user.
+// Position says where a page in a list of users begins: after a certain user. The zero Position means the first user.
 type Position struct {
 	after capping.UserID
 	given bool
 }
 
-// PageOf decodes the query parameters "after" and "max" of a call for a page of users. A nil scheme means dense ids
-// (32-bit numbers). PageOf returns where the page begins and the maximum number of ids in the page. If the parameters
-// are absent, the page begins with the first id. The page has at most "usual" ids, and never more than "most" ids.
+// PageOf decodes the query parameters "after" and "max" of a call for a page of users. If the scheme is nil, the ids
+// are dense (32-bit numbers). PageOf returns the position at which the page begins, and the maximum number of ids in
+// the page. If the parameters are absent, the page begins with the first id. The page has at most "usual" ids, and
+// never more than "most" ids.
 func PageOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (from Position, n int, err error) {
 	n = min(usual, most)
 	if text, given := parameters["after"]; given {

@@ -9,7 +9,7 @@ import (
 )
 
 // Policy converts the current policy (the limits in force) to the type of package api. The argument widening is the
-// duration by which capper extends rolling windows.
+// duration by which the store of capper extends rolling windows.
 func Policy(policy *capping.Policy, widening time.Duration) *api.Policy {
 	answer := &api.Policy{
 		Version: policy.Version, Channels: map[string]uint8{}, Default: limitsOf(policy.Default, policy),
@@ -38,7 +38,7 @@ func suppressionOf(s *capping.Suppression, policy *capping.Policy) api.Suppressi
 	return api.Suppression{Set: s.Set, Channels: channelNames(s.Channels, policy), EvenExempt: s.EvenExempt}
 }
 
-// holdoutOf returns the policy's holdout (fraction of users who receive no messages), or nil when the policy has none.
+// holdoutOf returns the policy's holdout (fraction of users who receive no messages), or nil if the policy has none.
 func holdoutOf(policy *capping.Policy) *api.Holdout {
 	h := policy.Holdout
 	if h == nil {

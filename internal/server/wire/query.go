@@ -13,8 +13,8 @@ import (
 // maxText is the maximum length in bytes of a cursor and of the name of a segments generation in a request.
 const maxText = 1024
 
-// queryFields lists the fields of api.AudienceQuery. All other fields are valid only together with the first field,
-// "audience".
+// queryFields lists the fields of api.AudienceQuery. All other fields of an audience query are valid only together
+// with its first field, "audience".
 var queryFields = []string{"audience", "sample", "part", "max_users", "cursor", "generation"}
 
 // query decodes a field of an audience query (api.AudienceQuery), and returns false for any other field.
@@ -42,7 +42,7 @@ func (d *decoder) query(name string) (known bool, err error) {
 	return true, err
 }
 
-// expression decodes the text of an audience expression, without checking the syntax of the expression.
+// expression decodes the text of an audience expression, but does not check its syntax.
 func (d *decoder) expression() (string, error) {
 	const field = "audience"
 	if other := d.otherUsers(field); other != "" {
@@ -111,8 +111,8 @@ func (d *decoder) part() (*api.Part, error) {
 	return p, err
 }
 
-// object decodes a JSON object that may have the given fields, and returns the names of the fields that it has. The
-// function member must decode the value of each field.
+// object decodes a JSON object that may have the given fields, and returns the names of the fields that occur in it.
+// The argument member is a function that must decode the value of each field.
 func (d *decoder) object(
 	field string, members []string, member func(name, field string) error,
 ) (given map[string]bool, err error) {
@@ -171,7 +171,7 @@ func (d *decoder) percent(field, bounds string) (float64, error) {
 	return percent, nil
 }
 
-// otherUsers returns the name of another field that has already listed users in the request, or "" if there is none.
+// otherUsers returns the name of another request field that has already listed users, or "" if there is none.
 func (d *decoder) otherUsers(name string) string {
 	for _, other := range []string{"user_ids", "users_bitmap", "users_packed", "images", "audience"} {
 		if other != name && d.seen[other] {

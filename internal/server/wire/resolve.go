@@ -12,16 +12,16 @@ import (
 	"capper/internal/capping"
 )
 
-// rfc3339 matches a time in the strict form of RFC 3339. Package time also accepts other forms, such as hours with one
-// digit.
+// rfc3339 matches a time in the strict form of RFC 3339. Package time also accepts other forms of a time, such as
+// hours with one digit.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// forecastGrace is the age up to which a time in the field "at" counts as the current time. A small age is usual,
+// forecastGrace is the age up to which a time in the field "at" counts as the current time. A small age is normal,
 // because callers round times to whole seconds, their calls take time, and their clocks differ.
 const forecastGrace = time.Minute
 
 // ForecastAt converts the field "at" of a request to an instant. If the field is absent or the time is not in the
-// future, the result is 0, which means the current time.
+// future, ForecastAt returns 0, which means the current time.
 func ForecastAt(at string, now time.Time) (capping.Instant, error) {
 	if at == "" {
 		return 0, nil
@@ -51,7 +51,7 @@ func forecastAt(field, at string, now time.Time) (capping.Instant, error) {
 	return instant, nil
 }
 
-// ChannelOf returns the number of the named channel in the policy.
+// ChannelOf returns the number that the policy gives the named channel.
 func ChannelOf(name string, policy *capping.Policy) (capping.Channel, error) {
 	if name == "" {
 		return 0, nil
@@ -68,8 +68,8 @@ func channelsOf(policy *capping.Policy) string {
 	return strings.Join(slices.Sorted(maps.Keys(policy.Channels)), ", ")
 }
 
-// SendChannel returns the number of the named channel, on which a send goes out. SendChannel returns an error when the
-// policy requires a channel and the name is empty.
+// SendChannel returns the number that the policy gives the named channel, on which a send goes out. If the policy
+// requires a channel and the name is empty, SendChannel returns an error.
 func SendChannel(name string, policy *capping.Policy) (capping.Channel, error) {
 	if err := needsChannel(name, "channel", policy); err != nil {
 		return 0, err

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping"
 )
 
-// scanner parses one JSON document (RFC 8259) strictly, in one pass. The errors of a scanner name a field of the
-// request. The error about invalid JSON names the byte position.
+// scanner parses one JSON document (RFC 8259) strictly, in one pass. Each error of a scanner names a field of the
+// request. If the JSON is invalid, the error of a scanner names the byte position.
 type scanner struct {
 	data []byte
 	pos  int
@@ -47,7 +47,7 @@ func (s *scanner) accept(c byte) bool {
 	return true
 }
 
-// syntax returns the failure for invalid JSON at the current byte.
+// syntax returns the failure of a request that has invalid JSON at the current byte.
 func (s *scanner) syntax(expected string) *Failure {
 	if s.pos >= len(s.data) {
 		return NewFailure(api.CodeInvalidRequest, "the body is not valid JSON: it ends at byte %d, where %s is "+
@@ -58,8 +58,8 @@ func (s *scanner) syntax(expected string) *Failure {
 		s.pos, string(rune(s.data[s.pos])), expected)
 }
 
-// document parses a JSON object and calls the function field for each member of the object. The function field must
-// consume the value of the member. document returns an error if data follows the object.
+// document parses a JSON object and calls the argument field, a function, for each member of the object. This
+// function must consume the value of the member. If data follows the object, document returns an error.
 func (s *scanner) document(field func(name string) error) error {
 	if s.peek(); s.pos == len(s.data) {
 		return NewFailure(api.CodeInvalidRequest, "the body is empty: a JSON object is expected")
@@ -133,7 +133,7 @@ func (s *scanner) str(field string) ([]byte, error) {
 	return text, nil
 }
 
-// text parses the string literal that begins at the current byte.
+// text parses the JSON string that begins at the current byte.
 func (s *scanner) text(field string) ([]byte, error) {
 	start := s.pos + 1
 	end := bytes.IndexByte(s.data[start:], '"')
@@ -156,7 +156,7 @@ func (s *scanner) text(field string) ([]byte, error) {
 	return raw, nil
 }
 
-// escaped parses the remaining bytes of a string literal that contains escapes.
+// escaped parses the remaining bytes of a JSON string that contains escapes.
 func (s *scanner) escaped(field string) ([]byte, error) {
 	var text []byte
 	for s.pos < len(s.data) {
@@ -183,8 +183,8 @@ func (s *scanner) escaped(field string) ([]byte, error) {
 
 var escapes = map[byte]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape parses one escape sequence, or two sequences for a character outside the basic multilingual plane. escape
-// rejects one half of a surrogate pair alone.
+// escape parses one escape sequence of a JSON string, or two sequences for a character outside the basic multilingual
+// plane. escape rejects one half of a surrogate pair alone.
 func (s *scanner) escape() (rune, bool) {
 	rest := s.data[s.pos:]
 	if len(rest) < 2 {
@@ -210,7 +210,7 @@ func (s *scanner) escape() (rune, bool) {
 	return r, true
 }
 
-// unit returns the UTF-16 code unit of an escape sequence \u with four hexadecimal digits.
+// unit returns the UTF-16 code unit that an escape sequence \u with four hexadecimal digits stands for.
 func unit(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -229,7 +229,7 @@ func unit(b []byte) (rune, bool) {
 	return v, true
 }
 
-// value describes, for an error message, the JSON value at the current byte.
+// value returns a description, for an error message, of the JSON value at the current byte.
 func (s *scanner) value() string {
 	switch s.peek() {
 	case 0:
@@ -250,9 +250,9 @@ func (s *scanner) value() string {
 	return Clip(rest)
 }
 
-// ids parses an array of dense ids as JSON numbers, and appends at most limit ids to dst. For an array with more ids,
+// ids parses a JSON array of dense ids as numbers, and appends at most "limit" ids to dst. If the array has more ids,
 // the error text ends with the argument remedy, which tells the caller what to do instead. If the array contains a
-// string, ids returns errQuoted.
+// JSON string, ids returns errQuoted.
 func (s *scanner) ids(field string, dst []capping.UserID, limit int, remedy string) ([]capping.UserID, error) {
 	if !s.accept('[') {
 		return nil, Invalid(field, "%s is not an array of user ids", s.value())
@@ -290,8 +290,8 @@ func UserID(text string) (capping.UserID, bool) {
 	return id, end == len(text) && text != ""
 }
 
-// number parses the dense user id (32-bit number) at pos and returns its end position, or -1 if the id is not valid. A
-// valid dense id consists of digits without a leading zero, and is at most 4294967295.
+// number parses the dense user id (32-bit number) at the position pos and returns its end position, or -1 if the id
+// is not valid. A valid dense id consists of digits without a leading zero, and is at most 4294967295.
 func number(data []byte, pos int) (id capping.UserID, end int) {
 	v, i := uint64(0), pos
 	for ; i < len(data); i++ {

@@ -29,7 +29,7 @@ type importedSend struct {
 	Image   bool            // the request listed an image instead of an id
 }
 
-// UserBytes returns the size in bytes of one user id in the response, including a comma.
+// UserBytes returns how many bytes one user id takes in the response, including a comma.
 func (r *ImportRequest) UserBytes() int64 {
 	if r.Given == nil {
 		return int64(len("4294967295,"))
@@ -37,7 +37,7 @@ func (r *ImportRequest) UserBytes() int64 {
 	return int64(r.Given.bytesOf(len(r.Sends)))
 }
 
-// Bytes returns the memory in bytes of the ids that the request keeps for its response.
+// Bytes returns how many bytes of memory the ids take that the request keeps for its response.
 func (r *ImportRequest) Bytes() int64 {
 	if r.Given == nil {
 		return 0
@@ -51,9 +51,9 @@ type importAnswer struct {
 	Summary     api.ImportSummary `json:"summary"`
 }
 
-// Answer returns the response to an import of sends. The argument unavailable lists, in ascending order, the users for
-// whom it is unknown whether the store recorded their sends. The response lists each id of a user with an unknown
-// result once.
+// Answer returns the response to a call that imports sends. The argument unavailable lists, in ascending order, the
+// users for whom it is unknown whether the store recorded their sends. If a user has several such sends, the response
+// lists the id of the user once.
 func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSummary) any {
 	if r.Given == nil {
 		return &api.ImportAnswer{Unavailable: capping.AppendDense([]uint32{}, unavailable), Summary: sum}
@@ -75,7 +75,7 @@ func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSumma
 	return answer
 }
 
-// nameOf returns the user of the send with the index i as a JSON value, in the form in which the request named the
+// nameOf returns, as a JSON value, the user of the send with the index i, in the form in which the request named the
 // user.
 func (r *ImportRequest) nameOf(i int) string {
 	if send := &r.Sends[i]; send.Image {
@@ -84,7 +84,7 @@ func (r *ImportRequest) nameOf(i int) string {
 	return r.Given.name(i, r.Sends[i].User)
 }
 
-// names collects distinct names (message ids or channels), and assigns an index to each name.
+// names collects distinct names (message ids or channels), and gives each name an index.
 type names struct {
 	all    []string
 	places map[string]int
@@ -119,8 +119,9 @@ const (
 
 // DecodeImport strictly decodes the body of POST /v1/sends. DecodeImport rejects a send whose time is after the
 // argument "latest". If the time of a send is between "now" and "latest", and the send has a message id, DecodeImport
-// replaces the time by "now". DecodeImport rejects a send with a future time and without a message id, because only
-// its time would identify the send. The caller of DecodeImport checks whether the channels are configured.
+// replaces the time by "now". If a send has a future time and no message id, DecodeImport rejects it, because only
+// the time would identify the send. The caller of DecodeImport checks whether the policy has the channels of the
+// sends.
 func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
 	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
 		channels: newNames()}
@@ -172,7 +173,7 @@ func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportReq
 	return r, nil
 }
 
-// importedIDs returns the decoder for the user ids of the sends.
+// importedIDs returns the decoder for the user ids of imported sends.
 func (d *importDecoder) importedIDs() *givenDecoder {
 	scheme := d.bounds.Scheme
 	if scheme == nil {
@@ -216,7 +217,7 @@ func (d *importDecoder) array() error {
 	}
 }
 
-// path returns the JSON path of a field in the current send.
+// path returns the JSON path of a field in the send that is being decoded.
 func (d *importDecoder) path(name string) string {
 	path := "sends[" + strconv.Itoa(len(d.sends)) + "]"
 	if name != "" {
@@ -332,8 +333,8 @@ func (d *importDecoder) image() (capping.UserID, error) {
 	return user, nil
 }
 
-// plain decodes a JSON string. The errors of plain contain the argument field as JSON path. If field is "", the errors
-// contain the path of the field name in the current send.
+// plain decodes a JSON string. The errors of plain contain the argument field as the JSON path of the string. If the
+// argument field is "", the errors contain the path of the field name in the send that is being decoded.
 func (d *importDecoder) plain(field, name string) ([]byte, error) {
 	if field == "" {
 		field = d.path(name)

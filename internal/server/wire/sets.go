@@ -16,9 +16,10 @@ import (
 	"capper/internal/segments"
 )
 
-// Changeable returns nil if API calls may change the set. The set must exist in the segments generation in use, or the
-// rules must declare the set live. Segments and the sets of time zones change only when somebody publishes a new build.
-// A nil snapshot contains no sets. The error text of Changeable lists only sets that the caller may see.
+// Changeable returns nil if API calls may change the set. API calls may change a set if it exists in the segments
+// generation in use, or if the rules declare the set live. API calls cannot change segments and the sets of time
+// zones; only a new build changes them. A nil snapshot contains no sets. The error text of Changeable names only sets
+// that the caller may see.
 func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(set string) bool) error {
 	var names, sets []string
 	generation := "no generation is loaded"
@@ -55,7 +56,7 @@ func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(se
 // mostNames is the maximum number of sets that an error text lists.
 const mostNames = 10
 
-// namesText lists set names for an error text. If there are too many names, namesText lists the first names and says
+// namesText lists set names for an error text. If there are too many names, namesText lists the first ones and says
 // how many more sets exist.
 func namesText(names []string) string {
 	switch n := len(names); {
@@ -77,7 +78,7 @@ func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
 }
 
 // SetList describes the sets of a segments generation, and the sets that the configured rules declare live. A nil
-// snapshot contains no sets. Nil lists mean that the store does not support live changes.
+// snapshot contains no sets. Nil lists of changes mean that the store does not support live changes (by API calls).
 func SetList(s *segments.Snapshot, rules live.Rules, lists *live.Lists, policy *capping.Policy) *api.Sets {
 	told := &api.Sets{Sets: []api.SetInfo{}}
 	add := func(info api.SetInfo) {
@@ -127,8 +128,8 @@ func addLive(sets []api.SetInfo, s *segments.Snapshot, rules live.Rules, lists *
 	}
 }
 
-// LiveSizes returns, for each set, how many live changes (by API calls) override the set's published build, and how
-// many are superseded by it.
+// LiveSizes says, for each set, how many live changes (by API calls) override the set's published build, and how many
+// the build overrides.
 func LiveSizes(s *segments.Snapshot, lists *live.Lists) []live.Size {
 	return lists.SizesIn(func(set string) capping.Instant { return BuiltAsOf(s, set) })
 }
@@ -142,7 +143,7 @@ func timeOf(at capping.Instant) *time.Time {
 
 // MembersPage converts a page of a set's live changes to the type of package api. If a further page follows, the
 // argument changes has one more element than the page. The argument asOf is the time up to which the published build
-// of the set includes all changes.
+// of the set includes all changes of the set.
 func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant, anonymous string) *api.SetMembers {
 	told := &api.SetMembers{Set: set, Changes: []api.MemberChange{}}
 	if len(changes) > n {
@@ -158,7 +159,7 @@ func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant,
 	return told
 }
 
-// MembersPageOfIDs does the same as MembersPage, for user ids that are not dense (not 32-bit numbers). The segments
+// MembersPageOfIDs works like MembersPage, for user ids that are not dense (not 32-bit numbers). The segments
 // snapshot s contains the ids that belong to id images (64-bit hashes). A nil snapshot finds no ids.
 func MembersPageOfIDs(
 	set string, changes []live.Change, n int, asOf capping.Instant, anonymous string, scheme *ids.Scheme,
@@ -186,7 +187,8 @@ func MembersPageOfIDs(
 	return told
 }
 
-// namesOf returns the canonical ids of users. A user whose id the segments snapshot does not contain gets the id "".
+// namesOf returns the canonical ids of users. If the segments snapshot does not contain the id of a user, the user
+// gets the id "".
 func namesOf(scheme *ids.Scheme, s *segments.Snapshot, users []capping.UserID) []string {
 	names, numbers := make([]string, len(users)), make([]uint32, len(users))
 	if s != nil {

@@ -9,12 +9,12 @@ import (
 	"capper/internal/capping"
 )
 
-// SegmentName returns the name of a segment as responses show the name.
+// SegmentName returns the name that responses show for a segment.
 func SegmentName(segment string) string {
 	return cmp.Or(segment, api.NoSegment)
 }
 
-// Counts holds the number of users for each outcome.
+// Counts holds how many users of a call had each outcome.
 type Counts struct {
 	Requested   int
 	Allowed     int // includes Replayed
@@ -38,7 +38,7 @@ type denialCount struct {
 	users int
 }
 
-// reasons is the number of reasons for a denial: the number of values of capping.Reason.
+// reasons says how many reasons for a denial exist: the number of values of capping.Reason.
 const reasons = int(capping.ByQuiet) + 1
 
 // denialCounts holds the numbers of denied users of one segment. In denialCounts, the first index is the reason for
@@ -59,7 +59,7 @@ type Summary struct {
 	shadows [][]shadowCount // by segment code and rule; nil: no shadow denials
 }
 
-// Summarize counts the decisions of a call in one pass.
+// Summarize counts the decisions of a filter call in one pass over the users.
 func Summarize(d *capping.Decisions) *Summary {
 	s := &Summary{byCode: make([]Counts, len(d.Names)+1), denials: make([]denialCounts, len(d.Names)+1)}
 	for i := range d.Verdicts {
@@ -92,7 +92,7 @@ func Summarize(d *capping.Decisions) *Summary {
 	return s
 }
 
-// deny begins the count of a rule's denials in a segment, with the first user of the segment whom the rule denies.
+// deny begins to count the denials by a rule in a segment, with the first user of the segment whom the rule denies.
 func (s *Summary) deny(d *capping.Decisions, i int) {
 	v := &d.Verdicts[i]
 	rows, rule := &s.denials[d.Codes[i]][v.By], int(v.Rule)
@@ -117,8 +117,8 @@ func (s *Summary) shadow(d *capping.Decisions, i int) {
 	}
 }
 
-// Each calls the function yield once for each outcome, with the number of users. The number of allowed users excludes
-// replayed users (who had the same send before).
+// Each calls the argument yield (a function) once for each outcome, with the number of users who had it. The number
+// of allowed users leaves out replayed users, who had the same send before.
 func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Allowed.String(), c.Allowed-c.Replayed)
 	yield(capping.Replayed.String(), c.Replayed)
@@ -126,9 +126,10 @@ func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Unavailable.String(), c.Unavailable)
 }
 
-// EachSegment calls the function yield with the number of users for each outcome of each segment. Denied users are also
-// split by the name of the limit. For outcomes other than denied, the argument limit of yield is "". The names argument
-// holds the segment names of the decisions.
+// EachSegment calls the argument yield (a function) with the number of users for each outcome of each segment.
+// EachSegment splits the denied users by the name of the limit. For an outcome other than denied, the argument limit
+// of the function yield is "". The argument "names" holds the segment names, because the decisions refer to segments
+// by number.
 func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit string, users int)) {
 	for code := range s.byCode {
 		segment := api.NoSegment
@@ -150,7 +151,7 @@ func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit
 	}
 }
 
-// EachSet calls the function yield with the number of users whom each set of suppressed users denied.
+// EachSet calls the argument yield (a function) with the number of users whom each set of suppressed users denied.
 func (s *Summary) EachSet(yield func(set string, users int)) {
 	for code := range s.denials {
 		for _, row := range s.denials[code][capping.BySuppression] {
@@ -161,8 +162,9 @@ func (s *Summary) EachSet(yield func(set string, users int)) {
 	}
 }
 
-// EachShadow calls the function yield with the number of users that each shadow limit (a limit on trial) would have
-// denied, by segment. The names argument holds the segment names of the decisions.
+// EachShadow calls the argument yield (a function) with the number of users that each shadow limit (a limit on trial)
+// would have denied, by segment. The argument "names" holds the segment names, because the decisions refer to
+// segments by number.
 func (s *Summary) EachShadow(names []string, yield func(segment, limit string, users int)) {
 	for code, rows := range s.shadows {
 		segment := api.NoSegment
@@ -190,7 +192,7 @@ func (s *Summary) byLimit() []count {
 	return sorted(users)
 }
 
-// eachDenial calls the function yield with the number of users that each limit denied, by segment.
+// eachDenial calls the argument yield (a function) with the number of users that each limit denied, by segment.
 func (s *Summary) eachDenial(yield func(limit string, users int)) {
 	for code := range s.denials {
 		for _, rows := range s.denials[code] {
@@ -262,9 +264,9 @@ func (s *Summary) bySegment(names []string) []segmentCount {
 	return append(counts, segmentCount{api.NoSegment, none})
 }
 
-// BySegment calls the function yield with the counts of each segment that has users in the call, in the order of
-// precedence. Users without a segment come last with the name "". The names argument holds the segment names of the
-// decisions.
+// BySegment calls the argument yield (a function) with the counts of each segment that has users in the call, in the
+// order of precedence. The users without a segment come last, with the segment name "". The argument "names" holds
+// the segment names, because the decisions refer to segments by number.
 func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)) {
 	for i := range s.byCode {
 		code, segment := (i+1)%len(s.byCode), ""
@@ -277,20 +279,21 @@ func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)
 	}
 }
 
-// ByShadow calls the function yield with the number of users that each shadow limit (on trial) would have denied,
-// sorted by limit name.
+// ByShadow calls the argument yield (a function) with the number of users that each shadow limit (on trial) would
+// have denied, sorted by limit name.
 func (s *Summary) ByShadow(yield func(limit string, users int)) {
 	for _, c := range s.byShadow() {
 		yield(c.name, c.users)
 	}
 }
 
-// NewSummary returns the summary of a call without users.
+// NewSummary returns the summary of a filter call without users.
 func NewSummary() *api.Summary {
 	return &api.Summary{Denied: map[string]int{}, Segments: map[string]api.SegmentSummary{}}
 }
 
-// SummaryOf converts a summary to the type of package api. The names argument holds the segment names of the decisions.
+// SummaryOf converts the summary of a filter call to the type of package api. The argument "names" holds the segment
+// names, because the decisions refer to segments by number.
 func SummaryOf(s *Summary, names []string) *api.Summary {
 	answer := NewSummary()
 	answer.Requested, answer.Allowed = s.Requested, s.Allowed

@@ -8,8 +8,8 @@ import (
 	"capper/client/api"
 )
 
-// These constants limit the concurrent and the waiting evaluations of audience expressions. Each evaluation uses all
-// cores, so more concurrent evaluations would not be faster.
+// These constants limit the concurrent and the waiting evaluations of audience expressions. One evaluation of an
+// audience expression uses all cores, so more concurrent evaluations would not be faster.
 const (
 	atOnce     = 2
 	maxWaiting = 64 // maximum number of waiting calls of one holder
@@ -23,8 +23,8 @@ type turns struct {
 	order   []string                   // waiting holders, in the order of their turns
 }
 
-// take waits until the client (holder) may start to evaluate an audience expression, or until ctx ends. The caller must
-// call the returned function at the end of the evaluation.
+// take waits until the client (holder) may start to evaluate an audience expression, or until ctx ends. At the end of
+// the evaluation, the caller must call the function that take returned.
 func (t *turns) take(ctx context.Context, holder string) (end func(), err error) {
 	turn, err := t.queue(holder)
 	if err != nil {
@@ -43,8 +43,8 @@ func (t *turns) take(ctx context.Context, holder string) (end func(), err error)
 	return nil, ctx.Err()
 }
 
-// queue adds a call to the queue of its client (holder). The returned channel is closed when the call may start its
-// evaluation, which may be immediately.
+// queue adds a call to the queue of its client (holder). The channel that queue returns is closed when the call may
+// start its evaluation, which may be immediately.
 func (t *turns) queue(holder string) (turn chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,8 +90,8 @@ func (t *turns) pass() {
 	close(turn)
 }
 
-// leave removes a call from the queue of its client (holder). leave returns false when the call is no longer in the
-// queue. The caller of leave must hold t.mu.
+// leave removes a call from the queue of its client (holder). If the call is no longer in the queue, leave returns
+// false. The caller of leave must hold t.mu.
 func (t *turns) leave(holder string, turn chan struct{}) bool {
 	at := slices.Index(t.waiting[holder], turn)
 	if at < 0 {

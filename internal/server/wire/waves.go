@@ -18,7 +18,8 @@ type wave struct {
 }
 
 // wavesOf groups the denied users by the hour of their "retry_at", which is when the denial ends. A user without
-// "retry_at" is in no wave. Each wave keeps the order of the request, and the waves are in ascending order of time.
+// "retry_at" is in no wave. In each wave, the users keep the order of the request. The waves are in ascending order
+// of time.
 func wavesOf(d *capping.Decisions, of []capping.UserID, listed bool) []*wave {
 	byHour := map[int64]*wave{}
 	last := &wave{hour: -1}

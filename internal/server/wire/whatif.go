@@ -50,7 +50,7 @@ func DecodeWhatIf(body []byte) (*WhatIfRequest, error) {
 	return r, err
 }
 
-// limitChanges decodes the array of changed limits.
+// limitChanges decodes the JSON array of changed limits in a what-if request.
 func (d *decoder) limitChanges() (changes []whatif.Change, err error) {
 	const field = "limits"
 	if !d.accept('[') {
@@ -111,8 +111,8 @@ func (d *decoder) limitChange(field string) (change whatif.Change, err error) {
 // Slack is the duration by which the clock of a caller may be ahead of the server's clock.
 const Slack = time.Minute
 
-// Config returns the settings of the what-if replay. The argument policy is the current policy, and published lists the
-// names of the published segments.
+// Config returns the settings of the what-if replay. The argument policy is the current policy, and the argument
+// published lists the names of the published segments.
 func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now time.Time) (cfg whatif.Config,
 	err error) {
 	if cfg.Generation = r.Generation; r.Generation != "" && !segments.IsGeneration(r.Generation) {
@@ -146,7 +146,7 @@ func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now t
 }
 
 // pastTime parses an RFC 3339 time and, unlike ForecastAt, returns a past time unchanged. If the text is empty,
-// pastTime returns the argument "usual".
+// pastTime returns the time in the argument usual.
 func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(usual), nil
@@ -162,8 +162,8 @@ func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	return instant, nil
 }
 
-// Answer returns the response to POST /v1/whatif: the result of the replay, with as many campaigns as the request asks
-// for. A caller whose API key has a namespace gets the campaigns of this namespace only.
+// Answer returns the response to POST /v1/whatif: the result of the replay, with as many campaigns as the request
+// asks for. If the API key of the caller has a namespace, the response contains only the campaigns of this namespace.
 func (r *WhatIfRequest) Answer(result *whatif.Result, config, namespace string) *api.WhatIf {
 	answer := &api.WhatIf{
 		Since: result.Since, Until: result.Until, ReplayedFrom: result.Warm, ConfigVersion: config,
@@ -194,7 +194,7 @@ func (r *WhatIfRequest) Answer(result *whatif.Result, config, namespace string) 
 // othersName is the name of the row with the sum of all campaigns that the response does not list.
 const othersName = "others"
 
-// addRow adds the numbers of a row to a sum.
+// addRow adds the numbers of a campaign's row to a sum.
 func addRow(to, row *api.WhatIfRow) {
 	addCounts(&to.Before, &row.Before)
 	addCounts(&to.After, &row.After)
