@@ -11,8 +11,9 @@ import (
 	"capper/internal/server/wire"
 )
 
-// inflatedFree is the decompressed size in bytes that the server accepts for every gzip body. A larger decompressed
-// body must not exceed inflatedFree plus Bounds.GzipRatio times the size of the compressed body.
+// inflatedFree is the number of decompressed bytes that the server accepts for every gzip body, whatever its
+// compressed size is. If the decompressed body is larger, it must not exceed inflatedFree plus Bounds.GzipRatio times
+// the size of the compressed body.
 const inflatedFree = 4 << 20
 
 // inflate replaces the bytes of a request body that was compressed with gzip by the decompressed bytes.
@@ -52,8 +53,8 @@ func notGzip(cause error) *wire.Failure {
 
 var errBeyond = errors.New("the decompressed request body has more bytes than allowed")
 
-// boundedReader reads from another reader, and returns an error as soon as that reader has supplied more than left
-// bytes.
+// boundedReader reads from another reader, and returns an error as soon as that reader has supplied more bytes than
+// the field "left" says.
 type boundedReader struct {
 	r    io.Reader
 	left int64

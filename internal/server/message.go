@@ -34,15 +34,15 @@ func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
 	return userOutcome{}, false
 }
 
-// The result of yields is true if an earlier send of the same message takes precedence over the outcome. If a user
-// has a send, a later denial or an unknown result leaves the user's outcome at "allowed".
+// yields tells whether an earlier send of the same message takes precedence over the outcome. If a user has a
+// recorded send, a later denial or an unknown result does not change the user's outcome "allowed".
 func (o userOutcome) yields() bool { return o.kind == audit.Denied || o.kind == audit.Unavailable }
 
 // mayHold reports whether a user with the outcome may have a recorded send of the message.
 func (o userOutcome) mayHold() bool { return o.kind == audit.Allowed || o.kind == audit.Unavailable }
 
 // outcomes holds the latest outcome of each user of a message on one channel, according to the audit records read so
-// far. A user whose send was not released counts as allowed, even if a later call denied the same message.
+// far. If a user's send was not released, the outcome is "allowed", even if a later call denied the same message.
 type outcomes interface {
 	take(r *audit.Record)
 	// each calls yield with the users of each outcome, some thousands of users at a time. Each user has one outcome.
@@ -55,11 +55,11 @@ var (
 	_ outcomes = (*imageOutcomes)(nil)
 )
 
-// userOutcomes maps each outcome to a bitmap of users, for dense ids (32-bit numbers). Until settle is called, a user
-// with a send may be in the bitmaps of several outcomes.
+// userOutcomes maps each outcome of a message to a bitmap of users, if ids are dense (32-bit numbers). Before a call
+// of settle, a user with a send may be in the bitmaps of several outcomes.
 type userOutcomes map[userOutcome]*bitmap.Set
 
-// say moves users from the bitmaps of their earlier outcomes to the bitmap of a new outcome.
+// say moves users from the bitmaps of their earlier outcomes into the bitmap of a new outcome.
 func (o userOutcomes) say(now userOutcome, users *bitmap.Bitmap) {
 	for before, set := range o {
 		if before != now && (before.kind != audit.Allowed || !now.yields()) {
@@ -72,7 +72,7 @@ func (o userOutcomes) say(now userOutcome, users *bitmap.Bitmap) {
 	o[now].AddBitmap(users)
 }
 
-// take applies an audit record of the message to the outcomes.
+// take updates the outcomes of users from an audit record of the message.
 func (o userOutcomes) take(r *audit.Record) {
 	for i := range r.Groups {
 		now, known := outcomeOf(&r.Groups[i])
@@ -87,7 +87,7 @@ func (o userOutcomes) take(r *audit.Record) {
 	}
 }
 
-// holders returns those of the given users who may have a send on the channel of the outcomes. The selection by holders
+// holders returns those of the given users who, according to their outcomes, may have a send on the channel. holders
 // is necessary because an audit record of a release on all channels contains users of every channel.
 func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	var found bitmap.Set
@@ -100,8 +100,8 @@ func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	return found.Bitmap()
 }
 
-// settle removes users who have a send from the bitmaps of the outcomes denied and unavailable, so that each user has
-// one outcome.
+// settle gives each user one outcome: it removes users who have a send from the bitmaps of the outcomes denied and
+// unavailable.
 func (o userOutcomes) settle() {
 	sent := o[userOutcome{kind: audit.Allowed}]
 	if sent == nil {
@@ -166,8 +166,8 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	return answer, nil
 }
 
-// calls passes each audit record of a message on a channel to the function take, from the earliest to the latest. The
-// returned faults name the audit files that could not be read.
+// calls passes each audit record of a message on a channel to the argument take (a function), from the earliest to
+// the latest. calls also returns faults, which name the audit files that could not be read.
 func (r *auditReader) calls(
 	ctx context.Context, message capping.Message, channel capping.Channel, take func(*audit.Record),
 ) (faults []string, err error) {
@@ -185,7 +185,7 @@ func (r *auditReader) calls(
 	return faults, nil
 }
 
-// wireBitmap converts a bitmap to the type that responses use.
+// wireBitmap converts a bitmap of users to the type that API responses use.
 func wireBitmap(users *bitmap.Bitmap) (api.Bitmap, error) {
 	b := roaring.New()
 	_, err := b.ReadFrom(bytes.NewReader(users.Bytes()))

@@ -16,7 +16,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// counts reads and changes the stored decision counts and titles of messages; see messages.Counter.
+// counts is the part of messages.Counter that package server needs: it reads and changes the stored decision counts
+// and titles of messages.
 type counts interface {
 	ListMessages(ctx context.Context, q messages.Query) (messages.Page, error)
 	MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error)
@@ -33,7 +34,8 @@ type Messages struct {
 	Past   *auditReader
 }
 
-// caller holds the namespace of the client that makes an API call, and the query parameters of the call.
+// caller holds what List and other methods need about an API call: the namespace of the client and the query
+// parameters.
 type caller struct {
 	Namespace  string // namespace of the API key; "": the key has no namespace
 	Parameters map[string]string
@@ -102,7 +104,8 @@ func (m *Messages) query(c caller) (q messages.Query, err error) {
 	return q, err
 }
 
-// orNotCounted returns err. If err is nil, orNotCounted returns the error that this service does not count messages.
+// orNotCounted returns err. If err is nil, orNotCounted returns the error that this service does not count the
+// decisions about messages.
 func orNotCounted(err error) error {
 	if err != nil {
 		return err
@@ -110,8 +113,8 @@ func orNotCounted(err error) error {
 	return wire.NewFailure(api.CodeConflict, "this store does not count messages")
 }
 
-// One returns the decision counts of the message with the given id, separately for each channel. One also reads the
-// audit, if the caller asks for users, or if the store has no counts of the message.
+// One returns the decision counts of the message with the given id, separately for each channel. If the caller asks
+// for users, or if the store has no counts of the message, One also reads the audit.
 func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageChannels, error) {
 	message, err := c.Message(id)
 	if err != nil || m.Counts == nil {
@@ -140,8 +143,8 @@ func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageCh
 	return answer, nil
 }
 
-// titleOf returns the title of a message from its stored counts. For a message without counts, titleOf reads the title
-// from the store.
+// titleOf returns the title of a message, which is a part of the message's stored counts. If a message has no counts,
+// titleOf reads the title from the store.
 func (m *Messages) titleOf(ctx context.Context, message capping.Message, found []messages.Counts) (string, error) {
 	if len(found) > 0 {
 		return found[0].Title, nil
@@ -150,7 +153,7 @@ func (m *Messages) titleOf(ctx context.Context, message capping.Message, found [
 	return titles[message], err
 }
 
-// SetTitle replaces the title of a message; the title "" removes the stored title.
+// SetTitle replaces the title of a message; if the new title is "", SetTitle removes the stored title.
 func (m *Messages) SetTitle(ctx context.Context, c caller, id, title string) (*api.MessageTitle, error) {
 	message, err := c.Message(id)
 	if err == nil && m.Counts == nil {
@@ -235,8 +238,9 @@ func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	}, nil
 }
 
-// namespace returns the namespace that the caller requests. In calls for a list of messages, the result "" means all
-// namespaces. In other calls, the result "" means the messages without a namespace.
+// namespace returns the namespace that the caller of the API requests. If a call requests a list of messages, the
+// result "" of namespace means all namespaces. In all other calls, the result "" of namespace means the messages
+// without a namespace.
 func (c caller) namespace() (string, error) {
 	asked, given := c.Parameters["namespace"]
 	switch {
@@ -274,8 +278,8 @@ func (c caller) Message(id string) (capping.Message, error) {
 	return capping.Message{Namespace: namespace, ID: id}, err
 }
 
-// since parses the value of the query parameter "since": a time, a date or an age such as 24h. For an empty text, since
-// returns the time one week ago.
+// since parses the value of the query parameter "since": a time, a date or an age such as 24h. If the parameter is
+// absent, since returns the time one week ago.
 func since(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return atLeastZero(now.Add(-usualSince)), nil
@@ -298,7 +302,7 @@ func instantOf(field, text string, now time.Time) (capping.Instant, error) {
 	return atLeastZero(now.Add(-ago)), nil
 }
 
-// pastSince parses the same texts as the function "since", and returns an error for a time in the future.
+// pastSince parses the same texts as the function "since", but returns an error if the time is in the future.
 func pastSince(text string, now time.Time) (capping.Instant, error) {
 	at, err := since(text, now)
 	if err == nil && at.Time().After(now.Add(wire.Slack)) {
@@ -331,8 +335,8 @@ func maxOf(parameters map[string]string) (int, error) {
 	return int(most), nil
 }
 
-// leastOf parses the query parameter "min_asked". With "min_asked", a list contains only messages with at least so many
-// requested users.
+// leastOf parses the query parameter "min_asked". With this parameter, a list contains only messages with at least so
+// many requested users.
 func leastOf(parameters map[string]string) (int64, error) {
 	text, given := parameters["min_asked"]
 	if !given {

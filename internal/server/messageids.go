@@ -13,13 +13,13 @@ import (
 // mostDecided is the maximum number of users in a response that lists the user ids of a message.
 const mostDecided = 1_000_000
 
-// imageOutcomes does the same as userOutcomes, for ids that are not dense (not 32-bit numbers).
+// imageOutcomes works like userOutcomes, for ids that are not dense (not 32-bit numbers).
 type imageOutcomes struct {
 	known []userOutcome
 	of    map[capping.UserID]uint16 // index in known
 }
 
-// take applies an audit record of the message to the outcomes.
+// take updates the outcomes of users from an audit record of the message.
 func (o *imageOutcomes) take(r *audit.Record) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
@@ -61,8 +61,8 @@ func (o *imageOutcomes) each(yield func(o userOutcome, users []capping.UserID)) 
 	}
 }
 
-// MessageIDs does the same as Message, for ids that are not dense (not 32-bit numbers). The function argument name
-// appends the id of a user to dst.
+// MessageIDs works like Message, for ids that are not dense (not 32-bit numbers). The argument name is a function
+// that appends the id of a user to its argument dst.
 func (r *auditReader) MessageIDs(
 	ctx context.Context, message capping.Message, channel capping.Channel,
 	name func(dst []byte, user capping.UserID) []byte,

@@ -98,9 +98,9 @@ func (s *Server) releaseMessage(c *call) error {
 	return writeJSON(c.w, given)
 }
 
-// mayChangeAcross refuses a call that changes a message of another namespace, unless the API key has the scope "admin".
-// Without mayChangeAcross, an API key with the scope "filter" and without a namespace could release the campaigns of
-// every team. The argument "does" describes the change in the error text.
+// mayChangeAcross refuses a call that changes a message of another namespace, unless the API key has the scope
+// "admin". Without this check, an API key with the scope "filter" and without a namespace could release the campaigns
+// of every team. The argument "does" is the verb of the error text, which says what the call would change.
 func (s *Server) mayChangeAcross(c *call, does string) error {
 	namespace := c.parameters["namespace"]
 	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, gate.ScopeAdmin) {
@@ -219,7 +219,8 @@ func (s *Server) importSends(c *call) error {
 }
 
 // enterImport admits an import of sends. enterImport reserves one user in the budget for each send, and charges the
-// users of the import to the client's rate limit. The argument idBytes is the size of one user id in the response.
+// users of the import to the client's rate limit. The argument idBytes is the size in bytes of one user id in the
+// response.
 func (s *Server) enterImport(c *call, sent []capping.Sent, idBytes int64) (*gate.Place, error) {
 	users := make(map[capping.UserID]struct{})
 	for i := range sent {
@@ -237,7 +238,7 @@ func (s *Server) enterImport(c *call, sent []capping.Sent, idBytes int64) (*gate
 }
 
 // sentOf converts the imported sends to capping.Sent, and leaves out sends that are too old to count towards a limit.
-// sentOf returns an error for an unknown channel.
+// If a channel is unknown, sentOf returns an error.
 func (s *Server) sentOf(c *call, r *wire.ImportRequest, horizon capping.Instant) ([]capping.Sent, error) {
 	channels, policy := make([]capping.Channel, len(r.Channels)), s.capper.Policy()
 	if err := r.SendsHaveChannels(policy); err != nil {

@@ -12,15 +12,16 @@ import (
 	"capper/internal/server/wire"
 )
 
-// recordedMessage holds what the audit records about a message on one channel: counts of calls and outcomes of users.
+// recordedMessage holds what the audit contains about a message on one channel: counts of calls and outcomes of
+// users.
 type recordedMessage struct {
 	outcomes // nil: no record has users
 	messages.Counts
 	since capping.Instant // time of the first record
 }
 
-// Recorded reads from the audit the counts and users of a message, separately for each channel. The returned faults
-// name the audit files that could not be read.
+// Recorded reads from the audit the counts and users of a message, separately for each channel. Recorded also returns
+// faults, which name the audit files that could not be read.
 func (r *auditReader) Recorded(ctx context.Context, message capping.Message) (
 	found map[capping.Channel]*recordedMessage, faults []string, err error) {
 	if r.Records == nil {
@@ -55,7 +56,7 @@ func newRecorded(first *audit.Record) *recordedMessage {
 		since: first.At}
 }
 
-// add adds the users and the counts of an audit record to the message.
+// add adds the users and the counts of an audit record to those of the message.
 func (r *recordedMessage) add(record *audit.Record) {
 	if r.outcomes == nil && len(record.Groups) > 0 {
 		r.outcomes = userOutcomes{}
@@ -111,7 +112,8 @@ func answersOf(r *audit.Record) *messages.Answers {
 	return a
 }
 
-// users counts the distinct users of a message by their latest outcome, and by their segments in the argument "of".
+// users counts the distinct users of a message by their latest outcome, and by their segments in the segments
+// generation "of".
 func (r *recordedMessage) users(of capping.Segments) *api.MessageUsers {
 	found := &api.MessageUsers{Denied: map[string]int64{}, Since: r.since.Time()}
 	if r.outcomes == nil { // each call was for an audience without users
@@ -155,7 +157,7 @@ func newMessageSegments(of capping.Segments) *messageSegments {
 	return &messageSegments{of: of, byCode: make([]api.MessageSegmentUsers, len(of.Names())+1)}
 }
 
-// add adds users with the given outcome to the counts of their segments.
+// add adds the users with a certain outcome to the counts of their segments.
 func (s *messageSegments) add(kind audit.Outcome, users []capping.UserID) {
 	n := len(users)
 	s.numbers, s.codes = slices.Grow(s.numbers[:0], n)[:n], slices.Grow(s.codes[:0], n)[:n]
@@ -177,7 +179,7 @@ func (s *messageSegments) add(kind audit.Outcome, users []capping.UserID) {
 	}
 }
 
-// named returns the counts of the segments that have users, by segment name.
+// named returns, by segment name, the counts of those segments that have users of the message.
 func (s *messageSegments) named() map[string]api.MessageSegmentUsers {
 	found := map[string]api.MessageSegmentUsers{}
 	for code, users := range s.byCode {

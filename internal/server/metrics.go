@@ -74,7 +74,7 @@ func newMetrics(
 var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusServiceUnavailable}
 
-// ExpectRoute creates the request counters of a route with the value 0.
+// ExpectRoute creates the counters for requests to a route, with the value 0.
 func (m *Metrics) ExpectRoute(route string) {
 	for _, status := range expected {
 		m.requests.WithLabelValues(route, strconv.Itoa(status))
@@ -84,8 +84,8 @@ func (m *Metrics) ExpectRoute(route string) {
 	}
 }
 
-// timed reports whether the server measures the durations of calls to the route. The durations of profiles are not
-// measured, because their callers choose them.
+// timed reports whether the server measures how long calls to the route take. The server does not measure the
+// durations of calls for profiles, because their callers choose how long a profile takes.
 func timed(route string) bool { return !strings.HasPrefix(route, "/debug/pprof/") }
 
 // CountRequest counts a finished call and its duration.
@@ -104,6 +104,6 @@ func (m *Metrics) CountImported(sum *api.ImportSummary) {
 	}
 }
 
-// CountDecisions counts the users of a call by the outcome of their decisions. The argument "names" holds the segment
-// names to which the decisions refer by number.
+// CountDecisions counts the users of a call by the outcome of their decisions. The argument "names" holds the names
+// of the segments, because decisions refer to segments by number.
 func (m *Metrics) CountDecisions(sum *wire.Summary, names []string) { m.decided.count(sum, names) }

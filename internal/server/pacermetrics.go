@@ -25,14 +25,14 @@ type pacerMetrics struct {
 	standing map[string]*standing
 }
 
-// standing is the state of a pacer according to the latest calls for permits.
+// standing is the state of a pacer according to the latest API calls for permits.
 type standing struct {
 	empty  time.Time // time of the newest granted slot
 	shares []share   // one for each limit; a pacer with only a rate has one
 	ahead  due
 }
 
-// share is the used fraction of one limit of a pacer.
+// share is the used fraction of one limit of a pacer: permits in use divided by the maximum.
 type share struct {
 	used  float64
 	until time.Time // time at which the used permits no longer count
@@ -92,14 +92,14 @@ func (p *pacerMetrics) vectors() []prometheus.Collector {
 		p.queue, p.used, p.allowed}
 }
 
-// Describe sends the descriptions of the metrics.
+// Describe sends the descriptions of the metrics to Prometheus.
 func (p *pacerMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range p.vectors() {
 		v.Describe(to)
 	}
 }
 
-// Collect sends the current metrics of the configured pacers.
+// Collect sends the current metrics of the configured pacers to Prometheus.
 func (p *pacerMetrics) Collect(to chan<- prometheus.Metric) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,8 +173,8 @@ func (p *pacerMetrics) followShares(policy *pacing.Policy) {
 	}
 }
 
-// countShare counts the permits that a call got from one client share (reserved part) of a pacer. countShare ignores a
-// share that the policy no longer has.
+// countShare counts the permits that a call got from one client share (reserved part) of a pacer. If the policy no
+// longer has the share, countShare ignores it.
 func (p *pacerMetrics) countShare(pacer, share string, permits int) {
 	if now, _ := p.followed.Pacer(pacer); len(now.Shares) > 0 && (share == "" || now.HasShare(share)) {
 		p.shared.WithLabelValues(pacer, share).Add(float64(permits))
@@ -194,7 +194,7 @@ func (p *pacerMetrics) drop(name string) {
 	p.allowed.DeleteLabelValues(name)
 }
 
-// CountFailure counts a failed call for permits, which the store did not answer, once for each of the named pacers.
+// CountFailure counts a call for permits that the store did not answer, once for each of the named pacers.
 func (p *pacerMetrics) CountFailure(names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,8 +206,8 @@ func (p *pacerMetrics) CountFailure(names []string) {
 	}
 }
 
-// Count counts the permits in the answer to a call. Count ignores a pacer that a configuration change removed during
-// the call.
+// Count counts the permits in the answer to a call. If a configuration change has removed a pacer during the call,
+// Count ignores the pacer.
 func (p *pacerMetrics) Count(given *pacing.Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,8 +233,8 @@ func (p *pacerMetrics) Count(given *pacing.Answer) {
 	}
 }
 
-// CountReturned counts permits that a client returned unused. Returned permits do not become due: the metric of due
-// permits no longer counts them when their slots come.
+// CountReturned counts permits that a client returned unused. The metric of due permits (permits whose slot has come)
+// no longer counts returned permits.
 func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +259,7 @@ func (p *pacerMetrics) See(standing *pacing.Standing) {
 	}
 }
 
-// Forget resets the metrics of a pacer's state after an operator deleted the pacer's log of granted permits.
+// Forget resets the metrics about a pacer's state after an operator has deleted the pacer's log of granted permits.
 func (p *pacerMetrics) Forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -268,8 +268,8 @@ func (p *pacerMetrics) Forget(name string) {
 	}
 }
 
-// see updates the state of a pacer from the answer to a call for permits. For a pacer with several logs of permits, see
-// keeps the highest values that still apply.
+// see updates the state of a pacer, for the metrics, from the answer to a call for permits. If a pacer has several
+// logs of permits, see keeps the highest values that still apply.
 func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
 	if empty := now.Add(state.Queue); p.Per == pacing.PerPacer || s.empty.Before(empty) {
 		s.empty = empty

@@ -12,7 +12,7 @@ import (
 )
 
 // smallBody is the maximum size in bytes of the request body in a call that lists no users. A request body without
-// users usually needs about a twentieth of smallBody.
+// users usually needs about a twentieth of this maximum.
 const smallBody = 64 << 10
 
 // permitsPrice is the number of users that the server charges to the client's rate limit for one call for permits.
@@ -58,7 +58,7 @@ func (s *Server) permits(c *call) error {
 	return nil
 }
 
-// askOf converts the request to a pacing.Call.
+// askOf converts an API request for permits to a pacing.Call.
 func (s *Server) askOf(c *call, r *wire.PermitsRequest) *pacing.Call {
 	ask := &pacing.Call{Pacers: r.Pacers, Permits: r.Permits, MaxWait: r.MaxWait, Client: c.Client,
 		RequestID: r.RequestID, Key: r.Key, Share: r.Share, ClientShare: s.access.Load().ShareOf(c.Client),
@@ -78,7 +78,7 @@ func ofPacers(err error) error {
 	return err
 }
 
-// take requests from the pacers the permits that a call asks for.
+// take asks the pacers for the permits that an API call requests.
 func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacing.Answer, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -109,7 +109,7 @@ func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacin
 // response to a call for permits lists a separate slot (start time) for each permit in the worst case.
 func permitsBytes(r *wire.PermitsRequest) int64 { return 2048 + 64*int64(r.Permits) }
 
-// expectedSlots returns the approximate size in bytes of the response with the granted permits.
+// expectedSlots estimates how many bytes the response with the granted permits has.
 func expectedSlots(given *pacing.Answer) int64 { return 2048 + 64*int64(len(given.Runs)) }
 
 // listPacers serves GET /v1/pacers.
@@ -134,7 +134,7 @@ func (s *Server) pacer(c *call) error {
 	return writeJSON(c.w, standingOf(&standings[0]))
 }
 
-// look reads the state of the named pacer. For the name "", look reads the states of all pacers.
+// look reads the state of the named pacer. If the name is "", look reads the states of all pacers.
 func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -178,7 +178,8 @@ func standingOf(s *pacing.Standing) api.PacerState {
 }
 
 // forgetPacer serves DELETE /v1/pacers/{name}. forgetPacer accepts every valid name, because the log of a pacer may
-// outlive its configuration. If an operator configured a removed pacer again, the permits in its old log would count.
+// outlive its configuration. Without this call, the permits in the old log would count if an operator configured the
+// removed pacer again.
 func (s *Server) forgetPacer(c *call) error {
 	if !capping.IsName(c.id) {
 		return noSuchPacer(c)

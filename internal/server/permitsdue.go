@@ -6,9 +6,9 @@ import (
 	"capper/internal/pacing"
 )
 
-// due maps each future second (Unix time) to the number of granted permits whose slots come in the second before it.
-// The number for a second is negative if clients returned, through this instance, permits that another instance had
-// granted.
+// due maps each future second (Unix time) to the number of granted permits whose slots (start times) come in the
+// second before it. The number for a second is negative if clients returned, through this instance, permits that
+// another instance had granted.
 type due map[int64]int
 
 // add counts the permits that a call was granted. If the argument permits is below the number of permits in runs, add

@@ -57,8 +57,8 @@ func (s *Server) giveBack(c *call, ask *pacing.Call, used int) (*pacing.Back, er
 	return back, nil
 }
 
-// showReturned updates the metrics of the pacers' free permits after a client has returned unused permits. If the store
-// does not answer, the next call for permits updates the metrics of free permits.
+// showReturned updates the metrics of the pacers' free permits after a client has returned unused permits. If the
+// store does not answer, these metrics stay unchanged until the next call for permits.
 func (s *Server) showReturned(ctx context.Context, pacers []pacing.Pacer) {
 	for i := range pacers {
 		if pacer := &pacers[i]; pacer.Per == pacing.PerPacer {
@@ -69,8 +69,8 @@ func (s *Server) showReturned(ctx context.Context, pacers []pacing.Pacer) {
 	}
 }
 
-// ReturnEnded returns the unused permits of requests whose lease has ended. After an error, the next call of
-// ReturnEnded continues with the remaining requests.
+// ReturnEnded gives the unused permits of requests whose lease has ended back to the pacers. If a return fails, the
+// next call of ReturnEnded continues with the remaining requests.
 func (s *Server) ReturnEnded(ctx context.Context) error {
 	pacers, err := s.pacers.ReturnEnded(ctx)
 	s.showReturned(ctx, pacers)

@@ -17,8 +17,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// Pressure counts in the audit of all instances how many messages people receive; see pressure.Of. A Pressure function
-// returns when its context ends.
+// A Pressure function counts, in the audit of all instances, how many messages people receive; see pressure.Of. A
+// Pressure function returns when the context that it gets ends.
 type Pressure func(ctx context.Context, cfg pressure.Config) (*pressure.Result, error)
 
 // pressureParameters lists the query parameters of GET /v1/pressure.
@@ -64,9 +64,9 @@ type keptPressure struct {
 	at     time.Time
 }
 
-// enter lets a call with the API key begin a count of messages per person, or returns an error. The caller must call
-// the returned function leave when the count has finished. If another call already counts with the same parameters,
-// enter returns the channel ended, which closes when that count ends.
+// enter lets a call with the API key begin a count of messages per person, or returns an error. When the count has
+// finished, the caller must call the function leave that enter returned. If another call already counts with the same
+// parameters, enter returns the channel ended, which closes when that count ends.
 func (p *pressures) enter(key string, question *pressureKey) (leave func(), ended <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *pressures) enter(key string, question *pressureKey) (leave func(), ende
 	}, nil, nil
 }
 
-// find returns the cached response for the same parameters, or nil if there is none from the last minute.
+// find returns the cached response for the same parameters, or nil if there is none that is at most a minute old.
 func (p *pressures) find(key *pressureKey, now time.Time) *api.Pressure {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *pressures) find(key *pressureKey, now time.Time) *api.Pressure {
 	return nil
 }
 
-// keep adds a response to the cache. When the cache is full, keep removes the oldest response.
+// keep adds a response to the cache. If the cache is full, keep removes the oldest response.
 func (p *pressures) keep(key *pressureKey, answer *api.Pressure, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,8 +126,8 @@ func (p *pressures) keep(key *pressureKey, answer *api.Pressure, now time.Time) 
 	}
 }
 
-// pressure serves GET /v1/pressure, which counts the messages per person. The server stops the count when the caller
-// disconnects.
+// pressure serves GET /v1/pressure, which counts the messages per person. If the caller disconnects, the server stops
+// the count.
 func (s *Server) pressure(c *call) error {
 	cfg, key, err := s.pressureConfig(c)
 	switch {
@@ -146,7 +146,7 @@ func (s *Server) pressure(c *call) error {
 }
 
 // pressureOf returns a cached response for the parameters, or counts the messages per person. If another call already
-// counts with the same parameters, pressureOf waits for the response of the other call.
+// counts with the same parameters, pressureOf waits for that call and returns the same response.
 func (s *Server) pressureOf(ctx context.Context, holder string, key *pressureKey, cfg pressure.Config) (*api.Pressure,
 	error) {
 	for {
@@ -183,7 +183,7 @@ func (s *Server) countedPressure(ctx context.Context, key *pressureKey, cfg pres
 	return result.Pressure, nil
 }
 
-// pressureFailure converts an error from counting the messages per person to a failure for the caller.
+// pressureFailure converts an error that occurred while counting the messages per person to a failure for the caller.
 func pressureFailure(ctx context.Context, err error) error {
 	if context.Cause(ctx) == context.DeadlineExceeded {
 		f := wire.NewFailure(api.CodeUnavailable, "the audit of these weeks could not be read in time: ask for fewer "+
@@ -239,7 +239,7 @@ func (s *Server) pressureConfig(c *call) (cfg pressure.Config, key pressureKey, 
 }
 
 // atLimitOf returns the segment and the limit if the call requests the users who have reached a limit. If the call
-// requests no users, atLimitOf returns nil.
+// does not request users, atLimitOf returns nil.
 func atLimitOf(parameters map[string]string, cfg *pressure.Config) (*pressure.AtLimit, error) {
 	segment, given := parameters["segment"]
 	limit, byLimit := parameters["limit"]
@@ -261,8 +261,8 @@ func atLimitOf(parameters map[string]string, cfg *pressure.Config) (*pressure.At
 	return &pressure.AtLimit{Segment: segment, Limit: limit}, nil
 }
 
-// pastUntil parses the query parameter "until", which is the end of the latest week to count. For an empty text,
-// pastUntil returns the current time.
+// pastUntil parses the query parameter "until", which is the end of the latest week to count. If the parameter is
+// absent, pastUntil returns the current time.
 func pastUntil(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(now) + 1, nil
@@ -359,7 +359,7 @@ func pressureFor(p *api.Pressure, namespace string) *api.Pressure {
 	return &own
 }
 
-// hidden returns the message without its id and title if the message belongs to another namespace.
+// hidden returns the message. If the message belongs to another namespace, hidden removes its id and title.
 func hidden(m api.PressureMessage, namespace string) api.PressureMessage {
 	if m.Namespace != namespace {
 		m.MessageID, m.Title = "", ""

@@ -32,8 +32,8 @@ func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 }
 
 // Read first receives the whole body of a call, and then decompresses it. If a client sends only a part of the body,
-// the body therefore costs no more memory than its received bytes. The caller of Read closes the returned body. When
-// Read returns an error, the returned body is nil.
+// the body therefore costs no more memory than its received bytes. The caller of Read must close the body that Read
+// returned. If Read returns an error, the body that it returns is nil.
 func (rc *receiver) Read(w http.ResponseWriter, r *http.Request, holder string) (*Body, error) {
 	b := &Body{hold: rc.Budgets.Bodies.Open(holder)}
 	if err := rc.read(w, r, holder, b); err != nil {
@@ -56,7 +56,7 @@ func (rc *receiver) read(w http.ResponseWriter, r *http.Request, holder string, 
 	return nil
 }
 
-// receive reads the request body without decompressing it.
+// receive reads the bytes of a request body without decompressing them.
 func (rc *receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) error {
 	if r.ContentLength == 0 {
 		return nil

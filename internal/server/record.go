@@ -10,7 +10,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// recordSpan is the period of a store call for the audit: from the request to the store until the answer of the store.
+// recordSpan is the period of a call to the store, for the audit: from the request to the store until the answer of
+// the store.
 type recordSpan struct{ From, To time.Time }
 
 // call returns the audit record of an API call. The recorded call begins and ends on a whole millisecond, and its
@@ -37,7 +38,7 @@ func (s recordSpan) Filter(caller gate.Caller, send *capping.Send, r *wire.Filte
 	return x
 }
 
-// expression returns the audience expression of a call, which selected its users, or "" when the call listed its users.
+// expression returns the audience expression that selected the users of a call, or "" if the call listed its users.
 func expression(a *wire.Audience) string {
 	if a.Query == nil {
 		return ""

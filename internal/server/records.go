@@ -29,14 +29,14 @@ func newRecords(records *pacing.Records, clients *clientMetrics) *recordMetrics 
 	}
 }
 
-// Describe sends the descriptions of the metrics.
+// Describe sends the descriptions of the metrics to Prometheus.
 func (r *recordMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- r.byClient
 	to <- r.inAll
 	to <- r.used
 }
 
-// Collect sends the metrics of the configured clients.
+// Collect sends the metrics of the configured clients to Prometheus.
 func (r *recordMetrics) Collect(to chan<- prometheus.Metric) {
 	if r.records == nil {
 		return

@@ -20,7 +20,7 @@ type Audit interface {
 }
 
 // part is the result of one step of a release (removal of a message's recorded sends), which covers up to partUsers
-// users. The function that receives a part owns the slices of the part.
+// users. The function that receives a part of the result also owns the slices of the part.
 type part struct {
 	Message capping.Message
 	Channel capping.Channel // 0: all channels
@@ -45,8 +45,8 @@ type release struct {
 }
 
 // Release removes the recorded sends of a message on a channel; the channel "" means all channels. Release removes as
-// many sends as possible before the deadline of ctx. Release calls the function "took" after each step, with the result
-// of the step.
+// many recorded sends as possible before the deadline of ctx. After each step, Release calls the argument "took" (a
+// function) with the result of the step.
 func (m *Messages) Release(ctx context.Context, c caller, id, channel string, took func(*part)) (*api.ReleasedMessage,
 	error) {
 	message, err := c.Message(id)
@@ -72,8 +72,8 @@ func (m *Messages) Release(ctx context.Context, c caller, id, channel string, to
 	return r.answer, r.count(ctx, number)
 }
 
-// grants reads from the audit which users have recorded sends of the message, by channel. Sends without a channel are
-// the last element, because only a release of all channels removes them.
+// grants reads from the audit which users have recorded sends of the message, separately for each channel. Sends
+// without a channel are the last element of the result, because only a release of all channels removes them.
 func (m *Messages) grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants,
 	error) {
 	if m.Audit == nil {
@@ -91,8 +91,8 @@ func (m *Messages) grants(ctx context.Context, message capping.Message, channel 
 	return grants, nil
 }
 
-// giveBack removes the recorded sends of the message on one channel in steps, until the context ends or the time limit
-// has passed.
+// giveBack removes the recorded sends of the message on one channel, step by step, until the context ends or the time
+// limit has passed.
 func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
 	for _, users := range g.Lists() {
 		r.answer.Found += int64(len(users))
@@ -106,7 +106,7 @@ func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
 	}
 }
 
-// step removes the recorded sends of a message to a batch of users.
+// step removes the recorded sends of a message to one batch of users.
 func (r *release) step(ctx context.Context, channel capping.Channel, users []capping.UserID) {
 	part := &part{Message: r.message, Channel: channel, Users: users, At: r.Clock()}
 	began := time.Now()

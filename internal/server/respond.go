@@ -31,7 +31,7 @@ func writeFailure(w http.ResponseWriter, requestID string, f *wire.Failure) {
 	writeBody(w, f.Code.Status(), append(body, '\n'))
 }
 
-// wholeSeconds returns d in seconds, rounded up.
+// wholeSeconds returns a duration in seconds, rounded up.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
 }

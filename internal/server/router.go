@@ -37,13 +37,13 @@ type call struct {
 	holder string // client to whom the budgets charge the call; without API keys the caller's address
 }
 
-// message returns the message with the given id in the namespace of the caller's API key.
+// message returns the message with the given id, in the namespace of the caller's API key.
 func (c *call) message(id string) capping.Message {
 	return capping.Message{Namespace: c.Namespace, ID: id}
 }
 
-// handler writes the response to a call, or returns the error for the response. A handler writes nothing until it is
-// certain to return nil.
+// handler is a function that writes the response to a call, or returns the error for the response. A handler writes
+// nothing of the response until it is certain to return nil.
 type handler func(c *call) error
 
 // router finds the handler of a request. Only router uses the package echo.
@@ -62,24 +62,24 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.echo.ServeHTTP(w, withWholeName(req))
 }
 
-// handle adds a route from a method and a path to the handler h, for clients with the scope. The argument parameters
-// lists the query parameters that the route accepts.
+// handle adds a route from a method and a path to the handler h, for clients whose API key has the scope. The
+// argument parameters lists the query parameters that the new route accepts.
 func (r *router) handle(method, path string, scope gate.Scope, h handler, parameters ...string) {
 	r.route(method, path, func(*http.Request) []gate.Scope { return []gate.Scope{scope} }, h, parameters...)
 }
 
-// handleEither adds a route like handle, for clients with the scope "read" or the scope "lists".
+// handleEither adds a route like handle, for clients whose API key has the scope "read" or the scope "lists".
 func (r *router) handleEither(method, path string, h handler, parameters ...string) {
 	either := []gate.Scope{gate.ScopeRead, gate.ScopeLists}
 	r.route(method, path, func(*http.Request) []gate.Scope { return either }, h, parameters...)
 }
 
-// handleAny adds a route like handle, for clients with any scope.
+// handleAny adds a route like handle, for clients whose API key has any scope.
 func (r *router) handleAny(method, path string, h handler, parameters ...string) {
 	r.route(method, path, func(*http.Request) []gate.Scope { return gate.Scopes() }, h, parameters...)
 }
 
-// handleLocal adds a route like handle, but callers on this machine need no scope.
+// handleLocal adds a route like handle, but callers on this machine need no API key.
 func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
 	r.route(method, path, func(req *http.Request) []gate.Scope {
 		if arrivedLocally(req) {
@@ -143,8 +143,8 @@ func named(path string) bool {
 }
 
 // wholeName splits a path such as /v1/segments/tz/Asia/Singapore/bitmap into the name, here "tz/Asia/Singapore", and
-// the text before and after the name. For the path of a call without a name that may contain slashes, wholeName returns
-// "".
+// the text before and after the name. If the path belongs to a call without a name that may contain slashes,
+// wholeName returns "".
 func wholeName(method, path string) (before, name, behind string) {
 	if rest, ok := strings.CutPrefix(path, messagesPath); ok {
 		if method != http.MethodPost {
@@ -171,14 +171,13 @@ func wholeName(method, path string) (before, name, behind string) {
 	return segmentsPath, rest[:last], rest[last:]
 }
 
-// membersPath is the end of the path for the members of a set or segment.
+// membersPath is the end of the URL path of calls about the members of a set or segment.
 const membersPath = "/members"
 
-// releasePath is the end of the path for releasing a message.
+// releasePath is the end of the URL path of calls that release a message.
 const releasePath = "/release"
 
-// withWholeName returns a copy of the request, and escapes the slashes of the name (such as a set name) in the path of
-// the copy.
+// withWholeName returns a copy of the request in whose path the slashes of the name (such as a set name) are escaped.
 func withWholeName(req *http.Request) *http.Request {
 	before, name, behind := wholeName(req.Method, req.URL.Path)
 	if name == "" {
@@ -190,14 +189,14 @@ func withWholeName(req *http.Request) *http.Request {
 	return &routed
 }
 
-// template converts a path of the router to the notation of the API's description, such as {name} for :name.
+// template converts a path of the router to the notation of the API's description: it writes {name} for :name.
 func template(path string) string { return pathParameters.Replace(path) }
 
 var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}", ":set", "{set}",
 	":generation", "{generation}")
 
-// holderOf returns the client to whose share of the budgets a call counts. Without API keys, holderOf returns the
-// caller's network address.
+// holderOf returns the client whose share of the budgets the call uses. If no API keys are configured, holderOf
+// returns the caller's network address.
 func holderOf(c *call) string {
 	if c.Client != gate.OpenClient {
 		return c.Client
@@ -235,14 +234,15 @@ func (r *router) serve(route string, c *call, h handler) {
 	}
 }
 
-// begin writes the request id to the response header and to the context, and starts a span when the call is traced.
+// begin writes the request id to the response header and to the context, and starts a trace span when the call is
+// traced.
 func (r *router) begin(route string, c *call, at time.Time) {
 	id := trace.IDOf(c.r.Header, at)
 	c.w.Header()[trace.IDHeader] = []string{id}
 	c.ctx, c.span = beginSpan(r.s.tracer, c.r, route, id, at)
 }
 
-// protect calls h, and converts a panic of h to an error.
+// protect calls the handler h, and converts a panic of the handler to an error.
 func protect(h handler, c *call) (err error) {
 	defer func() {
 		p := recover()
@@ -257,7 +257,7 @@ func protect(h handler, c *call) (err error) {
 	return h(c)
 }
 
-// report logs failures of the service. Errors that the caller caused are not logged.
+// report logs failures of the service. If the caller caused an error, the server does not log the error.
 func (r *router) report(route string, c *call, f *wire.Failure) {
 	r.s.auditRefusal(c, f)
 	switch {
@@ -307,8 +307,8 @@ func (r *router) routeProfiles() {
 }
 
 // Beside returns a handler that passes requests at the given path and below to the handler "pages", and all other
-// requests to the handler "calls". Requests for pages and API calls share the metrics, the check of host names and
-// the shutdown. The handler "pages" writes its responses itself, including error responses.
+// requests to the handler "calls". Requests for pages and requests for the API share the metrics, the check of host
+// names and the shutdown. The handler "pages" writes its responses itself, including error responses.
 func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
 	s.metrics.ExpectRoute(path)
 	r := newRouter(s)

@@ -121,7 +121,8 @@ func (s *Server) members(c *call) error {
 	return nil
 }
 
-// membersOf keeps a segments generation in memory, and returns the members of the segment or set that the call names.
+// membersOf returns the members of the segment or set that the call names, and keeps their segments generation in
+// memory for the next page.
 func (s *Server) membersOf(c *call) (*wire.Members, error) {
 	generation, err := s.finder.Pin.Pinned("generation", c.parameters["generation"])
 	if err != nil {

@@ -71,8 +71,8 @@ type Server struct {
 	adminSeparate bool
 }
 
-// New returns a server. The path /readyz reports "not ready" until SetReady(true) is called. The returned error lists
-// every missing field of cfg and every fault of cfg.Access.
+// New returns a server. After New, the path /readyz reports "not ready" until SetReady(true) is called. The error of
+// New lists every missing field of cfg and every fault of cfg.Access.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -114,8 +114,8 @@ func New(cfg Config) (*Server, error) {
 	return s, errors.Join(cfg.Registerer.Register(s.readyGauge()), s.SetAccess(cfg.Access))
 }
 
-// SetAccess replaces the API keys and rates for all calls that begin later. If the rules contain faults, SetAccess
-// changes nothing and returns an error that lists all faults.
+// SetAccess replaces the API keys and the rates of clients, for all calls that begin later. If the new rules contain
+// faults, SetAccess changes nothing and returns an error that lists all faults.
 func (s *Server) SetAccess(rules gate.Rules) error {
 	ready, err := gate.New(rules)
 	if err != nil {
@@ -150,8 +150,8 @@ func (s *Server) Public() http.Handler {
 	return r
 }
 
-// Admin returns the handler of the admin calls for a separate listener. Metrics and profiles need no API key when the
-// request comes from a program on the same machine. All other calls need a key.
+// Admin returns the handler of the admin calls for a separate listener. If the request comes from a program on the
+// same machine, metrics and profiles need no API key. All other calls need a key.
 func (s *Server) Admin() http.Handler {
 	r := newRouter(s)
 	s.routeRemovals(r)
@@ -238,21 +238,21 @@ func (s *Server) routeCommon(r *router) {
 	}
 }
 
-// Listen opens a TCP listener on host:port. Without configured API keys, Listen returns an error for an address that
-// other machines can reach.
+// Listen opens a TCP listener on host:port. If no API keys are configured, Listen returns an error for an address
+// that other machines can reach.
 func (s *Server) Listen(addr string) (net.Listener, error) {
 	return gate.Open(addr, s.access.Load().HasKeys())
 }
 
 // HTTPServer returns an HTTP server for the handler Public or Admin, with time-outs and with limits on headers and
-// connections. The argument tlsConfig comes from gate.TLSConfig; nil means plain HTTP.
+// connections. The argument tlsConfig comes from the function gate.TLSConfig; nil means plain HTTP.
 func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server {
 	return gate.HTTPServer(h, tlsConfig, s.bounds, s.listeners.Another(s.bounds.Connections), s.log)
 }
 
-// callContext returns a context with the time limit of a store call. The context does not end when the caller
-// disconnects, so that a started store call finishes. A caller that disconnected can repeat the call with the same
-// message id.
+// callContext returns a context with the time limit of a call to the store. If the caller disconnects, this context
+// does not end, so that a started call to the store finishes. Such a caller can repeat the call with the same message
+// id.
 func (s *Server) callContext(c *call, users int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.ctx), s.bounds.Timeout(users))
 }

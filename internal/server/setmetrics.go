@@ -46,16 +46,16 @@ func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func
 	}
 }
 
-// count counts the changes of a set that a call stored.
+// count counts the changes of a set that an API call stored, for the metrics.
 func (m *setMetrics) count(set string, added, removed int) {
 	m.changes.WithLabelValues(set, api.ChangeAdded).Add(float64(added))
 	m.changes.WithLabelValues(set, api.ChangeRemoved).Add(float64(removed))
 }
 
-// full counts a call that the server refused because the set had too many live changes.
+// full counts an API call that the server refused because the set had too many live changes (changes by API calls).
 func (m *setMetrics) full(set string) { m.refused.WithLabelValues(set).Inc() }
 
-// Describe sends the descriptions of the metrics.
+// Describe sends the descriptions of the metrics to Prometheus.
 func (m *setMetrics) Describe(to chan<- *prometheus.Desc) {
 	m.changes.Describe(to)
 	m.refused.Describe(to)
@@ -64,8 +64,8 @@ func (m *setMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the metrics of all sets that the configuration declares live, and of all other sets that API calls have
-// changed.
+// Collect sends Prometheus the metrics of all sets that the configuration declares live, and of all other sets that
+// API calls have changed.
 func (m *setMetrics) Collect(to chan<- prometheus.Metric) {
 	rules := m.rules()
 	for set := range rules {

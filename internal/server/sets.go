@@ -25,8 +25,8 @@ func (s *Server) liveStore() live.Store {
 	return store
 }
 
-// liveLists returns this instance's copy of the live changes of sets, or nil when the store does not support live
-// changes.
+// liveLists returns this instance's copy of the live changes of sets (by API calls), or nil when the store does not
+// support live changes.
 func (s *Server) liveLists() *live.Lists {
 	if store := s.liveStore(); store != nil {
 		return store.Lists()
@@ -34,7 +34,8 @@ func (s *Server) liveLists() *live.Lists {
 	return nil
 }
 
-// liveSizes returns how many live changes each set has, according to the copy in the memory of this instance.
+// liveSizes returns how many live changes (by API calls) each set has, according to the copy in the memory of this
+// instance.
 func (s *Server) liveSizes() []live.Size {
 	if lists := s.liveLists(); lists != nil {
 		return wire.LiveSizes(s.inUse(), lists)
@@ -85,8 +86,8 @@ func (s *Server) changeSet(c *call) error {
 		Superseded: superseded(store.Lists(), batch, stored)})
 }
 
-// superseded counts the users of a stored batch whose change has no effect, because a later change or a later build of
-// the set decides.
+// superseded counts those users of a stored batch for whom the change has no effect, because a later change or a
+// later build of the set decides.
 func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	if batch.At == 0 || batch.At > batch.After {
 		return stored.Superseded
@@ -105,7 +106,8 @@ func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	return n
 }
 
-// changeable returns an error if the caller may not change the set, or if the store does not support live changes.
+// changeable returns an error if the caller may not change the set, or if the store does not support live changes (by
+// API calls).
 func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
 	if err := s.access.Load().MayChange(c.Key, c.id); err != nil {
 		return nil, nil, err
@@ -121,8 +123,8 @@ func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
 	return store, snapshot, nil
 }
 
-// clientOf returns the client name that the store records with the caller's changes of sets. For a caller without an
-// API key, clientOf returns "".
+// clientOf returns the client name that the store records with the caller's changes of sets. If the caller has no API
+// key, clientOf returns "".
 func clientOf(c *call) string {
 	if c.Client == gate.OpenClient {
 		return ""
@@ -130,8 +132,8 @@ func clientOf(c *call) string {
 	return c.Client
 }
 
-// enterChange admits a change of a set. enterChange reserves the users in the budget, and checks the set's maximum
-// number of changes and the client's rate limit.
+// enterChange admits an API call that changes a set. enterChange reserves the users in the budget, and checks the
+// set's maximum number of changes and the client's rate limit.
 func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gate.Place, error) {
 	users := r.Users()
 	p, err := s.budgets.Enter(c.holder, users, int64(1024+idBytes*users)+r.AnswerBytes())
@@ -150,11 +152,11 @@ func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gat
 }
 
 // fullRetry is the time after which a caller may repeat a change that the server refused because the set had too many
-// live changes.
+// live changes (by API calls).
 const fullRetry = time.Minute
 
-// fits returns an error if the request would exceed the maximum number of live changes of the set. A further change of
-// a user who already has a live change in the set is always possible.
+// fits returns an error if the request would exceed the maximum number of live changes (by API calls) of the set. If
+// a user already has a live change in the set, a further change of this user is always possible.
 func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 	most, known := s.sets().Max(set), lists.Len(set)
 	if known+r.Users() <= most {
@@ -178,7 +180,7 @@ func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 	return f
 }
 
-// change stores a batch of changes of a set, and records the batch in the metrics, the log and the audit.
+// change stores a batch of changes of a set, and reports the batch in the metrics, the log and the audit.
 func (s *Server) change(c *call, store live.Store, batch *live.Batch, r *wire.SetChange) (live.Stored, error) {
 	users := len(batch.Add) + len(batch.Remove)
 	ctx, cancel := s.callContext(c, users)
@@ -212,8 +214,8 @@ func (s *Server) change(c *call, store live.Store, batch *live.Batch, r *wire.Se
 	return stored, f
 }
 
-// doubtText returns the error text for a call that leaves unknown whether the store has recorded the changes of some
-// users.
+// doubtText returns the error text for a call after which it is unknown whether the store has recorded the changes of
+// some users.
 func doubtText(unknown, all int) string {
 	stored := ""
 	if unknown < all {
@@ -223,7 +225,8 @@ func doubtText(unknown, all int) string {
 		"answers 200; repeating is safe", stored, unknown)
 }
 
-// without returns the elements of users that are not in others. The lists users and others must be in ascending order.
+// without returns those elements of the list users that are not in the list others. Both lists must be in ascending
+// order.
 func without(users, others []capping.UserID) []capping.UserID {
 	if len(others) == 0 {
 		return users
@@ -243,7 +246,7 @@ func (s *Server) recordChange(c *call, span recordSpan, set string, at capping.I
 	return x
 }
 
-// warnFull logs a warning when the number of live changes of a set is near its maximum.
+// warnFull logs a warning if the number of live changes (by API calls) of a set is near the set's maximum.
 func (s *Server) warnFull(ctx context.Context, lists *live.Lists, set string) {
 	rules, n := s.sets(), lists.Len(set)
 	if !rules.NearlyFull(set, n) {
@@ -267,8 +270,8 @@ func (s *Server) listSets(c *call) error {
 	return writeJSON(c.w, list)
 }
 
-// mayRead returns nil if the caller may read the changes of a set. An API key with the scope "read" may read every set.
-// Another API key may read only the sets that it may change.
+// mayRead returns nil if the caller may read the changes of a set. An API key with the scope "read" may read every
+// set. If the API key lacks this scope, it may read only the sets that it may change.
 func (s *Server) mayRead(c *call, set string) error {
 	access := s.access.Load()
 	if access.May(c.Key, gate.ScopeRead) {
@@ -282,8 +285,8 @@ func (s *Server) sees(c *call) func(set string) bool {
 	return func(set string) bool { return s.mayRead(c, set) == nil }
 }
 
-// These constants are the default and the maximum number of changes in a page, and the size of one change in the
-// response.
+// These constants are the default and the maximum number of changes in a page, and the size in bytes of one change in
+// the response.
 const (
 	usualChanges = 1000
 	mostChanges  = 10_000

@@ -78,9 +78,9 @@ func (s *Server) readyGauge() prometheus.Collector {
 	})
 }
 
-// alive serves GET /healthz. GET /healthz fails only when a restart of the process is necessary. During an outage of
-// the store, GET /healthz succeeds, because the process recovers without a restart. The error text of GET /healthz
-// names no cause, because anybody may make this call.
+// alive serves GET /healthz. GET /healthz fails only if it is necessary to restart the process. If the store is down,
+// GET /healthz succeeds, because the process recovers without a restart. The error text of GET /healthz names no
+// cause, because anybody may make this call.
 func (s *Server) alive(c *call) error {
 	if h := s.health(c); h.NeedsRestart {
 		return wire.NewFailure(api.CodeUnavailable,
@@ -134,7 +134,7 @@ func (s *Server) limits(c *call) error {
 }
 
 // backup serves POST /v1/backup, which streams an archive of the store while the server processes other calls. If the
-// archive cannot be completed, the server closes the connection, so that the client detects an incomplete archive.
+// server cannot complete the archive, it closes the connection, so that the client detects an incomplete archive.
 func (s *Server) backup(c *call) error {
 	store, ok := capping.As[capping.Archiver](s.capper.Store())
 	if !ok {
@@ -169,7 +169,8 @@ func (s *Server) backup(c *call) error {
 // backupRetry is the time after which a caller may retry a backup that could not start.
 const backupRetry = 10 * time.Second
 
-// slowWriter writes a long response, and disconnects a client that reads no bytes of the response for a minute.
+// slowWriter writes a long response. If the client reads no bytes of the response for a minute, slowWriter
+// disconnects the client.
 type slowWriter struct {
 	w        http.ResponseWriter
 	deadline *http.ResponseController
@@ -179,7 +180,7 @@ type slowWriter struct {
 
 const slowestPiece = time.Minute
 
-// Write writes p and extends the deadline of the connection.
+// Write writes the bytes p and extends the deadline of the connection.
 func (s *slowWriter) Write(p []byte) (int, error) {
 	if s.written == 0 {
 		s.begin()

@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// titleTime is the time limit for reading the titles of the messages in a response. If the store needs longer than
-// titleTime, the response contains message ids without titles.
+// titleTime is the time limit for reading the titles of the messages in a response. If the store needs longer, the
+// response contains message ids without titles.
 const titleTime = time.Second
 
 // titled is a message that a response names, with a pointer to the response field for the title of the message.

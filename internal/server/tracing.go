@@ -12,16 +12,16 @@ import (
 	"capper/internal/trace"
 )
 
-// unrouted is the route label of requests that no route matched.
+// unrouted is the value of the label "route" for requests that no route matched.
 const unrouted = "other"
 
 // untraced lists the routes whose requests are never traced, because monitoring requests them continually.
 var untraced = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.yaml": true}
 
 // beginSpan returns the request's context with the request id, and with a span when the exporter samples the request.
-// The trace span of a request follows the OpenTelemetry conventions for HTTP servers. The span contains the route,
-// and not the path and the query, because path and query contain user ids and message ids. A nil exporter e records
-// no span.
+// The trace span of a request follows the OpenTelemetry conventions for HTTP servers. This span contains the route
+// instead of the path and the query, because path and query contain user ids and message ids. A nil exporter e
+// records no span.
 func beginSpan(e *trace.Exporter, r *http.Request, route, id string, at time.Time) (context.Context, trace.Span) {
 	if untraced[route] {
 		e = nil
@@ -78,8 +78,8 @@ func methodOf(r *http.Request) string {
 	return otherMethod
 }
 
-// spanRefused records on the span that the server refused the request. The span gets an error status only for a failure
-// of the service.
+// spanRefused notes on the trace span that the server refused the request. Only if the service itself failed, the
+// span gets an error status.
 func spanRefused(span trace.Span, f *wire.Failure) {
 	trace.SetText(span, "capper.error.code", string(f.Code))
 	if f.Code.Status() >= http.StatusInternalServerError {
@@ -87,7 +87,7 @@ func spanRefused(span trace.Span, f *wire.Failure) {
 	}
 }
 
-// spanDecided records on the span how many users a call allowed, denied and left undecided, and the versions of
+// spanDecided notes on the trace span how many users a call allowed, denied and left undecided, and the versions of
 // segments and configuration.
 func spanDecided(span trace.Span, d *capping.Decisions, sum *wire.Summary) {
 	span.SetAttributes(trace.Int("capper.users.requested", sum.Requested),
@@ -96,7 +96,7 @@ func spanDecided(span trace.Span, d *capping.Decisions, sum *wire.Summary) {
 		trace.Text("capper.config_version", d.Policy.Version))
 }
 
-// endSpan records the HTTP status of the response and ends the span.
+// endSpan notes the HTTP status of the response on the trace span and ends the span.
 func endSpan(span trace.Span, status int, at time.Time) {
 	if span.IsRecording() {
 		span.SetAttributes(trace.Int("http.response.status_code", status))

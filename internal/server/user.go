@@ -32,9 +32,9 @@ const (
 	step          = 24 * time.Hour // period of the audit that one step reads; steps go backwards from now
 )
 
-// User returns the decisions about a user within a period. When the context ends, User returns the decisions that it
-// has found so far. If the caller has a namespace, User removes the client and the key from decisions of other
-// namespaces.
+// User returns the recorded decisions about a user within a period. If the context ends early, User returns the
+// decisions that it has found so far. If the caller has a namespace, User removes the client and the API key from
+// decisions of other namespaces.
 func (r *auditReader) User(
 	ctx context.Context, namespace string, user capping.UserID, since, now time.Time,
 ) (*api.Decisions, error) {
@@ -79,8 +79,8 @@ func (r *auditReader) user(ctx context.Context, user capping.UserID, since, now 
 	return answer, nil
 }
 
-// span reads the decisions about a user from the audit records of a period. The faults in the response name the audit
-// files that could not be read.
+// span collects the decisions about a user from the audit records of a period. The faults in the response to the
+// caller name the audit files that could not be read.
 func (r *auditReader) span(
 	ctx context.Context,
 	answer *api.Decisions,
@@ -128,8 +128,8 @@ func (r *auditReader) decision(record *audit.Record, group *audit.Group) api.Dec
 	return told
 }
 
-// channelName returns the current configured name of a channel. For the channel 0 and for a removed channel,
-// channelName returns "".
+// channelName returns the current configured name of a channel. If the channel is 0 or was removed from the
+// configuration, channelName returns "".
 func (r *auditReader) channelName(channel capping.Channel) string {
 	for name, number := range r.Policy().Channels {
 		if number == channel {
@@ -147,7 +147,7 @@ func noAudit() error {
 	)
 }
 
-// unreadable returns the failure of a call for which the audit could not be read.
+// unreadable returns the failure of a call that needs the audit when the audit could not be read.
 func unreadable(err error) error {
 	f := wire.NewFailure(api.CodeUnavailable, "the audit could not be read: the log of the service shows the reason")
 	f.Cause = err

@@ -20,8 +20,8 @@ func userID(text string) (capping.UserID, error) {
 	return 0, wire.Invalid("user_id", "%s is not a user id (0 to 4294967295)", wire.Clip([]byte(text)))
 }
 
-// user parses the user id in the URL path of a call, in the format of the deployment's kind of ids. The result id is
-// the canonical text of the user id, or "" for a dense id (32-bit number).
+// user parses the user id in the URL path of a call, in the format of the deployment's kind of ids. If the id is
+// dense (a 32-bit number), the result id is ""; otherwise it is the canonical text of the user id.
 func (s *Server) user(c *call) (user capping.UserID, id string, err error) {
 	if s.ids == nil {
 		user, err = userID(c.id)
@@ -65,8 +65,8 @@ func (s *Server) explain(c *call) error {
 	return writeJSON(c.w, told)
 }
 
-// erase serves DELETE /v1/users/{id}. The live changes of sets, such as opt-outs of the person, remain unless the
-// caller requests their removal.
+// erase serves DELETE /v1/users/{id}. Unless the caller requests their removal, the live changes of sets, such as
+// opt-outs of the person, remain.
 func (s *Server) erase(c *call) error {
 	user, _, err := s.user(c)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"capper/internal/whatif"
 )
 
-// Replay decides the recorded calls in the audit of all instances again, under another policy; see whatif.Replay. A
-// Replay function returns when its context ends. The error wraps objects.ErrNotFound when a generation of the segments
-// does not exist.
+// A Replay function decides the recorded calls in the audit of all instances again, under another policy; see
+// whatif.Replay. A Replay function returns when the context that it gets ends. If a segments generation does not
+// exist, the error of a Replay function wraps objects.ErrNotFound.
 type Replay func(ctx context.Context, cfg whatif.Config) (*whatif.Result, error)
 
 // These constants limit the replays of POST /v1/whatif, which decide recorded calls again under other limits.
@@ -27,8 +27,8 @@ const (
 	replayPrice     = 100_000    // the number of users that a replay takes from the rate limit of the API key
 )
 
-// whatIf serves POST /v1/whatif, which decides recorded calls again under other limits. The server stops the replay
-// when the caller disconnects.
+// whatIf serves POST /v1/whatif, which decides recorded calls again under other limits. If the caller disconnects,
+// the server stops the replay.
 func (s *Server) whatIf(c *call) error {
 	body, err := s.smallBodies.Read(c.w, c.r, c.holder)
 	if err != nil {
@@ -85,15 +85,15 @@ func replayFailure(ctx context.Context, err error) error {
 	return unreadable(err)
 }
 
-// turns admits one simultaneous what-if replay for each API key, and at most replaysAtOnce simultaneous replays in
-// total. The zero value is ready for use. A turns is safe for concurrent use.
+// turns lets each API key run one what-if replay at a time, and lets at most replaysAtOnce replays run in total. The
+// zero value is ready for use. A turns is safe for concurrent use.
 type turns struct {
 	mu   sync.Mutex
 	keys map[string]bool
 }
 
-// enter lets a call with the API key begin a replay, or returns an error. When the replay has finished, the caller
-// must call the function leave that enter returned.
+// enter lets a call with the API key begin a what-if replay, or returns an error. When the replay has finished, the
+// caller must call the function leave that enter returned.
 func (t *turns) enter(key string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

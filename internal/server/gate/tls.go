@@ -23,18 +23,18 @@ type certificate struct {
 	current *tls.Certificate
 }
 
-// fileStamp holds the attributes by which capper detects that a certificate file has changed.
+// fileStamp holds those attributes of a certificate file whose change shows capper that the file has changed.
 type fileStamp struct {
 	modified time.Time
 	size     int64
 }
 
-// recheck is the interval at which the certificate files are checked for changes.
+// recheck is the interval at which capper checks whether the certificate files have changed.
 const recheck = time.Second
 
-// TLSConfig returns a TLS configuration with the certificate chain and the key in two PEM files, for TLS 1.2 or later.
-// Changed files are reloaded within a second. If the new files do not fit together, the previous certificate stays in
-// use and the error is logged. A nil logger discards log lines.
+// TLSConfig returns a TLS configuration with the certificate chain and the key in two PEM files, for TLS 1.2 or
+// later. If the files change, capper reloads them within a second. If the new certificate and key do not fit
+// together, the previous certificate stays in use and the error is logged. A nil logger discards log lines.
 func TLSConfig(certFile, keyFile string, logger *slog.Logger) (*tls.Config, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -98,7 +98,8 @@ func (c *certificate) stamps() (stamps [2]fileStamp, err error) {
 	return stamps, nil
 }
 
-// fresh returns the certificate for a new connection. Once in a second, fresh checks whether the files have changed.
+// fresh returns the TLS certificate for a new connection. Once in a second, fresh checks whether the certificate
+// files have changed.
 func (c *certificate) fresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
