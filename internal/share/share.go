@@ -1,4 +1,4 @@
-// Package share selects a certain percentage of all users (a share) by a keyed hash of their ids. Every service
+// Package share selects a share (a certain percentage) of all users by a keyed hash of their ids. Every service
 // instance selects the same users, also after a restart, and so does every other implementation of the formula below.
 //
 // A user is in a share of p percent if and only if
@@ -6,19 +6,19 @@
 //	xxHash64(kind ":" salt ":" id) < p/100 × 2^64
 //
 // where kind is "holdout" or "sample", and id is the user in four bytes, little endian, or in eight bytes for a user
-// above 4,294,967,295. The seed of xxHash64 is 0 (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
-// The right side of the formula, p/100 × 2^64, is computed in 64-bit floating point and rounded down to a whole
-// number. A share of 100 percent contains every user.
+// above 4,294,967,295. The seed of xxHash64 is 0 (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md). To
+// compare, p/100 × 2^64 is computed in 64-bit floating point and rounded down to a whole number. A share of 100
+// percent contains every user.
 //
 // A cell is the difference of two shares with the same salt. A cell contains the users who are in the share of the
 // upper percentage and not in the share of the lower percentage. A cell from 0 to p percent contains the same users
-// as a share of p percent. Two adjacent cells, such as 0 to 10 and 10 to 30, have no common users and leave out no
-// users. At the common boundary of two adjacent cells, both cells compare the hash of a user with the same number.
+// as a share of p percent. Two adjacent cells, such as 0 to 10 and 10 to 30, have no user in common and leave no user
+// out. At the common boundary of two adjacent cells, both cells compare the hash of a user with the same number.
 // Adjacent cells that cover the range from 0 to 100 together contain every user.
 //
 // The share of 10 % is a subset of the share of 20 % with the same salt. Shares with different salts are independent.
 // Shares of different kinds are independent even with the same salt, for example a sample and a holdout with the salt
-// "2027". A share of p percent of n users contains p percent of the users, with a deviation of about √n users.
+// "2027". A share of p percent of n users contains p percent of these users, with a deviation of about √n users.
 package share
 
 import (
@@ -52,8 +52,8 @@ type Share struct {
 	prefix   string
 }
 
-// New returns the share with the given percentage, which must be above 0 and at most 100. The error names the invalid
-// argument and its rule.
+// New returns the share with the given percentage, which must be above 0 and at most 100. The error of this function
+// names the invalid argument and the rule that it breaks.
 func New(kind Kind, percent float64, salt string) (Share, error) {
 	switch {
 	case !(percent > 0 && percent <= 100): // also rejects NaN
@@ -66,8 +66,9 @@ func New(kind Kind, percent float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// NewCell returns the cell between two percentages from 0 to 100. The cell contains the users in the share of "to"
-// percent who are not in the share of "from" percent. The error names the invalid argument and its rule.
+// NewCell returns the cell between two percentages from 0 to 100. This cell contains the users in the share of "to"
+// percent who are not in the share of "from" percent. The error of this function names the invalid argument and the
+// rule that it breaks.
 func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	if !(from >= 0 && from < 100) {
 		return Share{}, fmt.Errorf("from: must be a percentage of at least 0 and below 100, got %v", from)
@@ -114,8 +115,8 @@ func Has[User ~uint32 | ~uint64](s *Share, user User) bool {
 	return marks[0] != 0
 }
 
-// Mark sets marks[i] to mark if users[i] is in the share and marks[i] is 0. Mark allocates no memory, and is faster
-// than a call of Has for each user.
+// Mark sets marks[i] to the argument mark if users[i] is in the share and marks[i] is 0. Mark allocates no memory,
+// and takes less time than a call of Has for each user.
 func Mark[User ~uint32 | ~uint64](s *Share, users []User, marks []uint8, mark uint8) {
 	var buffer [MaxSalt + 24]byte
 	n := copy(buffer[:], s.prefix)

@@ -41,7 +41,7 @@ func (l Load) MarshalJSON() ([]byte, error) {
 
 // These constants are the maximum values of the fields of Load. MaxUsers is the number of possible dense ids (32-bit
 // numbers). MaxShards is the number of partitions of the Redis store. MaxSends is the maximum number of sends in a
-// user's log for one channel. The other constants detect typing errors.
+// user's log for one channel. The other maximum values serve to detect typing errors.
 const (
 	MaxUsers     = 1 << 32
 	MaxShards    = 64
@@ -54,7 +54,7 @@ const (
 	MaxInstances = 10_000
 )
 
-// WithDefaults returns a copy of the load in which the default value replaces every zero field.
+// WithDefaults returns a copy of the load in which each zero field has its default value.
 func (l Load) WithDefaults() Load {
 	l.Sends = cmp.Or(l.Sends, 5)
 	l.Density = cmp.Or(l.Density, 1)
@@ -130,8 +130,8 @@ func fromZero(name string, value, most float64) error {
 	return fmt.Errorf("%s: must be 0 to %.0f, got %g", name, most, value)
 }
 
-// aShard is the maximum size in bytes of the data that one Redis master should have. A master with at most 10 GiB needs
-// only some minutes to copy its data to a new replica, or to load it at its start.
+// aShard is the maximum size in bytes of the data that one Redis master should have. A Redis master with at most 10
+// GiB needs only some minutes to copy its data to a new replica, or to load it at its start.
 const aShard = 10 << 30
 
 // busy is the maximum fraction of a processor that the commands of a Redis master should use. A Redis master needs the
@@ -142,7 +142,7 @@ const busy = 0.5
 const leastCluster = 3
 
 // LeastShards returns the smallest number of Redis masters that is sufficient for the load. All fields of the load
-// except Shards must be valid.
+// except the field Shards must be valid.
 func (l Load) LeastShards() int {
 	bySize := math.Ceil(RedisData(l) / aShard)
 	byTime := math.Ceil(l.RedisCores() / busy)
@@ -154,8 +154,8 @@ func (l Load) LeastShards() int {
 	}
 }
 
-// Spread reports whether the user ids are not dense (not 32-bit numbers). The id images (64-bit hashes) of ids that are
-// not dense are spread evenly over the buckets of the store.
+// Spread reports whether the user ids are not dense (not 32-bit numbers). If ids are not dense, their id images
+// (64-bit hashes) are spread evenly over the buckets of the store (users who share a Redis key).
 func (l Load) Spread() bool { return l.IDs != "" }
 
 // Rate returns how many users per second capper decides in the blast (the largest campaign).

@@ -2,9 +2,9 @@ package sizing
 
 import "math"
 
-// together returns how many users of a bucket of the store a blast (the largest campaign) decides together: on
-// average, and at least 1. The users of one bucket share a Redis key, so a call sends the bytes of this key only once
-// for all of them.
+// together returns how many users of one bucket (users who share a Redis key) a blast (the largest campaign) decides
+// together: on average, and at least 1. The users of one bucket share a Redis key, so a call sends the bytes of this
+// key only once for all of them.
 func together(l Load) float64 {
 	return max(1, float64(l.Blast)/float64(l.Users)*l.Density*bucketSize)
 }
@@ -14,8 +14,8 @@ const (
 	scriptUsers = 8 // number of users in a bucket that a script writes together
 )
 
-// replicatedBytes returns how many bytes a Redis master sends to one replica for each decided user. The master sends
-// the user's whole new log, its field, and a part of the bytes for the key.
+// replicatedBytes returns how many bytes a Redis master sends to one replica for each decided user. A Redis master
+// sends each replica the user's whole new log, the field of the user, and a part of the bytes for the key.
 func replicatedBytes(l Load) float64 {
 	return entrySize*(l.Sends+1) + 17.5 + 47/min(scriptUsers, together(l))
 }
@@ -50,7 +50,7 @@ func (l Load) idBytes() float64 {
 	return 39
 }
 
-// BitmapBytes returns the size in bytes of a user id in base64: in a bitmap for dense ids (32-bit numbers), and
+// BitmapBytes returns how many bytes a user id takes in base64: in a bitmap for dense ids (32-bit numbers), and
 // otherwise as packed id. In a bitmap, before the base64 encoding, an id takes 2 bytes if it is isolated, and one bit
 // if it is among consecutive ids.
 func BitmapBytes(l Load) float64 {
@@ -68,7 +68,8 @@ func BitmapBytes(l Load) float64 {
 // three times the size of the data: for the snapshot, the writes before a rewrite, and the rewritten file.
 func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
-// The tests TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure these constants.
+// The tests TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure the constants for the disk space of the embedded
+// store.
 const (
 	embeddedUserBytes = 9.0 // bytes for the key of a user and its entry in a table
 	embeddedSpare     = 4.0 // maximum factor for disk space before a compaction
@@ -87,8 +88,8 @@ func EmbeddedData(l Load) float64 {
 	return float64(l.Users) * (l.embeddedUserBytes() + entrySize*l.Sends)
 }
 
-// embeddedSpreadBytes is the additional size in bytes of a user in the embedded store, if ids are not dense. For ids
-// that are not dense, keys have 8 bytes, and consecutive keys have few common bytes.
+// embeddedSpreadBytes says how many more bytes a user needs in the embedded store if ids are not dense. If ids are
+// not dense, the keys in the embedded store have 8 bytes, and consecutive keys have few common bytes.
 const embeddedSpreadBytes = 9.0
 
 func (l Load) embeddedUserBytes() float64 {
@@ -101,8 +102,8 @@ func (l Load) embeddedUserBytes() float64 {
 // dictionaryBytes is the size in bytes of an id in the dictionary of a segments generation, if ids are not dense.
 const dictionaryBytes = 6.3
 
-// DictionaryBytes returns the memory in bytes for the dictionaries of ids that are not dense. A service instance needs
-// two dictionaries, because it reads the next segments generation while it uses the current one.
+// DictionaryBytes returns the memory in bytes for the dictionaries of ids that are not dense. A service instance
+// needs memory for two dictionaries, because it reads the next segments generation while it uses the current one.
 func DictionaryBytes(l Load) float64 {
 	if !l.Spread() {
 		return 0
@@ -138,9 +139,9 @@ func ServiceCores(l Load) (json, bitmap float64) {
 	return l.Rate() * (jsonSeconds + client), l.Rate() * (bitmapSeconds + client)
 }
 
-// SegmentBytes returns the memory in bytes for segments that contain every user. A segments generation takes 3 bits for
-// each id. A service instance needs two generations, because it reads the next generation while it uses the current
-// one.
+// SegmentBytes returns the memory in bytes for segments that contain every user. In memory, a segments generation
+// takes 3 bits for each id. A service instance needs memory for two generations, because it reads the next generation
+// while it uses the current one.
 func SegmentBytes(l Load) float64 { return 2 * float64(l.Users) / l.Density * 3 / 8 }
 
 // ServiceMemory returns the maximum memory in bytes of a service instance with the default bounds (docs/operating.md).

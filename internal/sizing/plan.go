@@ -49,8 +49,8 @@ func bytesText(n float64) string {
 	return fmt.Sprintf("%.3g TiB", n)
 }
 
-// Of returns the plan of resources for a load. Call WithDefaults before Of. If the load is invalid, the error lists all
-// invalid fields.
+// Of returns the plan of resources (memory, processors, disks) for a load. Call WithDefaults before Of. If the load
+// is invalid, the error of Of lists all invalid fields.
 func Of(l Load) (*Plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err

@@ -42,8 +42,8 @@ const spreadBytes = 20
 // RedisMessages returns the memory in bytes that Redis needs for the decision counts of messages.
 func RedisMessages(l Load) float64 { return l.Messages * l.Days * messageBytes }
 
-// userBytes returns how many bytes a user takes in a listpack of Redis. In a listpack, a user takes the bytes for the
-// number of the field, the value, and the overhead for both.
+// userBytes returns how many bytes a user takes in a listpack of Redis. In such a listpack, a user takes the bytes
+// for the number of the field, the value, and the overhead for both.
 func userBytes(sends float64) float64 {
 	field := float64(128*2+62*3) / bucketSize // numbers up to 127 take one byte; each entry adds one byte (backlen)
 	value := entrySize * sends
@@ -56,9 +56,9 @@ func userBytes(sends float64) float64 {
 	return field + 2 + value + 2
 }
 
-// shares returns, for each n, the fraction of the store's buckets that contain n users. For a density below 1, shares
-// assumes that the used ids are random, so the result is the binomial distribution. If every possible id belongs to a
-// user (density 1), every bucket of users is full.
+// shares returns, for each n, the fraction of the buckets (users who share a Redis key) that contain n users. If the
+// density (used fraction of the possible ids) is below 1, shares assumes that the used ids are random, so the result
+// is the binomial distribution. If every possible id belongs to a user (density 1), every bucket of users is full.
 func shares(density float64) []float64 {
 	p := make([]float64, bucketSize+1)
 	if density >= 1 {
@@ -74,8 +74,8 @@ func shares(density float64) []float64 {
 	return p
 }
 
-// sizeClass returns the number of bytes that the allocator of Redis reserves for an object of the given size. Between a
-// power of two and the next power of two, the allocator has four size classes.
+// sizeClass returns the number of bytes that the allocator of Redis reserves for an object of the given size. Between
+// two neighbouring powers of two, the allocator of Redis has four size classes.
 func sizeClass(bytes float64) float64 {
 	if bytes <= 64 {
 		return math.Ceil(bytes/8) * 8
@@ -90,15 +90,16 @@ func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
 
-// Backlog returns the recommended size in bytes of Redis' replication backlog. The backlog is large enough for one
-// minute of the blast (the largest campaign), or for the whole blast if that is less. The backlog has at least 64 MiB.
+// Backlog returns the recommended size in bytes of Redis' replication backlog. Such a backlog is large enough for one
+// minute of the blast (the largest campaign), or for the whole blast if that is less. The backlog has at least 64
+// MiB.
 func Backlog(l Load) float64 {
 	missed := min(60*l.Rate(), float64(l.Blast))
 	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())
 }
 
-// Maxmemory returns the value for the Redis setting maxmemory, which is 25 % more than the computed memory. Because of
-// the additional 25 %, Redis does not reject writes if users receive more sends than planned.
+// Maxmemory returns the value for the Redis setting maxmemory, which is 25 % more than the computed memory. Because
+// of this reserve of 25 %, Redis does not reject writes if users receive more sends than planned.
 func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 
 // fragmentation is the number of bytes that the machine uses for each byte that Redis reports as used. The test
