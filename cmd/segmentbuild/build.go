@@ -58,7 +58,7 @@ func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return timedOut(ctx, err)
 }
 
-// If the context has ended, timedOut adds the reason for its end to err.
+// timedOut adds to err the reason why the context has ended, if it has ended.
 func timedOut(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", err, context.Cause(ctx))

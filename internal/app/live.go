@@ -31,8 +31,8 @@ type lists struct {
 	seen []sighting
 }
 
-// The type sighting says when the service used a segments generation. A sighting also has the as-of time of each set:
-// the time up to which the set's build includes all changes.
+// sighting says when the service used a segments generation. A sighting also has the as-of time of each set: the time
+// up to which the set's build includes all changes.
 type sighting struct {
 	at   time.Time
 	asOf map[string]capping.Instant

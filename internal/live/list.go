@@ -166,7 +166,8 @@ func (l *list) apply(users []capping.UserID, one info) {
 	}
 }
 
-// For more than fewUsers users, a merge of a block with new changes is faster than insertions one by one.
+// fewUsers is a number of users: for more users, a merge of a block with new changes is faster than insertions one by
+// one.
 const fewUsers = 8
 
 // applyIn records the same live change for several users of one block of a set's changes.

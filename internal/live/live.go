@@ -81,6 +81,6 @@ type Store interface {
 	OthersAsOf() (asOf map[string]capping.Instant, ok bool)
 }
 
-// If an instance with an older version of capper uses the store, a live change fails with ErrOlderInstance, because
-// that instance would ignore the change.
+// ErrOlderInstance is the error of a live change if an instance with an older version of capper uses the store and
+// would therefore ignore the change.
 var ErrOlderInstance = errors.New("an instance of an older version uses the store: upgrade every instance first")

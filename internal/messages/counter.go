@@ -159,8 +159,8 @@ func (c *Counter) take() []Delta {
 	return deltas
 }
 
-// If counts could not be written to the store, putBack adds them to the collected counts again. putBack copies the
-// counts, because the store may still read the originals.
+// putBack takes counts that could not be written to the store, and adds them to the collected counts again. putBack
+// copies the counts, because the store may still read the originals.
 func (c *Counter) putBack(deltas []Delta) {
 	for i := range deltas {
 		again := &deltas[i].Answers
@@ -196,10 +196,9 @@ func (c *Counter) SetTitle(ctx context.Context, message capping.Message, title s
 // titlesAtOnce is the maximum number of message titles that Titles reads from the store at the same time.
 const titlesAtOnce = 64
 
-// Of the given messages, Titles returns the titles of those that have one, even of messages that the store does not
-// count. Titles reads several titles at once, so that a store on several servers combines the reads into a few round
-// trips. If a read fails, Titles starts no further reads, and returns the error with the titles that it has already
-// read.
+// Titles returns the titles of those given messages that have one, even of messages that the store does not count.
+// Titles reads several titles at once, so that a store on several servers combines the reads into a few round trips.
+// If a read fails, Titles starts no further reads, and returns the error with the titles that it has already read.
 func (c *Counter) Titles(ctx context.Context, of []capping.Message) (map[capping.Message]string, error) {
 	var mu sync.Mutex
 	var failed error

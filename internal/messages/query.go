@@ -98,9 +98,9 @@ func (o Order) First(list []Candidate, n int) []Candidate {
 	return list[:min(n, len(list))]
 }
 
-// Of the candidates, Cut returns those that belong to one page, and the position after which the next page begins.
-// The argument list of Cut holds the first candidates in the order of the query. If there is a next page, it holds
-// more than Query.Max candidates.
+// Cut returns those candidates that belong to one page, and the position after which the next page begins. The
+// argument list of Cut holds the first candidates in the order of the query. If there is a next page, it holds more
+// than Query.Max candidates.
 func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	if len(list) <= q.Max {
 		return list, nil

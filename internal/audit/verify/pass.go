@@ -109,7 +109,8 @@ func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	}
 }
 
-// If a bitmap has at most "few" users, a loop over the users is faster than a loop over the blocks.
+// few is a number of users: if a bitmap has at most so many users, a loop over the users is faster than a loop over
+// the blocks.
 const few = 64
 
 // notePolicy notes that the policy that an audit record names was in force at the time of the record.

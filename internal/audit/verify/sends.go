@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The constant never is an instant that is later than every possible call.
+// never is a constant instant, which is later than every possible call.
 const never = capping.Never + 1
 
 // call has the data of a recorded call that verify needs to check sends against limits.
