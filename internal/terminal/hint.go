@@ -18,7 +18,7 @@ func Hinted(err error, hint string) error {
 	return hinted{err, hint}
 }
 
-// Hint returns the advice that was last added to the error. If the error has no advice, Hint returns "".
+// Hint returns the advice that was last added to the error. If no advice was added to the error, Hint returns "".
 func Hint(err error) string {
 	var h hinted
 	if errors.As(err, &h) {

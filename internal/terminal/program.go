@@ -36,9 +36,9 @@ type Program struct {
 	Judge func(error) (Status, string)
 }
 
-// Run executes one command line and returns the exit status. The argument commands is a pointer to the struct that
-// describes the program's commands for the library kong. The method Run of each command receives a context.Context,
-// which ends after a signal, and *Streams.
+// Run executes one command line and returns the exit status. The argument commands is a pointer to a struct, from
+// which the library kong takes the program's commands. The method Run of each command gets a *Streams and a
+// context.Context, which ends after a signal.
 func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	on := &Streams{Program: p.Name, In: stdin, Out: NewWriter(stdout), Err: NewWriter(stderr)}
 	exited := false
@@ -68,7 +68,8 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 	return p.end(on, err)
 }
 
-// repeated returns an error if a flag for a single value is given twice, because one value would be ignored.
+// repeated returns an error if the command line has a flag for a single value twice, because one value would be
+// ignored.
 func repeated(command *kong.Context) error {
 	seen := map[*kong.Flag]bool{}
 	for _, path := range command.Path {
@@ -95,7 +96,7 @@ func (p Program) misused(err error) error {
 // helpWidth is the maximum number of characters in a line of help text.
 const helpWidth = 110
 
-// end prints the error of a command and its advice, and returns the exit status of the program.
+// end prints the error with which a command ended and its advice, and returns the exit status of the program.
 func (p Program) end(on *Streams, err error) int {
 	if err == nil {
 		return int(Done)
@@ -114,7 +115,8 @@ func (p Program) end(on *Streams, err error) int {
 	return int(status)
 }
 
-// indent indents all lines of a message except the first line. indent does not change lines that are already indented.
+// indent indents all lines of a message except the first line. If a line is already indented, indent does not change
+// it.
 func indent(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -125,8 +127,8 @@ func indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// UntilSignal returns a context that ends at the first interrupt or SIGTERM signal. A second signal ends the program
-// immediately.
+// UntilSignal returns a context that ends at the first interrupt or SIGTERM signal. After a second signal, the
+// program ends immediately.
 func UntilSignal() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

@@ -40,8 +40,8 @@ type Progress struct {
 // lineEvery is the minimum time between two printed lines about the progress of one step, without a progress bar.
 const lineEvery = 5 * time.Second
 
-// NewProgress returns a Progress that writes to standard error. The caller must call Stop at the end. While a bar is
-// visible, the program should not write other text to the terminal.
+// NewProgress returns a Progress that writes to standard error. The caller must call Stop at the end. While a
+// progress bar is visible, the program should not write other text to the terminal.
 func NewProgress(on *Streams, unit Unit) *Progress {
 	p := &Progress{on: on, unit: unit}
 	if to := on.Err.Unwrap(); isTerminal(to) && (unit != Lines || !isTerminal(on.Out.Unwrap())) {
@@ -50,8 +50,8 @@ func NewProgress(on *Streams, unit Unit) *Progress {
 	return p
 }
 
-// Step ends the previous step, and begins a step with the given number of units. A total of 0 means that the number of
-// units is not yet known.
+// Step ends the previous step, and begins a step with the given number of units. If the total is 0, the number of
+// units in the step is not yet known.
 func (p *Progress) Step(what string, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *Progress) newBar() *mpb.Bar {
 		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), p.beside()))
 }
 
-// beside returns a decorator that draws the text after the numbers of the progress bar.
+// beside returns a function that draws the text after the numbers of the progress bar.
 func (p *Progress) beside() decor.Decorator {
 	return decor.Any(func(decor.Statistics) string {
 		if state := p.state.Load(); state != nil && *state != "" {
@@ -90,7 +90,8 @@ func (p *Progress) beside() decor.Decorator {
 	})
 }
 
-// Add adds finished units to the current step, and adds total to the number of units in the step.
+// Add increases the number of finished units in the current step, and adds the argument total to the number of units
+// in the step.
 func (p *Progress) Add(done, total int64) {
 	now, sum := p.done.Add(done), p.total.Add(total)
 	if p.bars == nil {
@@ -128,8 +129,8 @@ func (p *Progress) Reach(done int64, state string) {
 	p.on.Say("%d of %d %s, %.0f/s, %s left%s", done, total, p.unit, rate, left, colon(state))
 }
 
-// Note shows the reason why the current step waits. The text of Note appears next to the progress bar until the step
-// continues. Without a bar, Note prints the text immediately.
+// Note shows the reason why the current step waits. This reason appears next to the progress bar until the step
+// continues. If no progress bar is visible, Note prints the reason immediately.
 func (p *Progress) Note(text string) {
 	if p.bars == nil {
 		p.on.Say("%s", text)
@@ -146,8 +147,8 @@ func colon(text string) string {
 	return ": " + text
 }
 
-// endStep ends the current step. The caller of endStep must hold the lock. endStep prints a final line only for steps
-// that count bytes, because commands report the numbers of users and lines themselves.
+// endStep ends the current step. The caller of endStep must hold the lock of the Progress. endStep prints a final
+// line only for steps that count bytes, because commands report the numbers of users and lines themselves.
 func (p *Progress) endStep() {
 	if p.step == "" {
 		return

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Status is the exit status of a command. Each number has the same meaning in all programs. The file docs/commands.md
-// tells users how to react to each status.
+// Status is the exit status of a command. Each exit status has the same meaning in all programs of this project. The
+// file docs/commands.md tells users how to react to each exit status.
 type Status int
 
 // These constants are the exit statuses of all programs.
@@ -57,8 +57,8 @@ type failed struct {
 
 func (f failed) Unwrap() error { return f.error }
 
-// WithStatus sets the exit status with which the program ends because of an error. For a nil error, WithStatus returns
-// nil. If an error has several exit statuses, the outermost status applies.
+// WithStatus sets the exit status with which the program ends because of an error. For a nil error, WithStatus
+// returns nil. If WithStatus has set several exit statuses, the outermost one applies.
 func WithStatus(status Status, err error) error {
 	if err == nil {
 		return nil
@@ -69,9 +69,9 @@ func WithStatus(status Status, err error) error {
 // Misuse sets the exit status for wrong usage, for example for an error about contradictory flags.
 func Misuse(err error) error { return WithStatus(Usage, err) }
 
-// StatusOf returns the exit status that WithStatus has set for the error. For an error without an exit status, StatusOf
-// returns Failure. For interrupts and time-outs, StatusOf returns Failure instead of BadInput, because such errors say
-// nothing about the input.
+// StatusOf returns the exit status that WithStatus has set for the error. If WithStatus has not set an exit status
+// for the error, StatusOf returns Failure. If the error is an interrupt or a time-out, StatusOf returns Failure
+// instead of BadInput, because such errors say nothing about the input.
 func StatusOf(err error) Status {
 	var f failed
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Streams contains the input and the outputs of a command. Out and Err escape control characters, so that the output
-// cannot control the terminal.
+// Streams contains the input and the outputs of a command. The outputs Out and Err escape control characters, so that
+// the output cannot control the terminal.
 type Streams struct {
 	Program string // prefix of each message to Err
 	In      io.Reader
@@ -19,7 +19,7 @@ type Streams struct {
 	Err     *Writer
 }
 
-// Data returns standard output without escaping, for writing the bytes of a file.
+// Data returns standard output without escaping, so that a command can write the bytes of a file.
 func (s *Streams) Data() io.Writer { return s.Out.Unwrap() }
 
 // Say prints one line of information to standard error.

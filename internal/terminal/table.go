@@ -11,7 +11,8 @@ import (
 // Align is the alignment of the cells in a table.
 type Align bool
 
-// Left and Right are the alignments of table cells. Texts are usually aligned to the left and numbers to the right.
+// Left and Right are the alignments of table cells. Cells with texts are usually aligned to the left, and cells with
+// numbers to the right.
 const (
 	Left  Align = false
 	Right Align = true

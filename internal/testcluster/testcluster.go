@@ -1,6 +1,6 @@
-// Package testcluster starts real Redis servers for tests. The tests of a package share one cluster, and tests that
-// stop servers start separate clusters. The script scripts/cluster.sh starts all servers on free loopback ports. If the
-// test process dies, the script also stops the servers.
+// Package testcluster starts real Redis servers for tests. The tests of a package share one cluster, but a test that
+// stops servers starts a separate cluster. The script scripts/cluster.sh starts all Redis servers of the tests on
+// free loopback ports. If the test process dies, this script also stops the servers.
 package testcluster
 
 import (
@@ -79,7 +79,7 @@ func (o *Options) args() []string {
 	return args
 }
 
-// Cluster is a set of real Redis servers that this process started with the script scripts/cluster.sh.
+// Cluster is a group of real Redis servers that this process started with the script scripts/cluster.sh.
 type Cluster struct {
 	Addrs []string // addresses of all nodes, masters first
 	dir   string
@@ -91,8 +91,8 @@ var shared struct {
 	err     error
 }
 
-// Run runs the tests of a package and returns the exit status. If a test started the shared cluster, Run stops this
-// cluster at the end.
+// Run runs the tests of a package and returns the exit status. If a test has started the shared Redis Cluster, Run
+// stops this cluster at the end.
 func Run(m *testing.M) int {
 	status := m.Run()
 	if shared.cluster != nil {
@@ -101,10 +101,10 @@ func Run(m *testing.M) int {
 	return status
 }
 
-// Shared returns the addresses of the cluster that a package's tests share. If the environment names no running
-// cluster, the first call of Shared starts a cluster with 3 masters and 3 replicas. Tests must not stop servers of the
-// shared cluster. The time-outs of the shared cluster are long, so that a busy machine causes no failover. The function
-// Run stops the shared cluster.
+// Shared returns the addresses of the Redis Cluster that the tests of a package share. If no environment variable
+// names a running cluster, the first call of Shared starts a cluster with 3 masters and 3 replicas. Tests must not
+// stop servers of the shared Redis Cluster. The time-outs of the shared Redis Cluster are long, so that a busy
+// machine causes no failover. The function Run stops the shared Redis Cluster.
 func Shared(t testing.TB) []string {
 	t.Helper()
 	if addrs := os.Getenv(Variable); addrs != "" {

@@ -18,8 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Authority is a certificate authority for tests. The directory Dir contains the authority's certificate in ca.crt. For
-// each issued certificate, Dir contains the certificate in NAME.crt and the private key in NAME.key.
+// Authority is a certificate authority for tests. The directory in the field Dir contains the authority's certificate
+// in the file ca.crt. For each issued certificate, this directory contains the certificate in NAME.crt and the
+// private key in NAME.key.
 type Authority struct {
 	Dir         string
 	key         *ecdsa.PrivateKey
@@ -62,7 +63,7 @@ func (a *Authority) sign(t testing.TB, name string, certificate *x509.Certificat
 	return key
 }
 
-// File returns the path of a file in the authority's directory.
+// File returns the path of a file in the directory of the certificate authority.
 func (a *Authority) File(name string) string { return filepath.Join(a.Dir, name) }
 
 // Leaf issues a certificate for a TLS server or TLS client, with the given host names and IP addresses. The
@@ -72,7 +73,7 @@ func (a *Authority) Leaf(t testing.TB, name string, hosts ...string) {
 	a.LeafUntil(t, name, time.Now().Add(time.Hour), hosts...)
 }
 
-// LeafUntil works like Leaf, but the certificate is valid until the time end.
+// LeafUntil works like Leaf, but the certificate is valid until the time in the argument end.
 func (a *Authority) LeafUntil(t testing.TB, name string, end time.Time, hosts ...string) {
 	t.Helper()
 	certificate := &x509.Certificate{
@@ -93,7 +94,7 @@ func (a *Authority) LeafUntil(t testing.TB, name string, end time.Time, hosts ..
 	a.sign(t, name, certificate)
 }
 
-// Pool returns a certificate pool that contains only this authority.
+// Pool returns a certificate pool that contains only this certificate authority.
 func (a *Authority) Pool(t testing.TB) *x509.CertPool {
 	t.Helper()
 	text, err := os.ReadFile(a.File("ca.crt"))
@@ -103,7 +104,8 @@ func (a *Authority) Pool(t testing.TB) *x509.CertPool {
 	return pool
 }
 
-// Client returns the TLS configuration of a client that trusts this authority. The client has a certificate of its own.
+// Client returns the TLS configuration of a client that trusts this certificate authority. The client has a
+// certificate of its own.
 func (a *Authority) Client(t testing.TB) *tls.Config {
 	t.Helper()
 	a.Leaf(t, "client")

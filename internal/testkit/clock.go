@@ -19,7 +19,7 @@ func NewClockAt(now time.Time) *Clock {
 	return c
 }
 
-// Now returns the time of the clock, in UTC.
+// Now returns the time that the clock shows, in UTC.
 func (c *Clock) Now() time.Time { return time.Unix(0, c.nanos.Load()).UTC() }
 
 // Set sets the clock to the given time, which may be earlier or later.

@@ -11,8 +11,8 @@ import (
 
 // Mount is a directory that changes like a mounted ConfigMap or Secret in a pod (pkg/volume/util/atomic_writer.go in
 // Kubernetes). Each set of files in a Mount has its own directory, and the symlink ..data points to the directory of
-// the current set. The visible files of a Mount are symlinks that lead through the symlink ..data. Swap renames a new
-// symlink over ..data and removes the old files immediately.
+// the current set. The visible files of a Mount are symlinks that lead through the symlink ..data. To change the
+// files, Swap renames a new symlink over ..data and removes the old files immediately.
 type Mount struct {
 	Dir     string
 	t       testing.TB
@@ -31,10 +31,10 @@ func NewMount(t testing.TB, files map[string]string) *Mount {
 	return m
 }
 
-// Path returns the visible path of the file with the given name.
+// Path returns the visible path of the file that has the given name in the Mount.
 func (m *Mount) Path(name string) string { return filepath.Join(m.Dir, name) }
 
-// Swap replaces all files by new files with unchanged names.
+// Swap replaces all files in the Mount by new files with the same names.
 func (m *Mount) Swap(files map[string]string) {
 	m.t.Helper()
 	m.serial++

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// ProgramsVariable is the environment variable that contains the directory of the programs capper and segmentbuild. The
-// script scripts/test.sh builds both programs once for a whole test run.
+// ProgramsVariable is the environment variable that contains the directory of the programs capper and segmentbuild.
+// In a whole test run, the script scripts/test.sh builds both programs once.
 const ProgramsVariable = "CAPPER_TEST_BIN"
 
-// ownPrograms is the directory into which this process built the programs. Before the first build, ownPrograms is
-// empty.
+// ownPrograms is the directory into which this process built the programs. If this process has not built them yet,
+// ownPrograms is empty.
 var ownPrograms string
 
 var buildPrograms = sync.OnceValues(func() (dir string, err error) {
@@ -28,8 +28,9 @@ var buildPrograms = sync.OnceValues(func() (dir string, err error) {
 	return ownPrograms, nil
 })
 
-// Program returns the path of capper or segmentbuild. Program looks in the directory that the environment variable
-// CAPPER_TEST_BIN names. If the variable is not set, the first call of Program in a process builds both programs.
+// Program returns the path of capper or segmentbuild. Program looks for it in the directory that the environment
+// variable CAPPER_TEST_BIN names. If the environment variable is not set, the first call of Program in a process
+// builds both programs.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv(ProgramsVariable)
@@ -42,7 +43,8 @@ func Program(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// RemovePrograms removes the programs that this process built. TestMain calls RemovePrograms after the tests.
+// RemovePrograms removes the programs that this process built. TestMain calls RemovePrograms after the tests of a
+// package.
 func RemovePrograms() {
 	if ownPrograms != "" {
 		_ = os.RemoveAll(ownPrograms)

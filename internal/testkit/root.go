@@ -8,7 +8,7 @@ import (
 
 var root, errRoot = findRoot()
 
-// Root returns the root directory of the repository. Root panics if the process did not start in the repository.
+// Root returns the root directory of the repository. If the process did not start in the repository, Root panics.
 func Root() string {
 	if errRoot != nil {
 		panic(errRoot)
@@ -16,9 +16,9 @@ func Root() string {
 	return root
 }
 
-// findRoot looks for the file scripts/test.sh in the working directory and in the directories above. A test starts in
-// the directory of its package. The test binary does not know the directory of its source, because the build flag
-// -trimpath removes it.
+// findRoot looks for the file scripts/test.sh in the working directory and in the directories above. Go runs a test
+// in the directory of the test's package. The test binary does not know the directory of its source, because the
+// build flag -trimpath removes it.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -24,13 +24,13 @@ func EndAtOnce() {
 const raceVariable = "GORACE"
 
 // UseShipped makes the commands of a testscript run the programs without the race detector, like the programs that
-// users install. A test binary with the race detector needs four times the processor time to start.
+// users install. A program with the race detector needs four times the processor time to start.
 func UseShipped(t testing.TB, env *testscript.Env) {
 	env.Setenv("PATH", filepath.Dir(Program(t, "capper"))+string(os.PathListSeparator)+env.Getenv("PATH"))
 }
 
-// WantStatus returns the testscript command `status N args…`. The command runs the program with the arguments, and
-// requires the exit status N.
+// WantStatus returns the testscript command `status N args…`. This testscript command runs the program with the
+// arguments, and requires the exit status N.
 func WantStatus(program string) Script {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		got := "0"

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Torture returns the rounds of a test that injects random faults for the given number of minutes, and a random
-// generator for the test. The environment variables CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED override the
-// duration and the random seed.
+// Torture returns the rounds of a test that injects random faults for the given number of minutes. Torture also
+// returns a random generator for the test. With the environment variables CAPPER_TORTURE_MINUTES and
+// CAPPER_TORTURE_SEED, a developer overrides the duration and the random seed.
 func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int]) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano() % 1_000_000)
@@ -40,7 +40,7 @@ func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int
 	}
 }
 
-// Faults counts the faults that a torture test injected, by name.
+// Faults says how many faults of each name a torture test has injected.
 type Faults map[string]int
 
 // String returns one line for each name of a fault, and one line with the total number of faults.

@@ -16,15 +16,16 @@ import (
 // may be slow.
 const Patience = 2 * time.Minute
 
-// Eventually polls until the condition is true. If the condition is not true within Patience, Eventually fails the
-// test. The arguments in "message" have the form of the message arguments in testify's assertions.
+// Eventually calls the argument condition (a function) repeatedly until it returns true. If this does not happen
+// within Patience, Eventually fails the test. The arguments in "message" have the form of the message arguments in
+// testify's assertions.
 func Eventually(t testing.TB, condition func() bool, message ...any) {
 	t.Helper()
 	require.Eventually(t, condition, Patience, 5*time.Millisecond, message...)
 }
 
-// Poll calls the function condition until it returns true. If the condition is not true within Patience, Poll returns
-// false. Poll is for code that has no testing.TB.
+// Poll calls the argument condition (a function) until it returns true. If this does not happen within Patience, Poll
+// returns false. Poll is for code that has no testing.TB.
 func Poll(condition func() bool) bool {
 	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -34,8 +35,9 @@ func Poll(condition func() bool) bool {
 	return true
 }
 
-// FailsWith repeats a function call until its error contains the text why. Every call must return an error. FailsWith
-// repeats the call because, on a busy machine, the first errors may be time-outs.
+// FailsWith repeats a function call until the call returns an error that contains the text in the argument why. Every
+// call must return an error. FailsWith repeats the call because, on a busy machine, the first errors may be
+// time-outs.
 func FailsWith(t testing.TB, why string, call func() error) {
 	t.Helper()
 	var err error
@@ -58,8 +60,8 @@ func InTime(call func() error) (err error) {
 	return err
 }
 
-// NoLeaks returns the exit status of a package's tests. If the tests left running goroutines, NoLeaks returns at least
-// 1.
+// NoLeaks returns the exit status for the process that runs a package's tests. If goroutines of the tests still run,
+// NoLeaks returns at least 1.
 func NoLeaks(status int, options ...goleak.Option) int {
 	err := goleak.Find(options...)
 	// Each search for leaked goroutines takes half a second.
@@ -85,8 +87,8 @@ func Receive[T any](t testing.TB, from <-chan T, message ...any) T {
 	}
 }
 
-// OpenWhenRead waits until another process reads from a named pipe, and then opens the pipe for writing. The pipe stays
-// open until the end of the test.
+// OpenWhenRead waits until another process reads from a named pipe, and then opens the pipe for writing. This pipe
+// stays open until the end of the test.
 func OpenWhenRead(t testing.TB, pipe string) *os.File {
 	t.Helper()
 	var writer *os.File

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Config holds the settings of an Exporter. The words in parentheses are keys in the section "tracing" of the
-// configuration file. A zero value means the default value.
+// Config holds the settings of an Exporter. In the comments of the fields, the words in parentheses are keys in the
+// section "tracing" of the configuration file. A zero value means the default value.
 type Config struct {
 	// Endpoint (endpoint) is the URL of the collector, with http:// or https://. The exporter appends the path
 	// /v1/traces unless the URL ends with it. If Endpoint is "", tracing is disabled.
@@ -49,7 +49,7 @@ type Config struct {
 	every time.Duration
 }
 
-// These constants are the default values of Config, and the smallest and largest permitted Timeout.
+// These constants are the default values of the tracing Config, and the smallest and largest permitted Timeout.
 const (
 	DefaultRatio   = 1
 	DefaultTimeout = 10 * time.Second
@@ -60,8 +60,8 @@ const (
 // tracesPath is the URL path under which collectors accept spans.
 const tracesPath = "/v1/traces"
 
-// ParseEndpoint returns the URL to which an exporter sends spans. The argument text has the form of Config.Endpoint.
-// If the text is not a valid endpoint, the error says which rule the text breaks.
+// ParseEndpoint returns the URL to which an exporter sends spans. The text that ParseEndpoint gets has the form of
+// Config.Endpoint. If the text is not a valid endpoint, the error says which rule the text breaks.
 func ParseEndpoint(text string) (string, error) {
 	at, err := url.Parse(text)
 	switch {
@@ -105,8 +105,8 @@ func shown(text string) string {
 	return strings.TrimSuffix(text, rest) + rest[:host] + "…"
 }
 
-// Probe checks whether the collector of spans accepts requests, by sending one request without spans. Probe uses the
-// headers and certificates in the environment, in the same way as an Exporter.
+// Probe checks whether the collector of spans accepts requests, by sending one request without spans. For this
+// request, Probe uses the headers and certificates in the environment, in the same way as an Exporter.
 func Probe(ctx context.Context, cfg Config) (err error) {
 	to, err := ParseEndpoint(cfg.Endpoint)
 	if err != nil {
@@ -122,8 +122,8 @@ func Probe(ctx context.Context, cfg Config) (err error) {
 	return client.UploadTraces(ctx, nil)
 }
 
-// checkHeaders returns an error if the environment contains malformed headers, because the OpenTelemetry library would
-// ignore the headers and print them. The error of checkHeaders does not contain the headers, because headers may be
+// checkHeaders returns an error if the environment contains malformed headers, because the OpenTelemetry library
+// would ignore the headers and print them. The error of checkHeaders leaves out the headers, because headers may be
 // secrets.
 func checkHeaders() error {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
