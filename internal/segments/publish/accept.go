@@ -13,7 +13,7 @@ import (
 	"capper/internal/segments"
 )
 
-// acceptance is an operator's approval of one change of the named segment or set, for example that 57 % of its users
+// An acceptance is an operator's approval of one change of one segment or set, for example that 57 % of its users
 // leave.
 type acceptance struct {
 	Name   string
@@ -87,7 +87,8 @@ func (a *acceptance) parseChange() error {
 	return nil
 }
 
-// parseShare parses a plus or minus sign and a number, with or without a per cent sign.
+// parseShare parses one part of an approved change, such as "-57%" or "+90": a sign and a number, with or without a per
+// cent sign.
 func parseShare(term string) (*share, error) {
 	number, percent := strings.CutSuffix(strings.TrimLeft(term, "+-"), "%")
 	whole, fraction, point := strings.Cut(number, ".")
@@ -100,8 +101,8 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// is reports whether a number of users equals the approved share of the whole, after rounding to as many digits as the
-// share has.
+// is compares a number of users with an approved share of the whole: it rounds the real share to as many digits as the
+// approved share has.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
 		return float64(users) == s.value
@@ -113,7 +114,7 @@ func (s *share) is(users, whole uint64) bool {
 		-float64(s.digits))/2
 }
 
-// matches reports whether the real change c is the change that the operator approved.
+// matches reports whether the change c, which a build really makes, is the change that the operator approved.
 func (a *acceptance) matches(c *Change) bool {
 	switch {
 	case a.state != "":
@@ -124,10 +125,10 @@ func (a *acceptance) matches(c *Change) bool {
 	return (a.loss == nil || a.loss.is(c.Removed, c.Before)) && (a.gain == nil || a.gain.is(c.Added, c.Before))
 }
 
-// coversLoss reports whether the operator approved that users leave the segment or set.
+// coversLoss reports whether the operator's approval allows that users leave the segment or set.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// rest returns the part of the change that the operator has not approved by this acceptance. The guard must still judge
+// rest returns the part of the change c to which the operator's approval does not apply. The guard must still judge
 // this part.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
@@ -152,8 +153,8 @@ type AcceptError struct {
 
 func (e *AcceptError) Error() string { return "not published: " + strings.Join(e.Faults, "\n  ") }
 
-// Suggest returns the text with which an operator would approve the change, such as "opted-out: -57%". Suggest returns
-// "" if no such text can approve the change.
+// Suggest returns the text with which an operator would approve the change, such as "opted-out: -57%". If no text can
+// approve the change, Suggest returns "".
 func Suggest(c *Change) string {
 	switch c.State {
 	case Vanishes, empties:
@@ -164,7 +165,7 @@ func Suggest(c *Change) string {
 	return ""
 }
 
-// accepted holds the operator's approvals that match real changes, by the name of the segment or set.
+// accepted holds those approvals by the operator that match real changes. The key is the name of the segment or set.
 type accepted map[string]*acceptance
 
 // accept finds, for each of the operator's approvals in Bounds.Accept, the real change to which it refers. accept
@@ -199,7 +200,8 @@ func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error
 	return found, nil
 }
 
-// change returns the change of the named segment or set, or nil if neither of the two compared generations has it.
+// change returns the change of the segment or set with the name, or nil if neither of the two compared generations has
+// it.
 func (f *Findings) change(name string) *Change {
 	for _, list := range [][]Change{f.Changes, f.Sets} {
 		if i := slices.IndexFunc(list, func(c Change) bool { return c.Name() == name }); i >= 0 {
@@ -209,7 +211,8 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// rest returns those parts of the changes that the operator has not approved. The guard must still judge these parts.
+// rest returns those parts of the changes to which no approval by the operator applies. The guard must still judge
+// these parts.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
 	for i := range rest {
@@ -220,7 +223,7 @@ func (found accepted) rest(changes []Change) []Change {
 	return rest
 }
 
-// record converts the operator's approvals to the form in which the manifest stores them.
+// record converts the operator's approvals that match real changes to the form in which the manifest stores them.
 func (found accepted) record(f *Findings, before *segments.Manifest, is *Candidate) (list []segments.Accepted) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		a, c := found[name], f.change(name)
@@ -237,7 +240,7 @@ func (found accepted) record(f *Findings, before *segments.Manifest, is *Candida
 
 func (a *acceptance) text() string { return a.Name + ": " + a.Change }
 
-// differs returns an error text that tells how the real change differs from the change that the operator approved.
+// differs returns an error text that tells how the real change of a segment or set differs from the approved change.
 func (a *acceptance) differs(c *Change) string {
 	real := fmt.Sprintf("has the same %d users in the live generation and in this build", c.After)
 	switch c.State {
@@ -259,8 +262,8 @@ func (a *acceptance) differs(c *Change) string {
 	return text
 }
 
-// usedBy reports whether the manifest of an earlier generation already contains the approval. An operator's approval is
-// valid for only one publish.
+// usedBy reports whether the manifest of an earlier generation already contains this approval by the operator. An
+// operator's approval is valid for only one publish.
 func usedBy(before *segments.Manifest, a *acceptance) bool {
 	return slices.ContainsFunc(before.Accepted, func(r segments.Accepted) bool {
 		return (r.Set == a.Name || r.Segment == a.Name) && r.Change == a.Change && r.Reason == a.Reason
@@ -284,8 +287,8 @@ func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	})
 }
 
-// fell counts the users of the segments for which the function passes returns true who are in no segment of the
-// candidate.
+// fell counts users who are in no segment of the candidate but were in a segment before. It counts only the segments
+// for which the function passes returns true.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap
 	for i, s := range before.Manifest.Segments {

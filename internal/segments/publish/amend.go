@@ -13,10 +13,10 @@ import (
 )
 
 // Amended returns the generation that an amend (a publish that replaces only some sets) would make live in place of
-// base. The returned candidate has the sets of c, and refers to all other sets and segments of the live generation. The
-// bitmaps of c and base must have the user numbers of one dictionary; see Over. If add is true, the candidate's users
-// join the live users of each set, and do not replace them. The argument began is the time when the amend started to
-// read its inputs.
+// base. The returned candidate has the sets of c. For all other sets and the segments, it refers to the objects of the
+// live generation. The bitmaps of the candidate c and of the live state base must have the user numbers of one
+// dictionary; see Over. If the argument add is true, the users of the candidate's sets join the users of the live sets,
+// and do not replace them. The argument began is the time when the amend started to read its inputs.
 //
 // If a set's as_of (the time up to which it reflects API calls) is earlier than that of the live set, the amend would
 // undo a later build or amend. If such a set only grows, Amended therefore keeps its live users; for any other such
@@ -65,8 +65,8 @@ func (s *LiveState) IsSegment(name string) bool {
 	})
 }
 
-// amended returns a copy of the set for an amend (a publish that replaces only some sets). If the as_of of the set is
-// unknown, amended uses the start time of the amend, so that a build of earlier files does not remove the users.
+// amended returns a copy of the set for an amend (a publish that replaces only some sets). A set whose as_of is unknown
+// gets the start time of the amend as AmendedAsOf, so that a build of older files does not remove its users.
 func (s *Set) amended(began time.Time) Set {
 	next := *s
 	if next.AmendedAsOf = s.AsOf; s.AsOf.IsZero() {
@@ -83,8 +83,8 @@ func AsOfText(at time.Time) string {
 	return at.Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// amendPart returns a filter for the live sets that an amend must read: those that the amend replaces. If the amend
-// replaces a time zone set, the filter selects all time zone sets, because a user has only one time zone.
+// amendPart returns a filter that says which live sets an amend must read: those that the amend replaces. If the amend
+// replaces a time zone set, it must read all time zone sets, because a user has only one time zone.
 func (c *Candidate) amendPart() func(set string) bool {
 	zones := false
 	for _, s := range c.Sets {
@@ -93,8 +93,8 @@ func (c *Candidate) amendPart() func(set string) bool {
 	return func(set string) bool { return c.set(set) != nil || zones && isZone(set) }
 }
 
-// Kept is a set of a build that keeps the users from an amend (a publish of some sets), because the build's input file
-// is older than the amend.
+// A Kept is a set of a build that keeps the users from an amend (a publish of some sets), because the build's input
+// file is older than the amend.
 type Kept struct {
 	Set         string    `json:"set"`
 	AsOf        time.Time `json:"as_of,omitzero"` // of the file of the build
@@ -105,10 +105,11 @@ type Kept struct {
 }
 
 // KeepAmended returns the candidate of a build, adjusted so that it does not undo amends (publishes of some sets) in
-// the live state base. If a live set was amended later than the input file of the build, the live set stays unchanged.
-// If such a set only grows, it gets the users of the build and of the live set. The result "by" is base with its
-// bitmaps converted to the user numbers of the returned candidate. The returned candidate has other user numbers than c
-// if a set keeps users whose ids c does not contain.
+// the live state base. If a live set was amended later than the build's input file for this set was written, the
+// published set has the users of the live set. If a set that only grows was amended later, the published set has the
+// users of the build and of the live set. The result "by" is the live state base, with its bitmaps converted to the
+// user numbers of the returned candidate. If a set keeps users whose ids c does not contain, the returned candidate has
+// other user numbers than c.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)
@@ -156,8 +157,8 @@ func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before 
 	return amendsBetween(ctx, at, before.manifest, s.manifest, known...)
 }
 
-// amendsAlone reports whether all publishes between two generations with the same user numbers were amends (publishes
-// of some sets).
+// amendsAlone is for two generations with the same user numbers: it reports whether all publishes from one to the other
+// were amends (publishes of some sets).
 func amendsAlone(before, now *segments.Manifest) bool {
 	if now.Generation <= before.Generation || strings.HasPrefix(now.Reason, RollbackReason) ||
 		!sameSegments(now.Segments, before.Segments) {

@@ -8,9 +8,10 @@ import (
 	"capper/internal/segments"
 )
 
-// asOfStep is the smallest increase of a set's as_of (time up to which it contains all changes) for which a build
-// publishes unchanged users. A build whose input files were only written again with equal content therefore publishes
-// nothing. If the operator stated the as_of of a set, a build publishes any increase of it.
+// asOfStep is the smallest increase of a set's as_of (time up to which it contains all changes) that a build publishes
+// although the users are unchanged. If input files were only written again with equal content, a build therefore
+// publishes nothing. If the operator stated the as_of of a set, a build publishes any increase of the as_of, however
+// small.
 const asOfStep = time.Hour
 
 // asOfLayouts lists the accepted formats of the time that an operator states as as_of: RFC 3339, also without seconds.
@@ -35,9 +36,9 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: must be a time with a zone such as 2026-11-23T02:00Z", text)
 }
 
-// joined returns the union of two versions of a set. The union has the earlier as_of of the two versions, because only
-// the earlier as_of is true for both. If one version already has all users of the other, the union has the as_of of
-// that version.
+// joined returns the union of two versions of a set. The union has the earlier as_of (time up to which a set reflects
+// all changes), because only this time is true for both versions. If one version of the set already has all users of
+// the other version, the union has the as_of of the first version.
 func (s *Set) joined(other *Set) Set {
 	both := *s
 	both.Bitmap = union(s.Bitmap, other.Bitmap)
@@ -50,7 +51,8 @@ func (s *Set) joined(other *Set) Set {
 	return both
 }
 
-// earliest returns the earlier of two times. A zero time means that the time is unknown, and counts as earliest.
+// earliest returns the earlier of two times. A zero time means an unknown time, and earliest treats it as the earlier
+// one.
 func earliest(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
@@ -65,9 +67,9 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// keepLaterAsOf gives each set whose users equal those of the live set the later as_of of the two sets, because equal
-// users reflect equal changes. In a forced publish, an as_of that the operator stated takes precedence, so that an
-// operator can correct a live as_of that is too late.
+// keepLaterAsOf is for sets whose users equal those of the live set. Equal users reflect equal changes, so each such
+// set gets the later of the two as_of times. In a forced publish, an as_of that the operator stated takes precedence,
+// so that an operator can correct a live as_of that is too late.
 func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
 		return
@@ -88,10 +90,11 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	}
 }
 
-// otherAsOf reports whether a candidate with unchanged users must be published because the as_of of a set has changed.
-// With a later as_of, services can delete the changes that API calls made to the set before this time. An as_of must
-// also be published if it belongs to a later amend, or if a forced publish makes the as_of earlier. The argument live
-// has the live versions of the candidate's sets, in the same order.
+// otherAsOf is for a candidate with unchanged users: it reports whether it must be published because the as_of of a set
+// has changed. If the new as_of of a set is later, services can delete the API calls' changes to the set before this
+// time, so the build must publish it. An as_of must also be published if it belongs to a later amend, or if a forced
+// publish makes the as_of earlier. The argument live has the live versions of the sets, in the order of the argument
+// sets.
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {

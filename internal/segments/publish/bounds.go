@@ -42,8 +42,8 @@ type Bounds struct {
 // set that only grows, for example, because they withdraw an objection or are erased.
 const UsualMaxLoss = 0.1
 
-// SegmentBounds holds the limits for changes of one segment or set. If a limit in SegmentBounds is nil, the general
-// limit in Bounds applies.
+// SegmentBounds holds the limits for changes of one segment or set. If a limit in SegmentBounds is nil, the
+// corresponding limit in Bounds applies to the segment or set.
 type SegmentBounds struct {
 	// FreeBelow is a number of users: the guard does not judge a set that has fewer users before and after the change.
 	// The guard always judges a set that only grows.
@@ -73,7 +73,7 @@ func family(name string) string {
 	return folder + "/*"
 }
 
-// own returns the limits that the configuration has for the named segment or set.
+// own returns the limits that the configuration states for one segment or set, by its name or its folder.
 func (b *Bounds) own(name string) SegmentBounds {
 	if own, ok := b.Of[name]; ok {
 		return own
@@ -81,7 +81,7 @@ func (b *Bounds) own(name string) SegmentBounds {
 	return b.Of[family(name)]
 }
 
-// mayAppear reports whether the named segment or set may be new, because Bounds.New lists it.
+// mayAppear reports whether the configuration (Bounds.New) allows that the named segment or set is new.
 func (b *Bounds) mayAppear(name string) bool {
 	return slices.Contains(b.New, name) || strings.Contains(name, "/") && slices.Contains(b.New, family(name))
 }

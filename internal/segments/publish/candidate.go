@@ -52,7 +52,7 @@ type Set struct {
 	AmendedAsOf time.Time
 }
 
-// Growth says whether a set only grows, that is, whether the guard refuses a build that users leave.
+// Growth says whether a set only grows, that is, whether the guard refuses a build in which users leave the set.
 type Growth struct {
 	// Said is false if the build does not say whether the set only grows; then the earlier setting remains.
 	Said      bool
@@ -63,7 +63,7 @@ type Growth struct {
 }
 
 // Inherit copies the setting "only grows" from an earlier manifest to those sets for which the build says nothing about
-// it. A set that only grows therefore keeps this setting if a later build omits it.
+// it. A set that only grows keeps this setting even if a later build does not mention it.
 func (c *Candidate) Inherit(before *segments.Manifest) {
 	if before == nil {
 		return
@@ -119,12 +119,13 @@ func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	return c.Carried.Segments, sets
 }
 
-// content returns a manifest with the candidate's segments, sets and kind of ids, but without a generation name.
+// content returns a manifest that describes the content of the candidate: segments, sets and kind of ids, but no
+// generation name.
 func (c *Candidate) content() *segments.Manifest {
 	return c.contentOf(c.manifestEntries())
 }
 
-// contentOf works like content, for a caller that already has the results of manifestEntries.
+// contentOf works like the method content, for a caller that already has the manifest entries of the segments and sets.
 func (c *Candidate) contentOf(list []segments.Segment, sets []segments.Set) *segments.Manifest {
 	return &segments.Manifest{Segments: list, Sets: sets, IDs: c.IDs()}
 }
@@ -140,8 +141,8 @@ func (c *Candidate) IDs() *segments.IDs {
 	return segments.DescribeIDs(c.Scheme, c.Dictionary, c.Back)
 }
 
-// set returns the candidate's own set with the given name, or nil. The method set does not look in the manifest
-// Carried.
+// set returns the set with the given name, if it is among the candidate's own sets, and otherwise nil. The method set
+// does not look in the manifest Carried, which describes sets that an amend takes over.
 func (c *Candidate) set(name string) *Set {
 	if i := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
 		return &c.Sets[i]
@@ -149,8 +150,8 @@ func (c *Candidate) set(name string) *Set {
 	return nil
 }
 
-// users returns a hash that identifies the users of a segment or set, like segments.Manifest.Users. The result of users
-// is "" if the candidate itself lacks the segment or set.
+// users returns a hash that identifies the users of one segment or set of the candidate, like segments.Manifest.Users.
+// The method users returns "" if the candidate itself does not have the segment or set.
 func (c *Candidate) users(name string) string {
 	sum := c.SHA256(name)
 	if sum == "" {
@@ -159,7 +160,8 @@ func (c *Candidate) users(name string) string {
 	return c.contentOf(nil, nil).Users(&segments.Segment{SHA256: sum})
 }
 
-// SHA256 returns the SHA-256 of a segment's or set's bitmap, or "" if the candidate itself lacks the segment or set.
+// SHA256 returns the SHA-256 of the bitmap of a segment or set, or "" if the candidate itself does not have the segment
+// or set.
 func (c *Candidate) SHA256(name string) string {
 	if i := slices.Index(c.Names, name); i >= 0 {
 		return c.Bitmaps[i].SHA256()
@@ -183,8 +185,8 @@ func CandidateOf(g *segments.Generation) *Candidate {
 	return c
 }
 
-// generation converts the candidate to a generation with the given manifest. In the result, bitmaps and a dictionary to
-// which an amend only refers are nil.
+// generation converts the candidate to a generation with the given manifest. An amend (a publish of some sets) refers
+// to stored bitmaps and a stored dictionary. In the result, these are nil.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary,
 		Back: c.Back}
@@ -246,7 +248,7 @@ type Overlap struct {
 // SampleText returns the ids of some users that both segments have, separated by commas.
 func (o *Overlap) SampleText() string { return textOf(o.Samples, o.SampleTexts) }
 
-// overlapSamples is the maximum number of user ids in an Overlap.
+// overlapSamples is the maximum number of users whose ids an Overlap (users in two segments) lists.
 const overlapSamples = 5
 
 // Overlaps returns every pair of segments that have users in common, with exact counts, in the order of precedence.
@@ -296,8 +298,8 @@ func (c *Candidate) Resolve() {
 	}
 }
 
-// FurtherZones counts the users who are in several time zone sets, of which only the first applies to a user. A user in
-// three time zone sets counts twice.
+// FurtherZones counts the users who are in several time zone sets, because only the first of these sets applies to a
+// user. A user in three time zone sets counts twice.
 func (c *Candidate) FurtherZones() (users uint64) {
 	var zones []*bitmap.Bitmap
 	for _, s := range c.Sets {

@@ -33,7 +33,7 @@ type RollbackPlan struct {
 	new  bool  // true if the content differs from the earlier generation
 }
 
-// Candidate returns the candidate that the rollback makes live.
+// Candidate returns the generation that the rollback makes live, in the form of a candidate.
 func (p *RollbackPlan) Candidate() *Candidate {
 	c := CandidateOf(p.Earlier)
 	c.Sets, c.Accepted = p.sets, p.Accepted
@@ -42,8 +42,8 @@ func (p *RollbackPlan) Candidate() *Candidate {
 
 // PlanRollback plans the rollback from the live state base to an earlier generation. The bitmaps of base and of the
 // earlier generation must have the user numbers of one dictionary; see SameNumbers. The argument back names sets, or
-// folders of sets (tz/*), that also return to their earlier content. The argument keep names sets whose live content
-// the rollback does not change.
+// folders of sets ("tz/*"), that return to their earlier content although they would otherwise keep their live users.
+// The argument keep names sets that keep their live content in the rollback.
 func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
@@ -83,7 +83,7 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 
 func isZone(name string) bool { return strings.HasPrefix(name, segments.ZonePrefix) }
 
-// named reports whether a list of names contains the name of the set or of the folder to which the set belongs.
+// named reports whether a list of names contains the set: by its name, or by the folder to which it belongs.
 func named(set string, list []string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		folder, all := strings.CutSuffix(name, "*")
@@ -91,8 +91,8 @@ func named(set string, list []string) bool {
 	})
 }
 
-// acceptedSince reports whether, after the generation "earlier", a build removed users from a set with an operator's
-// approval. acceptedSince ignores users who left by a rollback, because a second rollback may restore them.
+// acceptedSince reports whether, after the generation "earlier", users left the set in a build with an operator's
+// approval. It ignores users who left by a rollback, because a second rollback may restore them.
 func acceptedSince(live, earlier *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return a.Set == set && a.At.After(earlier.CreatedAt) && !strings.HasPrefix(a.Reason, RollbackReason)
@@ -103,14 +103,15 @@ func (p *RollbackPlan) index(set string) int {
 	return slices.IndexFunc(p.sets, func(s Set) bool { return s.Name == set })
 }
 
-// lacksZone reports whether the earlier generation lacks a live time zone set, which services need.
+// lacksZone reports whether the earlier generation lacks a time zone set that is live. Services need such sets, so the
+// rollback must not remove one.
 func (p *RollbackPlan) lacksZone(live []Set, back []string) bool {
 	return slices.ContainsFunc(live, func(s Set) bool {
 		return isZone(s.Name) && !named(s.Name, back) && p.index(s.Name) < 0
 	})
 }
 
-// put makes s the planned content of a set, in place of its content in the earlier generation.
+// put makes s the content that a set will have after the rollback, instead of its content in the earlier generation.
 func (p *RollbackPlan) put(s Set, joined bool) {
 	if i := p.index(s.Name); i < 0 {
 		p.sets = append(p.sets, s)
@@ -125,7 +126,7 @@ func (p *RollbackPlan) put(s Set, joined bool) {
 	p.Carried = append(p.Carried, Carried{Set: s.Name, Users: s.Bitmap.Cardinality(), Joined: joined})
 }
 
-// carry keeps the live users of a set that only grows in the rollback plan. Users of the earlier generation who left
+// carry puts a set that only grows into the rollback plan with its live users. Users of the earlier generation who left
 // the set without an operator's approval return, because operators use a rollback to repair a truncated list.
 func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	i := p.index(is.Name)
@@ -148,7 +149,8 @@ func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	}
 }
 
-// giveBack plans the earlier content for a set, and records that the operator approved that users leave the set.
+// giveBack plans to restore the earlier content of a set, and records that the operator approved that users leave the
+// set.
 func (p *RollbackPlan) giveBack(is *Set, live *segments.Manifest) {
 	c := Change{Set: is.Name, State: Vanishes, Before: is.Bitmap.Cardinality(), Removed: is.Bitmap.Cardinality()}
 	to := ""
@@ -166,10 +168,10 @@ func (p *RollbackPlan) giveBack(is *Set, live *segments.Manifest) {
 		Before: c.Before, Removed: c.Removed, Change: words, Reason: RollbackReason + p.Earlier.Manifest.Generation})
 }
 
-// shownCarried is the maximum number of kept sets that the field Reason of a rollback's manifest names.
+// shownCarried is the maximum number of sets whose names the text about a rollback lists.
 const shownCarried = 8
 
-// reason returns the text about the rollback for the field Reason of the manifest.
+// reason returns a text about the rollback, for the field Reason of the new generation's manifest.
 func (p *RollbackPlan) reason() string {
 	text := RollbackReason + p.Earlier.Manifest.Generation
 	var carried, back []string
@@ -194,8 +196,8 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// undo returns base without the recorded approvals for the sets that the rollback changes. The reason is that, after
-// the rollback, the users who left with these approvals are in the sets again.
+// undo returns the live state base without the recorded approvals for sets that the rollback changes. The users who
+// left with these approvals are in the sets again after the rollback, so the approvals no longer apply.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}
@@ -208,8 +210,9 @@ func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	return &kept
 }
 
-// forgets reports whether the earlier manifest lacks an approval for users who left a set and remain outside it. A
-// service whose generation in use is older than the approval needs it, to accept that these users left.
+// forgets reports whether the earlier manifest lacks an approval that services still need, because users who left a set
+// by it remain outside. An approval may be newer than the generation that a service uses. The service then needs the
+// approval to accept that these users left.
 func (p *RollbackPlan) forgets(base *LiveState) bool {
 	return slices.ContainsFunc(p.undo(base).manifest.Accepted, func(a segments.Accepted) bool {
 		return a.Set != "" && !slices.ContainsFunc(p.Earlier.Manifest.Accepted, func(has segments.Accepted) bool {
@@ -218,9 +221,10 @@ func (p *RollbackPlan) forgets(base *LiveState) bool {
 	})
 }
 
-// RollbackWith makes the planned content of a rollback live if base is still live; see Rollback. If the planned content
-// differs from the earlier generation, RollbackWith publishes a new generation. For the new generation, RollbackWith
-// uploads only the bitmaps of merged sets.
+// RollbackWith makes the planned content of a rollback live, provided that the generation in base is still live; see
+// Rollback. If the rollback plan changes sets of the earlier generation, RollbackWith publishes the result as a new
+// generation. If this new generation has sets with users of both generations, RollbackWith uploads only the bitmaps of
+// these sets.
 func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *LiveState) (*Published, error) {
 	if !plan.new {
 		return p.Rollback(ctx, plan.Earlier.Original(), base)
@@ -241,8 +245,8 @@ func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *
 	return p.rollback(ctx, c.generation(m), base)
 }
 
-// Grown is a set that may only grow and that users join in a publish. In a Grown set, users who are in the live set but
-// not in the candidate's set remain.
+// A Grown is a set that only grows and that users join in a publish. Users who are in the live set but not in the
+// candidate's set stay in the published set.
 type Grown struct {
 	Change
 	// Stay is the number of users who are not in the candidate's set but stay in the published set.
@@ -250,9 +254,9 @@ type Grown struct {
 }
 
 // SetsThatGrew returns the sets of a refused candidate that may still go live. SetsThatGrew selects the sets that only
-// grow and that users joined, and keeps all of their live users. The returned candidate has all other sets, and the
-// segments, of the live generation. The argument refused is a function that reports sets that were refused for another
-// reason. If no set may go live, the returned list is empty.
+// grow and that users joined, and keeps all of their live users. For all other sets and the segments, the returned
+// candidate has the content of the live generation. The argument refused is a function that reports whether a set was
+// refused for another reason. If no set may go live, the returned list is empty.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Carried, only.Partial = c.Carried, true
@@ -284,8 +288,8 @@ func union(a, b *bitmap.Bitmap) *bitmap.Bitmap {
 	return both.Bitmap()
 }
 
-// hasSegmentsOf reports whether the candidate's segments have the same users as the live generation's segments. The
-// bitmaps of the candidate and of the live generation must have the user numbers of one dictionary.
+// hasSegmentsOf reports whether the segments of the candidate have the same users as the segments of the live
+// generation. The bitmaps of the candidate and of the live generation must have the user numbers of one dictionary.
 func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 	if c.Dictionary == nil {
 		return sameSegments(c.Describe(), live.Manifest.Segments)

@@ -7,15 +7,16 @@ import (
 	"capper/internal/segments"
 )
 
-// withinBounds is the text for a change that the guard allowed without an operator's approval. If an unapproved change
-// lies between two approved changes of a set, the manifest lists it with this text.
+// withinBounds is the text in a manifest for a change that the guard allowed without an operator's approval. If the
+// guard allowed a change of a set between two approved changes, the manifest lists the change with this text.
 const withinBounds = "within bounds"
 
-// chained returns the list of approved changes for a manifest m that follows the manifest live. The returned list has
-// those approved changes of live that m does not undo, links from these to the new approved changes, and the new ones.
-// If a set lost users by a forced publish, chained drops its earlier approved changes, because a reader must not follow
-// them past a loss that nobody approved. Only for sets that only grow, chained links approved changes, because other
-// sets may have lost users in between without approval.
+// chained returns the list of approved changes for the manifest m, which is about to replace the manifest live. The
+// returned list has those approved changes of the manifest live that m does not undo, and the new approved changes.
+// Links between these make a chain, so that readers can follow it. If a set lost users by a forced publish, chained
+// drops its earlier approved changes. A reader must not follow these changes past a loss that nobody approved. Links
+// are only for sets that only grow, because other sets may have lost users between two approved changes without an
+// approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
@@ -41,8 +42,8 @@ func mayNotLose(m *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return s.Name == set && s.OnlyGrows })
 }
 
-// lostUsers returns those sets with approved changes that lose more users in this publish than a service tolerates
-// without a further approval.
+// lostUsers returns sets that lose many users in this publish although earlier changes were approved: more users than a
+// service tolerates without a further approval.
 func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	lost := map[string]bool{}
 	for _, s := range base.manifest.Sets {
@@ -63,7 +64,7 @@ func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	return lost
 }
 
-// accepts reports whether the operator approved that exactly the given number of users leave the set.
+// accepts reports whether the operator approved that exactly this number of users leave the set.
 func (c *Candidate) accepts(set string, left uint64) bool {
 	return slices.ContainsFunc(c.Accepted, func(a segments.Accepted) bool { return a.Set == set && a.Removed == left })
 }
@@ -79,8 +80,9 @@ func lastOf(list []segments.Accepted, name string) int {
 	return -1
 }
 
-// undone reports whether the manifest m again contains users who left a set by the approved change a, or by an earlier
-// one of the same set. If an approved change was undone, a later publish must not use it to let users leave again.
+// undone reports whether users are back in a set in the manifest m who left the set by the approved change a, or by an
+// earlier approved change. If the users are back, a later publish must not use the old approval to let them leave
+// again.
 func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manifest) bool {
 	is := ""
 	for _, s := range m.Entries() {

@@ -31,9 +31,9 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 	return refusals
 }
 
-// judgeChange returns the reasons why the change of one segment or set must not go live without approval. judgeChange
-// refuses that the segment or set vanishes, empties, appears or fills, or that too many users join or leave. The
-// argument all has the changes of all segments, or of all sets.
+// judgeChange returns the reasons why the change of one segment or set needs an operator's approval. These are that it
+// vanishes, empties, appears or fills, or that too many users join or leave. The argument all has the changes of all
+// segments, or of all sets, for hints about similar names.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
 		refusals = append(refusals, fmt.Sprintf(format, args...))
@@ -79,8 +79,7 @@ func (b *Bounds) judgeFall(n NoSegment, since string) []string {
 		n.Fall, n.Before, since, segments.PercentAbove(n.Percent, allowed), segments.BoundText(allowed))}
 }
 
-// similar returns a hint for an error text: the name of a live segment or set that differs only in upper and lower
-// case.
+// similar returns a hint for an error text if a live segment or set has the same name apart from upper and lower case.
 func similar(is *Change, all []Change) string {
 	for _, c := range all {
 		if c.Name() != is.Name() && c.State != appears && strings.EqualFold(c.Name(), is.Name()) {

@@ -34,8 +34,8 @@ type Collector struct {
 	Lease time.Duration
 }
 
-// minTempAge is the minimum age at which a Collector removes an incomplete file. A file that a publisher is still
-// writing belongs to no generation, so only its age protects it.
+// minTempAge is the minimum age at which a Collector removes a temporary file that no writer completed. The file may
+// belong to a publisher that is still writing it. No generation refers to such a file, so only its age protects it.
 const minTempAge = 24 * time.Hour
 
 // Find returns the objects that Remove would remove, and removes nothing.
@@ -77,7 +77,7 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 	return g, g.collect(ctx, c.Location, used, before, now().Add(-max(c.Grace, minTempAge)))
 }
 
-// collect adds the objects that the Collector may remove to g: first the manifests of old generations, then old and
+// collect adds to g the objects that a Collector may remove: first the manifests of old generations, then old and
 // unused objects. collect ignores objects whose names package publish does not create.
 func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before,
 	tempBefore time.Time) error {
@@ -111,7 +111,7 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 
 // Remove finds and removes unneeded objects, while it holds a lease (gc.json) for which publishers wait. Remove stops
 // with objects.ErrLostRace if current.json changes, and returns errCollecting if another Collector is running. The
-// result lists the removed objects, even if Remove returns an error.
+// result of Remove lists the removed objects, even if Remove returns an error.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if c.Lease <= 0 {
 		return nil, fmt.Errorf("lease %s: must be more than 0", c.Lease)
@@ -134,8 +134,8 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	return removed, err
 }
 
-// removeUnder rewrites current.json with other bytes (the fence), so that running publishers start again and then wait
-// for the lease. removeUnder then reads the live generation, and removes unneeded objects.
+// removeUnder rewrites current.json with other bytes (the fence), so that running publishers start again and wait for
+// the Collector's lease. It then reads the live generation, and removes unneeded objects.
 func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error) {
 	tag, err := fence(ctx, c.Location)
 	if err != nil {

@@ -37,13 +37,13 @@ type Change struct {
 	Percent float64 `json:"percent"`
 }
 
-// LeftText returns the ids of some users who left the set, separated by commas.
+// LeftText returns the ids of some users who left the set or segment, separated by commas.
 func (c *Change) LeftText() string { return textOf(c.Left, c.LeftTexts) }
 
 // Name returns the name of the segment or set.
 func (c *Change) Name() string { return cmp.Or(c.Segment, c.Set) }
 
-// What returns the kind and the name, for example: segment "new".
+// What returns the kind and the name of the changed segment or set, for example: segment "new".
 func (c *Change) What() string {
 	if c.Set != "" {
 		return fmt.Sprintf("set %q", c.Set)
@@ -67,7 +67,7 @@ func (c *Change) Words() string {
 }
 
 // percentText formats the number of users as a percentage of the whole, with enough digits to distinguish it from 0. If
-// more than two decimal places were necessary, percentText returns the number of users instead.
+// a percentage would need more than two decimal places, percentText returns the number of users instead.
 func percentText(users, whole uint64) string {
 	percent := percent(users, whole)
 	for digits := range 3 {
@@ -78,7 +78,7 @@ func percentText(users, whole uint64) string {
 	return strconv.FormatUint(users, 10)
 }
 
-// moved counts the users who join a segment and come from one other segment.
+// moved counts the users who came from one other segment when they joined this one.
 type moved struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`
@@ -128,8 +128,8 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 	return changes
 }
 
-// compareWith sets the fields of c for a segment that existed before; the argument both is the number of users who
-// stayed.
+// compareWith sets the fields of the change c, for a segment or set that existed before. The argument before is the
+// earlier number of users, and both the number of users who stayed.
 func (c *Change) compareWith(before, both uint64) {
 	c.Before, c.Added, c.Removed = before, c.After-both, before-both
 	c.Percent = percent(c.Added+c.Removed, before)
@@ -154,8 +154,8 @@ func percent(part, whole uint64) float64 {
 }
 
 // Drift returns the changes of the segments that both the candidate and an earlier generation have, in the order of the
-// candidate. Drift skips segments that only one of the two generations has, because the publish that added or removed
-// such a segment has already checked that change. Drift uses all CPU cores.
+// candidate. Drift skips a segment that only one of the two generations has, because the guard already judged the
+// publish that added or removed it. Drift uses all CPU cores.
 func (c *Candidate) Drift(before *segments.Generation) []Change {
 	changes := make([]Change, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) {
@@ -171,7 +171,7 @@ func (c *Candidate) Drift(before *segments.Generation) []Change {
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Segment == "" })
 }
 
-// leftSamples is the maximum number of user ids in Change.Left.
+// leftSamples is the maximum number of users in Change.Left, the sample of users who left.
 const leftSamples = 5
 
 // CompareSets returns the change of every set from the generation "before" to the candidate. The sets of the candidate
@@ -209,7 +209,7 @@ func (c *Candidate) DriftSets(before *segments.Generation) []Change {
 	})
 }
 
-// compare returns the change of the set since its earlier bitmap; a nil bitmap means that the set is new.
+// compare returns how the set has changed from its earlier bitmap; a nil bitmap means that the set is new.
 func (s *Set) compare(was *bitmap.Bitmap) Change {
 	change := Change{Set: s.Name, State: appears, After: s.Bitmap.Cardinality(), Added: s.Bitmap.Cardinality()}
 	switch {
@@ -225,8 +225,8 @@ func (s *Set) compare(was *bitmap.Bitmap) Change {
 	return change
 }
 
-// NoSegment counts users without a segment, to whom the default limits apply. It counts the users who leave all
-// segments, and those who join a segment after being in none.
+// NoSegment counts users in no segment, because the default limits apply to them. NoSegment counts the users who left
+// all segments, and the users who joined a segment after being in none.
 type NoSegment struct {
 	Before uint64 `json:"before"` // users in any segment before
 	After  uint64 `json:"after"`  // users in any segment now

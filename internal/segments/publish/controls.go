@@ -13,8 +13,8 @@ import (
 )
 
 // maxWithdrawn is the maximum length of the list of rolled-back content in controls.json, at about 200 bytes per entry;
-// withdraw drops the oldest entries. The list has space for 15 rollbacks of generations with MaxSegments segments. If a
-// generation has MaxSets sets that all differ, the list keeps only the last of these sets.
+// withdraw drops the oldest entries. The list of rolled-back content has space for 15 rollbacks of generations with
+// MaxSegments segments. If a generation has MaxSets sets that all differ, the list keeps only the last of these sets.
 const maxWithdrawn = 4000
 
 // Hold stops all publishing at a location until an operator releases the hold; rollbacks remain possible.
@@ -64,7 +64,7 @@ func (e *WithdrawnError) Error() string {
 		e.Withdrawal.At.Format(time.RFC3339))
 }
 
-// part is one segment or set of a generation, with a hash of its users.
+// A part is one segment or set of a generation: its kind, its name and a hash of its users.
 type part struct{ kind, name, users string }
 
 const setKind = "set"
@@ -86,19 +86,20 @@ func setParts(m *segments.Manifest) (parts []part) {
 func partsOf(m *segments.Manifest) []part { return slices.Concat(segmentParts(m), setParts(m)) }
 
 // content returns a hash of the kind, the name and the users of a segment or set. The hash of one segment or set never
-// equals a segments.Content, because no segment's name contains a blank.
+// equals the hash of a whole generation (segments.Content), because no segment's name contains a blank.
 func (p part) content() string {
 	return segments.Sum(fmt.Appendf(nil, "%s %s %s\n", p.kind, p.name, p.users))
 }
 
-// ReadControls reads controls.json of a location. If controls.json does not exist, ReadControls returns empty controls.
+// ReadControls reads controls.json of a location. If the location has no controls.json, ReadControls returns a controls
+// document without a hold and without rolled-back content.
 func ReadControls(ctx context.Context, src objects.Source) (*controls, error) {
 	c, _, err := readControls(ctx, src, "")
 	return c, err
 }
 
-// readControls reads controls.json, or returns objects.ErrNotModified if the object still has the given tag. If the
-// argument tag is empty, readControls always reads controls.json.
+// readControls reads controls.json, or returns objects.ErrNotModified if controls.json still has the given tag. If the
+// argument tag is empty, readControls reads controls.json even if it has not changed.
 func readControls(ctx context.Context, src objects.Source, tag string) (*controls, string, error) {
 	c := &controls{FormatVersion: segments.FormatVersion}
 	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, tag)
@@ -114,8 +115,8 @@ func readControls(ctx context.Context, src objects.Source, tag string) (*control
 	return c, tag, nil
 }
 
-// Refusals returns an error for each segment or set of the manifest whose content was rolled back and must not go live
-// again without approval. Content that is already live in base may remain.
+// Refusals checks each segment and set of the manifest: it returns an error if the content was rolled back and must not
+// go live again without approval. Content that is already live in base may remain.
 func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
 	if base.manifest != nil {
@@ -144,7 +145,8 @@ func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []
 	return refusals
 }
 
-// differing returns the segments and sets that the list "other" lacks or has with different users.
+// differing compares two lists of segments and sets: it returns those that the list "other" lacks or has with different
+// users.
 func differing(list, other []part) []part {
 	there := map[part]bool{}
 	for _, p := range other {
@@ -168,7 +170,8 @@ func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdraw
 	return nil
 }
 
-// lift removes a generation's whole content, and each of its segments and sets, from the list of rolled-back content.
+// lift is for a generation that may go live again: it removes the generation's content, and that of its segments and
+// sets, from the list of rolled-back content.
 func (c *controls) lift(m *segments.Manifest) {
 	lifted := map[string]bool{m.Content(): true}
 	for _, p := range partsOf(m) {
@@ -204,7 +207,8 @@ func changeControls(ctx context.Context, at objects.Location, change func(*contr
 	}
 }
 
-// mark adds the hold on publishing, and the time of a generation's rollback, to the generation's entry in a list.
+// mark adds two facts to the entry of a generation in a list: the hold on publishing, and the time at which the
+// generation was rolled back.
 func (c *controls) mark(l *Listing) {
 	if l.Live {
 		l.Hold = c.Hold

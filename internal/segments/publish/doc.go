@@ -11,9 +11,9 @@
 // content that is already live.
 //
 // A publish succeeds only if the location really has all objects. The publisher checks that each object exists before
-// and after it replaces current.json, and reads current.json back. The publisher also reads back each hold and each
-// lease that it wrote. A publish therefore fails if the object store confirmed one of these documents and then lost the
-// document.
+// and after it replaces current.json, and reads current.json back. The publisher also reads back each hold (stop of all
+// publishing) and each lease that it wrote. A publish therefore fails if the object store confirmed one of these
+// documents and then lost the document.
 //
 // A Session represents one publish. A Session checks controls.json for a hold before it reads the inputs, after it has
 // read the live generation, and before it replaces current.json. The Session downloads controls.json only if the tag of
@@ -29,10 +29,10 @@
 // also refuses too few or too many users, input files with fewer rows than expected, and content that was rolled back
 // before. The caller decides whether to override a refusal.
 //
-// An acceptance is an operator's approval of one change of one segment or set. The change in the acceptance must equal
-// the real change after rounding; the guard still judges every other change. An acceptance is valid for only one
-// publish, and the manifest of that publish records it. Later manifests repeat recent acceptances, so that a service
-// that was down finds each acceptance.
+// An acceptance is an operator's approval of one change of one segment or set. The approved change must equal the real
+// change after rounding; the guard still judges every other change. An acceptance is valid for only one publish, and
+// the manifest of that publish records it. Later manifests repeat recent acceptances, so that a service that was down
+// finds each acceptance.
 //
 // The guard judges sets by the same rules as segments. A set that only grows may lose at most the percentage MaxLoss of
 // its users per publish, and usualWeek times MaxLoss per week. For a set that only grows, the guard limits how many
@@ -50,41 +50,43 @@
 // # Amends
 //
 // An amend is a publish that replaces some sets of the live generation and refers to the stored bitmaps of everything
-// else. An amend therefore reads only the bitmaps of the sets that it replaces. The as_of of a set decides between an
-// amend and a build: the build keeps the amended users if its own files are not later. In a set that only grows, the
-// build joins the amended users and its own users. The union of two versions has the earlier as_of, and AmendedAsOf
-// keeps protecting the amended users. If another process publishes first, an amend repeats its work over the new live
-// generation. A build repeats its work only if all publishes since it began were amends (LiveState.AmendedSince). A
-// repeated publish uses the bitmaps that are already in memory (Session), and checks the stored objects without storing
-// them again (Publisher).
+// else. An amend therefore reads, of all live bitmaps, only those of the sets that it replaces. If a build meets an
+// amended set, it keeps the amended users unless its own files for the set have a later as_of. If such a set only
+// grows, the build publishes the amended users together with its own users. The union of two versions of a set has the
+// earlier as_of. The field AmendedAsOf keeps later builds from removing the amended users. If another process publishes
+// first, an amend repeats its work over the new live generation. If another process publishes first, a build may repeat
+// its last steps only if all publishes since it began were amends (LiveState.AmendedSince). If a publish is repeated,
+// it uses the bitmaps that are already in memory (Session), and checks the stored objects without storing them again
+// (Publisher).
 //
-// A Collector (command gc) never removes a bitmap to which an amend refers. The bitmap belongs to the live generation,
-// and the amend fails if another generation becomes live before it replaces current.json. The publisher lists the
-// objects of the location to check that each bitmap to which an amend refers exists.
+// A Collector (command gc) never removes a bitmap to which an amend refers. Such a bitmap belongs to the live
+// generation, and the amend fails if another generation becomes live before the amend replaces current.json. The
+// publisher lists the objects of the location to check that each bitmap to which an amend refers exists.
 //
 // If ids are not dense, Candidate.Over converts the bitmaps of an amend to the user numbers of the live generation. If
 // the live dictionary has all ids of the amend, the amend refers to the stored dictionary and BackFile. If the live
-// dictionary lacks ids of the amend, Over inserts the new ids (segments.Insertion). The amend then stores a new
-// dictionary, a new BackFile and every bitmap with the new numbers. The guard still compares only the sets that the
-// amend replaces. If a build keeps amended users whose ids are in none of its files, it inserts their ids in the same
-// way. AmendedSince reads both generations if their user numbers differ, because its result depends on their users.
+// dictionary lacks ids of the amend, Over inserts the new ids (segments.Insertion). In this case, the amend stores a
+// new dictionary, a new BackFile and every bitmap with the new user numbers. For such an amend too, the guard compares
+// only the sets that the amend replaces. If a build keeps amended users whose ids are in none of its files, it inserts
+// their ids in the same way. AmendedSince reads both generations if their user numbers differ, because its result
+// depends on their users.
 //
 // # Withdrawing
 //
 // Content that a rollback replaced (withdrew) does not go live again without approval, whatever the name of the new
 // generation is. The object controls.json stores a hash of the whole replaced content, and of each segment and set that
 // differed from its replacement. A hold in controls.json stops all publishing. A rollback writes controls.json before
-// it replaces current.json; to set a hold, a publisher writes controls.json and then rewrites current.json. A publisher
-// reads controls.json after it has read the tag of current.json. No publisher can therefore miss a change of
-// controls.json.
+// it replaces current.json. To set a hold, a publisher writes controls.json and then rewrites current.json with other
+// bytes. A publisher reads controls.json after it has read the tag of current.json. No publisher can therefore miss a
+// change of controls.json.
 //
 // # Ids that are not dense
 //
 // ReadIDs returns the kind and the hash key of a location's user ids, before a build reads its inputs. The first
 // publish creates ids.json, unless another process has created the object. Every later publish checks that ids.json has
-// not changed since the start of the build. The guard converts the bitmaps of earlier generations to the user numbers
-// of the candidate's dictionary (Session.Numbering). A rollback that keeps live sets needs a dictionary with the ids of
-// both generations, and so does a publish of only the sets that grew.
+// not changed since the start of the build. If ids are not dense, the guard converts the bitmaps of earlier generations
+// to the user numbers of the candidate's dictionary (Session.Numbering). A rollback that keeps live sets needs a
+// dictionary with the ids of both generations, and so does a publish of only the sets that grew.
 //
 // # Collecting
 //
@@ -92,15 +94,17 @@
 // Collector takes a lease (the object gc.json), rewrites current.json with different bytes (the fence), and lists the
 // objects. The Collector then removes manifests first, and unused bitmaps and dictionaries afterwards. Before each
 // removal, the Collector checks that current.json is unchanged. In step (1), a publisher reads current.json. In step
-// (2), the publisher waits until no Collector holds the lease. In step (3), the publisher stores or checks every
-// object. In step (4), the publisher replaces current.json if its tag is still the tag from step (1). If only a
-// Collector's fence changed the tag, the publisher starts again at step (1).
+// (2), the publisher waits until no Collector (command gc) holds the lease on the location. In step (3), the publisher
+// stores the objects of the generation, or checks that they exist. In step (4), the publisher replaces current.json,
+// but only if its tag is still the tag from step (1). If only a Collector's fence changed the tag, the publisher starts
+// again at step (1).
 //
 // If the Collector writes the fence after step (4), it finds the new generation and keeps its objects. If the Collector
-// writes the fence before step (1), the publisher sees the lease in step (2), so all removals end before step (3). A
-// fence between steps (1) and (4) makes step (4) fail. The proof needs no synchronised clocks: a lease expires if it
-// has not changed for its duration, by the clock of the process that waits. The holder of the lease uses only the first
-// half of the duration after a renewal; the second half is reserved for requests in flight.
+// writes the fence before step (1), the publisher sees the Collector's lease in step (2). All removals therefore end
+// before step (3). A fence (rewrite of current.json) between steps (1) and (4) makes step (4) fail. The proof needs no
+// synchronised clocks: a process treats a lease as expired if it has not changed for its duration by the clock of that
+// process. The holder of the lease uses only the first half of the duration after a renewal; the second half is
+// reserved for requests in flight.
 //
 // # History
 //

@@ -11,9 +11,9 @@ import (
 	"capper/internal/segments"
 )
 
-// fence rewrites current.json with unchanged content but different bytes, and returns the new ETag. A publisher that
-// read current.json before the fence must read it again before it can replace the object. The error is ErrNothingLive
-// if current.json does not exist.
+// fence rewrites current.json with unchanged content but different bytes, so that publishers notice the Collector.
+// fence returns the new ETag. A publisher that read current.json before this rewrite must read it again before it can
+// replace the object, because the ETag is new. The error is ErrNothingLive if current.json does not exist.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := segments.ReadPointer(ctx, at, "")
@@ -29,9 +29,9 @@ func fence(ctx context.Context, at objects.Location) (newTag string, err error) 
 // lookTimeout limits the time for reading back an object after an attempt to write it.
 const lookTimeout = 10 * time.Second
 
-// swap replaces an object by compare-and-swap and then reads it back; the bytes of each writer are unique. If the
-// response to the write was lost, the retried request fails because the first request succeeded. swap then finds its
-// own bytes when it reads the object back. Reading back also detects a store that confirmed the write but kept the old
+// swap replaces an object by compare-and-swap and then reads the object back; the bytes of each writer are unique. If
+// the response to the write was lost, the retried request fails because the first request changed the object. swap then
+// reads the object and finds its own bytes. Reading back also detects a store that confirmed the write but kept the old
 // object.
 func swap(ctx context.Context, at objects.Location, key string, body []byte, tag string) (newTag string, err error) {
 	for range storePasses {
@@ -60,7 +60,8 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 			at.Name(), key, storePasses)}
 }
 
-// afterFailure checks whether the store replaced an object although the request to do so returned an error.
+// afterFailure is for a request to replace an object that returned an error: it reads the object, because the store may
+// have replaced it nevertheless.
 func afterFailure(ctx context.Context, at objects.Location, key string, body []byte, err error) (newTag string,
 	_ error) {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)

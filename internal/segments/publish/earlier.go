@@ -23,10 +23,10 @@ type earlier struct {
 
 // findEarlier returns the generation that was live a week before now, if this generation still exists. findEarlier
 // returns the newest generation that is at least a week old, or the oldest one if all are younger than a week.
-// findEarlier considers only generations that are older than the live one and were not rolled back. A person has
-// checked each forced publish, so findEarlier chooses no generation before the latest forced one. If a generation
-// cannot be read, findEarlier chooses the next younger generation. If base has only some sets of the live generation,
-// findEarlier also reads only these sets.
+// findEarlier considers only generations that are older than the live one and were not rolled back. An operator has
+// checked each forced publish, so findEarlier chooses no generation from before the latest forced publish. If the
+// chosen generation cannot be read, findEarlier chooses the next younger one. If only some sets of the live generation
+// were read into base, findEarlier also reads only these sets.
 func findEarlier(ctx context.Context, at objects.Source, controls *controls, base *LiveState, live string,
 	now time.Time) (*earlier, error) {
 	if !segments.IsGeneration(live) {
@@ -75,7 +75,7 @@ func findEarlier(ctx context.Context, at objects.Source, controls *controls, bas
 	return found, ctx.Err()
 }
 
-// namesBefore returns the names of the generations that are older than the given generation, newest first. namesBefore
+// namesBefore returns the names of the generations at the location that are older than the given one, newest first. It
 // lists the objects of the location, but reads none of them.
 func namesBefore(ctx context.Context, at objects.Source, one string) ([]string, error) {
 	list, err := at.List(ctx, segments.GenerationsPrefix)

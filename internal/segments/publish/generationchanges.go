@@ -89,8 +89,8 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 		NoSegment: &none}, nil
 }
 
-// manifest reads the manifest of the named generation. If no generation can have the name, the error of manifest is
-// objects.ErrNotFound.
+// manifest reads the manifest of the named generation. If the argument cannot be the name of a generation, the method
+// manifest returns objects.ErrNotFound.
 func (h *History) manifest(ctx context.Context, generation string) (*segments.Manifest, error) {
 	if !segments.IsGeneration(generation) {
 		return nil, objects.ErrNotFound
@@ -98,8 +98,8 @@ func (h *History) manifest(ctx context.Context, generation string) (*segments.Ma
 	return segments.ReadManifest(ctx, h.source, generation)
 }
 
-// sizeOf returns how many bytes a comparison of the generation must read: the size of its bitmaps and its dictionary.
-// sizeOf ignores the BackFile (numbers to ids), because a comparison does not read it.
+// sizeOf returns how many bytes of a generation a comparison must read: its bitmaps and its dictionary. It ignores the
+// BackFile (numbers to ids), because a comparison does not read it.
 func sizeOf(m *segments.Manifest) (size int64) {
 	for _, s := range m.Entries() {
 		size += s.SizeBytes
@@ -112,7 +112,8 @@ func sizeOf(m *segments.Manifest) (size int64) {
 	return size
 }
 
-// entry describes a segment or set by its manifest entry, for a comparison without bitmaps.
+// An entry describes a segment or set by the data in the manifest, so that two generations can be compared without
+// their bitmaps.
 type entry struct {
 	Change        // only its name is set
 	count  uint64 // number of users
@@ -133,8 +134,8 @@ func setSizes(m *segments.Manifest) (list []entry) {
 	return list
 }
 
-// sizes returns how the user counts of segments or sets changed: first of those in "after", in their order, then of
-// vanished ones.
+// sizes returns how the user counts of segments or sets changed. The entries of "after" come first, in their order, and
+// then the vanished ones.
 func sizes(before, after []entry) (changes []Change) {
 	was := map[string]entry{}
 	for _, e := range before {

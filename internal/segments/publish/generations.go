@@ -18,7 +18,7 @@ const listAge = 5 * time.Second
 // the user counts.
 const mostBytes = 128 << 20
 
-// kept is the maximum number of comparisons that a History caches.
+// kept is the maximum number of comparisons of two generations that a History caches.
 const kept = 16
 
 // History lists and compares the generations of a source for display, and caches the results. A History is safe for
@@ -50,7 +50,7 @@ func New(source objects.Source, clock func() time.Time) *History {
 }
 
 // List returns the newest maxListed generations of the source and the live generation, newest first. The result more is
-// true if the source has further generations. The caller must not change the result.
+// true if the source has further generations, which List does not return. The caller must not change the result.
 func (h *History) List(ctx context.Context) (all []Listing, more bool, err error) {
 	if err := h.take(ctx); err != nil {
 		return nil, false, err
@@ -66,7 +66,7 @@ func (h *History) List(ctx context.Context) (all []Listing, more bool, err error
 	return h.listed.all, h.listed.more, nil
 }
 
-// take waits, until ctx ends, until no other caller of the History reads the source.
+// take waits until no other caller of the History reads the source, or until ctx ends.
 func (h *History) take(ctx context.Context) error {
 	select {
 	case h.turn <- struct{}{}:

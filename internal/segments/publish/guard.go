@@ -81,8 +81,8 @@ func IsWithdrawn(refusal string) bool {
 }
 
 // Judge decides whether a proposal may go live at a location, and refuses changes that look like an accident. If the
-// build does not say whether a set only grows, Judge uses the setting of the generation with which it compares. Judge
-// returns an error if the location cannot be read.
+// build does not say whether a set only grows, Judge uses the setting in the earlier generation. Judge returns an error
+// if the location cannot be read.
 func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now time.Time) (*Findings, error) {
 	f := &Findings{Refusals: slices.Concat(p.Shortfalls, b.judgeSizes(p.Candidate))}
 	controls, err := p.Base.Controls(ctx, at)
@@ -149,7 +149,8 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 	return b.compareWeek(ctx, at, controls, p, f, judged, accepted, now)
 }
 
-// nothingToAccept returns an error if the operator approved changes although the changes cannot be determined.
+// nothingToAccept is for a publish whose changes cannot be determined: it returns an error if the operator approved
+// changes of it.
 func (b *Bounds) nothingToAccept(why string) error {
 	if len(b.Accept) == 0 {
 		return nil
@@ -157,7 +158,7 @@ func (b *Bounds) nothingToAccept(why string) error {
 	return &AcceptError{Faults: []string{fmt.Sprintf("the acceptance %q: %s", b.Accept[0].text(), why)}}
 }
 
-// judge judges the changes that the proposal makes since the last publish.
+// judge judges the changes that a proposal makes to the generation that was published last.
 func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted accepted) {
 	segmentsLeft := accepted.rest(f.Changes)
 	for _, c := range segmentsLeft {
@@ -172,14 +173,15 @@ func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted acce
 	}
 }
 
-// withoutFall returns n without the given number of users who left all segments by an approved change.
+// withoutFall returns the numbers n after subtraction of the given number of users, who left all segments by an
+// approved change.
 func withoutFall(n NoSegment, accepted uint64) NoSegment {
 	n.Fall -= min(n.Fall, accepted)
 	n.Percent = percent(n.Fall, n.Before)
 	return n
 }
 
-// refuseChange adds the refusals that the function judge returns for a change to the findings.
+// refuseChange calls the function judge for a change, and adds the returned refusals to the findings of the guard.
 func (f *Findings) refuseChange(c *Change, judge func(*Change) []string) {
 	reasons := judge(c)
 	if len(reasons) == 0 {
@@ -208,8 +210,8 @@ func (f *Findings) refusedSet(name string) {
 	f.RefusedSets[name] = true
 }
 
-// compareWeek judges the total change within a week, because 19 % every night add up to more than 19 %. compareWeek
-// ignores changes that an operator approved during the week.
+// compareWeek judges the total change of segments and sets within a week, because 19 % every night add up to more than
+// 19 %. It ignores changes that an operator approved during the week.
 func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, controls *controls, p *Proposal,
 	f *Findings, judged *setJudge, accepted accepted, now time.Time) error {
 	live := judged.before.Manifest

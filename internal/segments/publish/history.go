@@ -31,15 +31,15 @@ type Listing struct {
 	Fault    string             `json:"fault,omitempty"`
 }
 
-// List returns all generations of a location, newest first. If a manifest is damaged, Fault of the generation's Listing
-// has the reason. List includes the live generation even if its manifest is missing.
+// List returns all generations of a location, newest first. If the manifest of a generation is damaged, the field Fault
+// of the generation's Listing has the reason. List includes the live generation even if its manifest is missing.
 func List(ctx context.Context, at objects.Source) ([]Listing, error) {
 	list, _, err := listNewest(ctx, at, math.MaxInt)
 	return list, err
 }
 
 // listNewest returns at most "most" generations, the newest first, and the live generation. The result more is true if
-// the location has further generations.
+// the location has further generations, which listNewest does not return.
 func listNewest(ctx context.Context, at objects.Source, most int) (list []Listing, more bool, err error) {
 	current, _, err := segments.ReadPointer(ctx, at, "")
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
@@ -76,8 +76,8 @@ func listNewest(ctx context.Context, at objects.Source, most int) (list []Listin
 	return list, more, ctx.Err()
 }
 
-// stored returns the generations of a location, newest first. stored lists the objects of the location, but reads no
-// manifests.
+// stored returns the generations of segments that a location has, newest first. stored lists the location's objects,
+// but reads no manifests.
 func stored(ctx context.Context, at objects.Source, live string) (list []Listing, err error) {
 	stored, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
@@ -95,7 +95,7 @@ func stored(ctx context.Context, at objects.Source, live string) (list []Listing
 	return list, nil
 }
 
-// newest returns the first elements of a list, at most "most" of them, and the live generation.
+// newest returns the first elements of a list of generations, at most "most" of them, and the live generation.
 func newest(list []Listing, most int) (first []Listing, more bool) {
 	if len(list) <= most {
 		return list, false
@@ -107,8 +107,8 @@ func newest(list []Listing, most int) (first []Listing, more bool) {
 	return first, true
 }
 
-// Newest returns the name of the newest generation of a location, live or not, or "" if there is none. Newest lists the
-// objects of the location, but reads none of them.
+// Newest returns the name of the newest generation of a location, live or not, or "" if there is none. Newest finds the
+// name in the list of the location's objects, and reads none of these objects.
 func Newest(ctx context.Context, at objects.Source) (string, error) {
 	list, err := stored(ctx, at, "")
 	if err != nil || len(list) == 0 {

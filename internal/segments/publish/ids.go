@@ -12,7 +12,8 @@ import (
 	"capper/internal/segments"
 )
 
-// NotYet returns a *segments.IDsError if the user ids are not dense; the named operation supports only dense ids.
+// NotYet returns a *segments.IDsError for an operation that supports only dense ids, if the user ids are of another
+// kind.
 func NotYet(is *segments.IDs, operation string) error {
 	if is == nil {
 		return nil
@@ -29,10 +30,10 @@ type LocationIDs struct {
 	New bool
 }
 
-// ReadIDs returns the kind and hash key of a location's user ids for a build. The argument wanted is the kind that the
-// operator states; nil means the kind of the location. If the location is new, ReadIDs returns the wanted kind and a
-// random hash key. The error is a *segments.IDsError if the location has another kind, or if its ids.json does not
-// belong to its newest generation. ReadIDs does not write to the location.
+// ReadIDs returns the kind and hash key of a location's user ids for a build. The argument wanted is the kind of ids
+// that the operator states; nil means the kind that the location already has. If the location has no ids yet, ReadIDs
+// returns the wanted kind and a new random hash key. The error is a *segments.IDsError if the location has another
+// kind, or if its ids.json does not belong to its newest generation. ReadIDs does not write to the location.
 func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*LocationIDs, error) {
 	f, found, err := segments.ReadIDsFile(ctx, at)
 	if err != nil {
@@ -75,7 +76,8 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 	return nil, err
 }
 
-// otherKind returns the error for a build whose operator states another kind of ids than the location's ids.json.
+// otherKind returns the error for a build if the operator states another kind of ids than the ids.json of the location
+// has.
 func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) error {
 	advice := "use a new location"
 	if newest, err := Newest(ctx, at); err == nil && newest == "" {
@@ -135,8 +137,8 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 }
 
 // keepIDs ensures that the object ids.json has the kind and hash key of the given scheme. The first publish to a
-// location creates ids.json, unless another process has created it. The error is objects.ErrLostRace if another process
-// has created ids.json with another key.
+// location creates ids.json, unless another process has created it. If another process has created ids.json with
+// another key, the error is objects.ErrLostRace.
 func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveState) error {
 	if scheme == nil {
 		return nil
@@ -163,7 +165,7 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 }
 
 // ForComparison returns the earlier of two generations with its bitmaps converted to the user numbers of the later one.
-// The error is a *segments.IDsError if their ids have different kinds or hash keys.
+// If the ids of the two generations have different kinds or hash keys, the error is a *segments.IDsError.
 func ForComparison(earlier, later *segments.Generation) (*segments.Generation, error) {
 	if !earlier.Manifest.SameIDs(later.Manifest) {
 		return nil, segments.IDsErrorf(
@@ -174,7 +176,7 @@ func ForComparison(earlier, later *segments.Generation) (*segments.Generation, e
 }
 
 // SameNumbers converts an earlier generation and the live generation to the user numbers of one dictionary, so that a
-// rollback can combine sets of both. The error is a *segments.IDsError if their ids have different kinds or hash keys.
+// rollback can take sets from both. The error is a *segments.IDsError if their ids have different kinds or hash keys.
 func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Generation, *LiveState, error) {
 	if base.Generation == nil {
 		return earlier, base, nil
@@ -190,8 +192,8 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 	return earlier, &unified, err
 }
 
-// Numbered converts base, and the result of SetsThatGrew over base, to the user numbers of one dictionary, which has
-// the users of both. The receiver c must be the candidate on which SetsThatGrew was called.
+// Numbered gives a candidate from SetsThatGrew, and the live state base, the user numbers of one dictionary, which has
+// the users of both. The receiver c must be the original candidate, on which SetsThatGrew was called.
 func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *LiveState, error) {
 	if c.Dictionary == nil {
 		return grown, base, nil
@@ -220,8 +222,8 @@ func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *Li
 	return &next, &by, nil
 }
 
-// texts returns the ids of the users with the given numbers, or nil if ids are dense. The argument before is the
-// earlier generation, which knows the ids of users who are not in the candidate; it may be nil.
+// texts returns the ids of the users with the given numbers, or nil for dense ids, which are equal to the numbers. The
+// argument before is the earlier generation, which knows the ids of users who have left. It may be nil.
 func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list []string) {
 	if c.Dictionary == nil {
 		return nil
@@ -240,7 +242,7 @@ func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list [
 	return list
 }
 
-// textOf returns a list of ids, separated by commas: the dense ids, or the texts of other ids.
+// textOf joins ids with commas, for a message: the given texts, or the dense ids if there are no texts.
 func textOf(dense []uint32, texts []string) string {
 	if len(texts) > 0 {
 		return strings.Join(texts, ", ")

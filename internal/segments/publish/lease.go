@@ -15,7 +15,7 @@ import (
 // leaseKey is the object key of the document that tells publishers whether a Collector is removing objects.
 const leaseKey = "gc.json"
 
-// errCollecting reports that another Collector is running.
+// errCollecting reports that another Collector (command gc) is running.
 var errCollecting = errors.New("another gc is running")
 
 // LeaseError reports that a Collector stopped removing objects because it was too slow to renew its lease.
@@ -47,7 +47,7 @@ func (d *leaseDocument) encode() []byte {
 	return append(raw, '\n')
 }
 
-// readLease reads gc.json. If gc.json is missing, no Collector holds the lease.
+// readLease reads gc.json. If the object gc.json does not exist, no Collector holds the lease.
 func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag string, err error) {
 	raw, tag, err := src.ReadTagged(ctx, leaseKey, "")
 	if errors.Is(err, objects.ErrNotFound) {
@@ -63,7 +63,7 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 }
 
 // lease is the right to remove objects from a location, which only one Collector at a time can hold. The Collector that
-// holds the lease renews it while it removes objects. After a renewal, the holder uses the lease for at most half of
+// holds the lease renews it while it removes objects. After a renewal, a Collector uses the lease for at most half of
 // the lease's duration. Other processes take the lease if the holder has not renewed it for its full duration, measured
 // by their own clocks. The second half of the lease's duration is reserved for requests that are still in flight.
 type lease struct {
@@ -75,8 +75,8 @@ type lease struct {
 
 func (l *lease) length() time.Duration { return time.Duration(l.doc.LeaseMS) * time.Millisecond }
 
-// takeLease takes the lease for a Collector; if the previous holder was killed, takeLease first waits until its lease
-// expires. takeLease returns errCollecting if the previous holder is still renewing the lease.
+// takeLease takes the lease for a Collector. If the previous holder was killed, takeLease first waits until that lease
+// expires. It returns errCollecting if the previous holder still renews the lease.
 func takeLease(ctx context.Context, at objects.Location, length time.Duration) (*lease, error) {
 	holder, tag, err := readLease(ctx, at)
 	if err == nil && holder.Holder != "" {
@@ -100,9 +100,9 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 	return l, err
 }
 
-// awaitLease waits until no Collector holds the lease, or until the holder has not renewed it for its full duration.
-// awaitLease passes each state of the lease to the function seen, which may return an error to end the wait. The
-// returned tag is the object tag of gc.json.
+// awaitLease waits until no Collector holds the lease, or until the holder has not renewed it for its full duration. It
+// passes each state of the lease to the function seen, which may return an error to end the wait. The returned tag is
+// the object tag of gc.json.
 func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
@@ -141,8 +141,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// use returns a context for one request that the holder of the lease makes. use first renews the lease if a quarter of
-// its duration has passed.
+// use returns a context for one request that the holder of the lease makes. It first renews the lease if a quarter of
+// the lease's duration has passed.
 func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if began := time.Now(); began.Sub(l.renewed) > l.length()/4 {
 		limited, cancel := l.limit(ctx)
@@ -158,8 +158,8 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 	return limited, cancel, nil
 }
 
-// judge returns a *LeaseError if a request failed because the lease ended. The argument ctx is the caller's context,
-// whose deadline does not depend on the lease.
+// judge returns a *LeaseError if a request of a Collector failed because its lease ended during the request. The
+// argument ctx is the context of the caller, whose deadline has nothing to do with the lease.
 func (l *lease) judge(ctx, limited context.Context, err error) error {
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &LeaseError{Length: l.length(), err: err}

@@ -8,9 +8,9 @@ import (
 	"capper/internal/segments"
 )
 
-// LiveState is the live generation at the moment when a publisher read it. A publish compares a candidate with the
-// LiveState, and then replaces the live generation by compare-and-swap. The zero LiveState means that nothing has been
-// published.
+// A LiveState is the generation that was live when a publisher read the location. A publish compares its candidate with
+// the LiveState, and then replaces the live generation, if it is still the same, by compare-and-swap. The zero
+// LiveState means that the location has no live generation.
 type LiveState struct {
 	Generation *segments.Generation // nil if nothing is published or Fault is set
 	Name       string
@@ -33,14 +33,14 @@ type LiveState struct {
 	session  *Session // nil: controls.json is read in full each time
 }
 
-// ReadLiveState reads all segments and sets of the live generation. If the generation is damaged, LiveState.Fault has
-// the reason; the error reports a location that does not respond.
+// ReadLiveState reads all segments and sets of the live generation. If the live generation is damaged, the field Fault
+// of the LiveState has the reason. The error is for a location that does not respond.
 func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
 	return readLiveAgain(ctx, src, nil, nil, nil)
 }
 
-// readLiveAgain reads the live generation, or only the sets that the function part selects. readLiveAgain does not read
-// bitmaps that the generation "known" has in memory.
+// readLiveAgain reads the live generation, or only those sets for which the function part returns true. It does not
+// read bitmaps again that the generation "known" has in memory.
 func readLiveAgain(ctx context.Context, src objects.Source, part func(set string) bool,
 	known *segments.Generation, numbering *segments.Dictionary) (*LiveState, error) {
 	for {

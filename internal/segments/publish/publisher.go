@@ -44,14 +44,15 @@ type Published struct {
 	Uploaded      []string // keys of these bitmaps
 }
 
-// Publish stores the candidate and makes it live if base is still live. Publish writes the bitmaps first, then the
-// manifest, then current.json, so that a crash at any point leaves the live generation intact. If the candidate's
-// content is already live, Publish only updates the time in checked.json. A later as_of of a set counts as new content
-// if the operator stated it, or if it is later by at least asOfStep. An earlier as_of counts as new content if the
-// operator stated it and gave a reason. The error is objects.ErrLostRace if another process has published since base
-// was read. The error is a HoldError if publishing is on hold, unless users only join sets that only grow. The error is
-// a WithdrawnError if a rollback had replaced the content and the argument reason is empty. If reason is not empty,
-// Publish removes the content from the list of rolled-back content.
+// Publish stores the candidate and makes it live, provided that the generation in base is still live. Publish stores
+// the bitmaps first, then the manifest, then the pointer current.json, so that a crash at any point leaves the live
+// generation intact. If the candidate's content is already live, Publish only updates the time in checked.json. If only
+// the as_of of a set is later, this counts as new content if the operator stated the as_of, or if the increase is at
+// least asOfStep. If the as_of of a set is earlier, this counts as new content only if the operator stated the as_of
+// and gave a reason. The error is objects.ErrLostRace if another process has published since base was read. If
+// publishing is on hold, the error is a HoldError, unless users only join sets that only grow. If a rollback had
+// replaced the content and the argument reason is empty, the error is a WithdrawnError. If reason is not empty, Publish
+// removes the content from the list of rolled-back content.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()
@@ -94,8 +95,8 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	return done, err
 }
 
-// manifest returns the manifest of the generation that will follow base. The manifest repeats the approved changes in
-// base's manifest, for services that still use an older generation.
+// manifest returns the manifest of the generation that will follow base. The new manifest also has the approved changes
+// of base's manifest, for services that still use an older generation.
 func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list []segments.Segment,
 	sets []segments.Set) (*segments.Manifest, error) {
 	at := p.now().UTC().Truncate(time.Millisecond)
@@ -134,10 +135,10 @@ func sameSets(a, b []segments.Set) bool {
 	})
 }
 
-// goLive stores the missing objects of the generation and makes it live if base is still live. goLive first waits until
-// a running Collector has stopped removing objects. A Collector or a hold that starts later changes the tag of
-// current.json, so that goLive checks everything again. The argument "may" is a function that returns an error if
-// controls.json forbids the content.
+// goLive stores the missing objects of the generation and makes it live, provided that the generation in base is still
+// live. goLive first waits until a running Collector has stopped removing objects. A Collector or a hold that starts
+// later changes the tag of current.json, so that goLive checks everything again. The argument "may" is a function that
+// returns an error if the document controls.json forbids to make the content live.
 func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*controls) error) error {
 	for tag := base.tag; ; {
 		if err := p.admit(ctx, base, may); err != nil {
@@ -166,8 +167,8 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	return p.confirm(ctx, up.g)
 }
 
-// confirm reads current.json back after a publish, to check that the generation is live. If current.json names a later
-// generation, confirm accepts it if all publishes in between were amends (publishes of some sets).
+// confirm reads current.json back after a publish, to check that the generation is live. If current.json already names
+// a later generation, confirm accepts this if all publishes in between were amends (publishes of some sets).
 func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	m := g.Manifest
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
@@ -215,7 +216,8 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 	return err
 }
 
-// fenced returns the present tag of current.json if its content still names the generation of base, otherwise "".
+// fenced returns the present tag of current.json if the pointer still names the generation of base, because then only a
+// fence or hold changed the tag. Otherwise it returns "".
 func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	now, tag, err := segments.ReadPointer(ctx, p.Location, "")
 	if err != nil || base.Name == "" || now != base.live {
@@ -227,11 +229,11 @@ func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 // RollbackReason begins the field Reason in the manifest of a generation that a rollback created.
 const RollbackReason = segments.RollbackReason
 
-// Rollback makes an earlier generation live again if base is still live. The argument earlier must come from
-// ReadGeneration, so that all its bytes are checked. Rollback records the content of base, and each segment and set of
-// base that differs in the earlier generation, as rolled back. Content that is recorded as rolled back must not go live
-// again without approval. Rollback also works while publishing is on hold. The field Unchanged of the result is true if
-// the earlier generation is already live and complete.
+// Rollback makes an earlier generation live again, provided that the generation in base is still live. The argument
+// earlier must come from ReadGeneration, which checks all bytes of the generation. Rollback records the content of
+// base, and each segment and set of base that differs in the earlier generation, as rolled back. Content that is
+// recorded as rolled back must not go live again without approval. Rollback also works while publishing is on hold. If
+// the earlier generation is already live and complete, the field Unchanged of the result is true.
 func (p *Publisher) Rollback(ctx context.Context, earlier *segments.Generation, base *LiveState) (*Published, error) {
 	if base.Fault == nil && base.Name == earlier.Manifest.Generation {
 		return &Published{Manifest: earlier.Manifest, Unchanged: true}, nil

@@ -13,13 +13,13 @@ import (
 	"capper/internal/segments"
 )
 
-// Over converts the candidate of an amend (a publish of some sets), and the live state base, to the user numbers of one
-// dictionary. The argument base must come from ReadForAmend. For dense ids, Over returns the candidate and base
-// unchanged.
+// Over prepares an amend (a publish of some sets). It converts the candidate and the live state base to the user
+// numbers of one dictionary. The argument base must come from ReadForAmend. For dense ids, Over returns the candidate
+// and base unchanged.
 //
 // If the live dictionary has all ids of the candidate, the result refers to the stored dictionary and BackFile. If the
-// live dictionary lacks ids of the candidate, the result has a dictionary with the new ids, and every bitmap with the
-// user numbers of that dictionary. The ids of users who leave a set by an amend remain in the dictionary until the next
+// live dictionary lacks ids of the candidate, the result has a dictionary with these ids, and all bitmaps have the user
+// numbers of that dictionary. If an amend removes users from a set, their ids remain in the dictionary until the next
 // build.
 func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	if err := c.checkIDs(base); err != nil {
@@ -46,8 +46,8 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	return &over, &by, nil
 }
 
-// insert converts the candidate and the base to the user numbers of a dictionary that also has the new ids of "from".
-// The element numbers[i] is the number that the id with the index i in "from" has in the live dictionary.
+// insert converts the candidate and the live state to the user numbers of one dictionary, which also has the new ids of
+// the candidate "from". For the new id with the index i in "from", numbers[i] is its number in the live dictionary.
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
 		return errors.New(
@@ -73,15 +73,16 @@ func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint3
 }
 
 // ReleaseNames frees the memory of the Back, which converts user numbers to ids, if ReadForAmend has read the whole
-// live generation. A later read of the live generation loads the BackFile again.
+// live generation. If the live generation is read again, the BackFile is loaded again.
 func (s *LiveState) ReleaseNames() {
 	if s.whole != nil {
 		s.whole.Back, s.Generation.Back = nil, nil
 	}
 }
 
-// describe returns a manifest for a generation whose bitmaps were converted to other user numbers, and the bitmaps by
-// their object keys. The manifest has the old generation name. describe hashes the bitmaps on all CPU cores.
+// describe is for a generation whose bitmaps were converted to other user numbers. It returns a manifest for the
+// converted bitmaps, and these bitmaps by their object keys. The returned manifest keeps the name of the generation.
+// describe hashes the bitmaps on all CPU cores.
 func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bitmap) {
 	m := *g.Manifest
 	m.Segments, m.Sets = slices.Clone(m.Segments), slices.Clone(m.Sets)
@@ -95,7 +96,7 @@ func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bi
 	return &m, byKey
 }
 
-// numberedAs returns the candidate with the user numbers of the candidate "amend", and with all content that amend
+// numberedAs returns the candidate with the user numbers of the candidate "amend", and with the content that "amend"
 // takes over from the live generation.
 func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	next := *c
@@ -104,10 +105,10 @@ func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	return &next
 }
 
-// withUsersOf adds users who are only in base to the dictionary of a build. The build's sets keep users whom an amend
-// added, although the ids of these users are in no input file of the build. The bitmaps of the argument base must have
-// the user numbers of the build's dictionary. The bitmaps of the returned LiveState have the user numbers of the
-// extended dictionary.
+// withUsersOf adds to the dictionary of a build those users who are only in the live state base. In this way, a set of
+// the build keeps users whom an amend added and whose ids are in no input file of the build. The bitmaps of the
+// argument base must have the user numbers of the build's dictionary. The bitmaps in the returned LiveState have the
+// user numbers of the dictionary with the added users.
 func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
 	beyond := c.numbersBeyond()
 	if len(beyond) == 0 {
@@ -136,8 +137,8 @@ func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error)
 	return &next, &by, errors.Join(append(faults, err)...)
 }
 
-// numbersBeyond returns the user numbers in the candidate's sets that are too high for its dictionary, in ascending
-// order.
+// numbersBeyond returns, in ascending order, those user numbers in the candidate's sets that its dictionary does not
+// have.
 func (c *Candidate) numbersBeyond() (list []uint32) {
 	if c.Dictionary == nil {
 		return nil
@@ -155,8 +156,8 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 }
 
 // amendsBetween reports whether all publishes from one generation to a later one were amends (publishes of some sets).
-// An amend with new ids gives all users other numbers. After such an amend, amendsBetween compares the users of both
-// generations. amendsBetween does not read bitmaps that the generations in the list known have in memory.
+// An amend with new ids gives all users other numbers. For such an amend, amendsBetween compares the users of both
+// generations. It does not read bitmaps that a generation in the list known has in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {
@@ -182,7 +183,7 @@ func amendsBetween(ctx context.Context, at objects.Source, before, now *segments
 	return amendsAlone(same, now), nil
 }
 
-// pick returns the generation in the list whose manifest has the same name, or nil.
+// pick returns the generation in the list that has the name in the manifest m, or nil.
 func pick(list []*segments.Generation, m *segments.Manifest) *segments.Generation {
 	for _, g := range list {
 		if g != nil && g.Manifest.Generation == m.Generation {

@@ -49,8 +49,8 @@ func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, e
 
 // Hold checks, before a build reads its input files, whether publishing is on hold. While publishing is on hold, one of
 // the two results of Session.Hold is a HoldError. If the live generation has a set that only grows, the HoldError is
-// the result held, because sets that only grow may still be published. Otherwise the HoldError is the result err, so
-// that the build ends.
+// the result held and the build goes on, because such sets may still be published. If no live set only grows, the
+// HoldError is the result err, so that the build ends.
 func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error) {
 	controls, err := s.Controls(ctx, at)
 	if err != nil || controls.Hold == nil {
@@ -64,15 +64,15 @@ func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error)
 	return held, nil
 }
 
-// ReadLive reads the live generation. A publish with the result as its base reads controls.json through this Session.
-// ReadLive does not read bitmaps again that an earlier call has read.
+// ReadLive reads the live generation. If a publish uses the returned LiveState as its base, it reads controls.json
+// through this Session. ReadLive does not read bitmaps again that an earlier call has read.
 func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, error) {
 	return s.readLive(ctx, at, nil)
 }
 
 // ReadForAmend reads the live generation for the amend (publish of some sets) with the candidate c. ReadForAmend reads
-// only the bitmaps of the sets that the amend replaces, and for ids that are not dense also the dictionary. If the
-// dictionary lacks ids of c, ReadForAmend reads all bitmaps, because the amend must then give users other numbers.
+// only the bitmaps of the sets that the amend replaces, and for ids that are not dense also the dictionary. If the live
+// dictionary lacks ids of c, the amend must give all users other numbers, so ReadForAmend then reads all bitmaps.
 func (s *Session) ReadForAmend(ctx context.Context, at objects.Source, c *Candidate) (*LiveState, error) {
 	part := c.amendPart()
 	state, err := s.readLive(ctx, at, part)

@@ -10,10 +10,10 @@ import (
 	"capper/internal/segments"
 )
 
-// direction says whether a set only grows, by the earlier manifest and by the build.
+// A direction says whether a set only grows: according to the earlier manifest, and according to the build.
 type direction struct{ was, is Growth }
 
-// directionsOf returns, for all sets of a candidate and of an earlier manifest, whether they only grow.
+// directionsOf returns, for each set of a candidate or of an earlier manifest, whether the set only grows.
 func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction {
 	of := map[string]*direction{}
 	for _, s := range before.Sets {
@@ -45,7 +45,8 @@ func (d *direction) maxLoss() (percent float64, ok bool) {
 	return d.is.MaxLoss, d.is.OnlyGrows
 }
 
-// lifted returns a refusal if the build lets the set lose more users than the earlier manifest does.
+// lifted returns a refusal if more users may leave the set according to the build than according to the earlier
+// manifest.
 func (d *direction) lifted() string {
 	switch {
 	case !d.was.OnlyGrows || d.is.OnlyGrows && d.is.MaxLoss <= d.was.MaxLoss:
@@ -58,7 +59,8 @@ func (d *direction) lifted() string {
 		segments.BoundText(d.was.MaxLoss), segments.BoundText(d.is.MaxLoss))
 }
 
-// setJudge decides which changes of sets, from an earlier generation to a candidate, the guard refuses.
+// setJudge is the part of the guard that judges sets: it decides which changes from an earlier generation to a
+// candidate to refuse.
 type setJudge struct {
 	*Bounds
 	before     *segments.Generation
@@ -86,8 +88,8 @@ func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudg
 	return j
 }
 
-// usersOf returns a lower bound for the number of users in a generation, without reading bitmaps. usersOf returns the
-// number of users in all segments, which share no users, or in the largest set, whichever is larger.
+// usersOf returns a lower bound for the number of users in a generation, without reading bitmaps. It is the larger of
+// two numbers: the users in all segments, which share no users, and the users in the largest set.
 func usersOf(m *segments.Manifest) (users uint64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality
@@ -98,8 +100,9 @@ func usersOf(m *segments.Manifest) (users uint64) {
 	return users
 }
 
-// change returns the reasons to refuse a change of a set. The rules for segments also apply to sets. If a set only
-// grows, change also refuses that users leave the set, even if the build does not repeat this setting.
+// change returns the reasons why the guard refuses the change of a set. The rules for segments also apply to sets. If
+// the set only grows, the method change also refuses that users leave the set, even if the build no longer says that
+// the set only grows.
 func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	d := j.directions[c.Set]
 	loss, onlyGrows := d.maxLoss()
@@ -118,11 +121,11 @@ func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	return refusals
 }
 
-// free reports whether a set is so small that the guard does not judge its changes.
+// free reports whether a set is so small, before and after a change, that the guard does not judge the change.
 func (b *Bounds) free(c *Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
 
-// judgeZone judges a time zone set that is too small for other limits. judgeZone refuses that the set vanishes or
-// empties, or that most of its users lose their time zone, because their local time would become unknown.
+// judgeZone judges a time zone set that is too small for the other limits. It refuses that the set vanishes or empties,
+// or that most of its users lose their time zone, because their local time would become unknown.
 func (j *setJudge) judgeZone(c *Change) []string {
 	switch {
 	case c.State == Vanishes || c.State == empties:
@@ -139,7 +142,7 @@ func (j *setJudge) judgeZone(c *Change) []string {
 	return nil
 }
 
-// week returns the reasons to refuse the change of a set since a week ago.
+// week returns the reasons why the guard refuses the total change of a set within a week.
 func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	loss, onlyGrows := j.directions[c.Set].maxLoss()
 	switch {
@@ -152,9 +155,10 @@ func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	return nil
 }
 
-// judgeGrowth limits how many users may join a set that only grows, as a percentage of all users. A limit in per cent
-// of the set's users would be wrong: five users who join a list of four are no reason for a refusal. If the set has its
-// own limit for joining users, that limit is a percentage of the set's users.
+// judgeGrowth limits how many users may join a set that only grows; the limit is a percentage of all users. A limit in
+// per cent of the set's own users would be wrong, because a list of four users may well get five more. If the
+// configuration limits the change of this set by itself, judgeGrowth applies that limit as a percentage of the set's
+// own users.
 func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string) []string {
 	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
 	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {
@@ -169,7 +173,7 @@ func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string)
 		segments.BoundText(allowed), within)}
 }
 
-// judgeLoss returns a refusal if too many users leave a set that only grows.
+// judgeLoss returns a refusal if a set only grows and too many users leave it.
 func judgeLoss(c *Change, allowed float64, since, within string) []string {
 	if float64(c.Removed)*100 <= allowed*float64(c.Before) {
 		return nil

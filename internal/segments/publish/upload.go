@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments"
 )
 
-// upload stores the bitmaps, the manifest and the other objects of one generation at a location.
+// An upload stores the bitmaps, the manifest and the other objects of one generation at a location.
 type upload struct {
 	at    objects.Location
 	g     *segments.Generation
@@ -24,7 +24,7 @@ type upload struct {
 	read map[string]bool
 }
 
-// upload prepares the upload of a generation's objects.
+// upload prepares the upload of the objects of a new generation.
 func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Published) *upload {
 	u := &upload{at: p.Location, g: g, done: done, shown: p.Uploaded, publisher: p, read: map[string]bool{}}
 	if base.Generation != nil {
@@ -61,9 +61,9 @@ func (u *upload) put(ctx context.Context) error {
 		u.at.Name(), left[0], storePasses)}
 }
 
-// pass stores the bitmaps in parallel, then the manifest. If the argument only is not nil, pass stores only these
-// object keys. pass returns the keys that did not exist. pass stores objects from an interrupted publish again, so that
-// they are complete and too young for the command gc.
+// pass stores the bitmaps of the generation in parallel, and then its manifest. If the argument only is not nil, pass
+// stores only the objects with these keys. pass returns the keys that did not exist. pass stores objects from an
+// interrupted publish again, so that they are complete and too young for the command gc.
 func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	first := slices.DeleteFunc(firstOfEachKey(entries), func(i int) bool {
@@ -101,8 +101,8 @@ func (u *upload) pass(ctx context.Context, only []string) (written []string, err
 // parallelRequests is the maximum number of concurrent requests to a location.
 const parallelRequests = 8
 
-// firstOfEachKey returns the indexes of all entries that do not repeat the bitmap of an earlier entry, such as a second
-// empty bitmap.
+// firstOfEachKey returns the indexes of the entries to store: it leaves out entries with the same bitmap as an earlier
+// entry, such as a second empty bitmap.
 func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	seen := map[string]bool{}
 	for i, s := range entries {
@@ -114,8 +114,8 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	return list
 }
 
-// putIDs stores the dictionary and the BackFile of ids that are not dense, unless the candidate refers to stored files.
-// putIDs returns the keys that did not exist.
+// putIDs stores the dictionary and the BackFile of a generation whose ids are not dense, unless the candidate refers to
+// files that are already stored. putIDs returns the keys that did not exist.
 func (u *upload) putIDs(ctx context.Context, only []string) (written []string, err error) {
 	if u.g.Dictionary == nil {
 		return nil, nil
@@ -164,9 +164,9 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 	return written, nil
 }
 
-// putObject stores an object at the location. If the command gc cannot remove the object, because it is live or was
-// just stored, putObject stores it only if it is missing. The result written of putObject is false if the object
-// already existed.
+// putObject stores an object at the location. putObject stores the object only if it is missing, provided that the
+// command gc cannot remove it because it is live or was just stored. The result written of putObject is false if the
+// object already existed.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
 	if u.read[key] || u.publisher.hasStored(key) {
 		return u.at.Put(ctx, key, body)
@@ -193,7 +193,7 @@ func (p *Publisher) noteStored(key string) {
 	p.stored[key] = true
 }
 
-// checkCarried checks that each stored object to which an amend refers exists, with one list request for each folder.
+// checkCarried checks that all stored objects to which an amend refers exist, with one list request for each folder.
 // The command gc removes no object of the live generation, and the publish fails if another generation is live by then.
 func (u *upload) checkCarried(ctx context.Context) error {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
@@ -223,8 +223,8 @@ func (u *upload) checkCarried(ctx context.Context) error {
 	return nil
 }
 
-// sizesBelow returns the sizes of all objects in a folder, by object key. If an object is missing, the map returned by
-// sizesBelow yields 0, and no object that a manifest names has the size 0.
+// sizesBelow lists a folder of the location and returns the size of each object, by object key. For an object that does
+// not exist, the returned map yields the size 0, which no object in a manifest has.
 func (u *upload) sizesBelow(ctx context.Context, prefix string) (map[string]int64, error) {
 	stored, err := u.at.List(ctx, prefix)
 	if err != nil {

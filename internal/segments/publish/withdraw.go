@@ -28,9 +28,9 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	return err
 }
 
-// ReleaseHold removes the hold on publishing and returns it. If publishing was not on hold, ReleaseHold returns nil.
-// The error is ErrNothingLive if publishing was not on hold and nothing is published, because the location is then
-// probably wrong.
+// ReleaseHold removes the hold on publishing and returns it. ReleaseHold returns nil instead of a hold if publishing
+// was not on hold. The error is ErrNothingLive if publishing was not on hold and nothing is published, because the
+// location is then probably wrong.
 func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	var was *Hold
 	err := changeControls(ctx, p.Location, func(c *controls) { was, c.Hold = c.Hold, nil })
@@ -43,8 +43,8 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	return was, err
 }
 
-// withdraw records in controls.json that base is rolled back, and that the generation "to" no longer counts as rolled
-// back. withdraw writes controls.json before the rollback replaces current.json, so a process that reads the new
+// withdraw records in controls.json that the content of base is rolled back, and that the generation "to" no longer
+// counts as rolled back. withdraw does so before the rollback replaces current.json, so a process that reads the new
 // current.json finds the record.
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
