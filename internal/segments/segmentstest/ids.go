@@ -19,7 +19,8 @@ func Key(n byte) (key ids.Key) {
 	return key
 }
 
-// Numbered returns a dictionary of all ids in the lists, and for each list a bitmap with the user numbers of its ids.
+// Numbered returns a dictionary of all ids in the given lists, and for each list a bitmap with the user numbers of its
+// ids.
 func Numbered(t testing.TB, scheme *ids.Scheme, lists ...[]string) (*segments.Dictionary, []*bitmap.Bitmap) {
 	t.Helper()
 	var images []uint64
@@ -55,8 +56,8 @@ func Images(t testing.TB, scheme *ids.Scheme, list ...string) (images []uint64) 
 	return images
 }
 
-// Back returns the Back that converts the user numbers of a dictionary to the ids in the lists. For the kind uint64,
-// which needs no Back, the result is nil.
+// Back returns the Back that converts the user numbers of a dictionary to the ids in the lists. For ids of the kind
+// uint64, which need no Back, the result is nil.
 func Back(t testing.TB, scheme *ids.Scheme, d *segments.Dictionary, lists ...[]string) *segments.Back {
 	t.Helper()
 	if scheme.Kind() == ids.Uint64 {
