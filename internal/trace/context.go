@@ -22,7 +22,7 @@ type node struct {
 
 type nodeKey struct{}
 
-// Value implements context.Context. For the key nodeKey, Value returns the node itself.
+// Value implements context.Context. If the key is nodeKey, Value returns the node itself.
 func (n *node) Value(key any) any {
 	if key == (nodeKey{}) {
 		return n
@@ -30,7 +30,7 @@ func (n *node) Value(key any) any {
 	return n.Context.Value(key)
 }
 
-// none is the node that stands for all contexts that do not belong to a request.
+// none is the node (context) that stands for all contexts that do not belong to a request.
 var none = &node{span: &noop.Span{}}
 
 func of(ctx context.Context) *node {
@@ -43,10 +43,10 @@ func of(ctx context.Context) *node {
 	return at
 }
 
-// Begin returns a context for a request, which contains the request id and a span. If the exporter is nil or does not
-// select the request, the span is not recorded. If the span is not recorded, requests that the service makes to other
-// services contain the span of the caller. If ctx already belongs to a request, the new span is a child of the span in
-// ctx.
+// Begin returns a context for a request. This context contains the request id and a trace span. If the exporter is
+// nil or does not select the request, the span is not recorded. If the span is not recorded, the service passes the
+// span of the caller on to other services. If ctx already belongs to a request, the new span is a child of the span
+// in ctx.
 func Begin(ctx context.Context, e *Exporter, h http.Header, id string, at time.Time) (context.Context, Span) {
 	next := &node{Context: ctx, id: id}
 	if from := of(ctx); from != none {
@@ -66,11 +66,11 @@ func WithID(ctx context.Context, id string) context.Context {
 // returns "".
 func RequestID(ctx context.Context) string { return of(ctx).id }
 
-// Of returns the span in the context. If the context contains no span, Of returns a span that is not recorded.
+// Of returns the span in the context. If the context contains no span, Of returns a span that records nothing.
 func Of(ctx context.Context) Span { return of(ctx).span }
 
-// Start begins a child of the span in the context. If the span in the context is not sampled, Start returns the context
-// and this span.
+// Start begins a trace span that is a child of the span in the context. If the span in the context is not sampled,
+// Start returns the same context and the same span.
 func Start(ctx context.Context, name string) (context.Context, Span) {
 	at := of(ctx)
 	if !Sampled(at.span) {
@@ -90,7 +90,7 @@ const (
 const maxState = 512
 
 // incoming returns the span of the caller, which the headers of a request contain. incoming ignores a malformed
-// traceparent, several traceparent headers, and a tracestate without a traceparent.
+// traceparent header, several traceparent headers, and a tracestate header without a traceparent header.
 func incoming(h http.Header) Span {
 	given := h[parentHeader]
 	if len(given) != 1 {
@@ -116,9 +116,9 @@ func incoming(h http.Header) Span {
 // because creating a span with the OpenTelemetry library would take 0.6 µs.
 var unselected Span = &struct{ noop.Span }{}
 
-// Outgoing sets the trace headers of a request to another service. If the span in ctx is recorded, the headers contain
-// this span. If the span is not recorded, the headers contain the span of the caller. If the exporter did not select
-// the request, the headers tell the other service not to record its part of the trace.
+// Outgoing sets the trace headers of a request to another service. If the span in the argument ctx is recorded, the
+// headers contain this span. If the span in ctx is not recorded, the headers contain the span of the caller. If the
+// exporter did not select the request, the headers tell the other service not to record its part of the trace.
 func Outgoing(ctx context.Context, h http.Header) {
 	span := Of(ctx)
 	on := span.SpanContext()

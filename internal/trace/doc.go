@@ -1,35 +1,38 @@
 // Package trace marks all work for a request with the request id and, if the request is traced, with a span. The
-// response and every log line contain the request id. Package trace records spans with the OpenTelemetry library, and
-// sends them to a collector by OTLP over HTTP. No other package uses the OpenTelemetry library.
+// response to a request and every log line about it contain the request id. Package trace records spans with the
+// OpenTelemetry library, and sends them to a collector by OTLP over HTTP. No other package uses the OpenTelemetry
+// library.
 //
 // # Vocabulary
 //
 // A request id is an id that the caller chose for a request, or an id that the service generated. A trace is the work
 // for one request in all services that take part. A span is one part of a trace, with a beginning, an end, attributes
 // and a parent span. The type Span is the span type of the OpenTelemetry library. Every request has a span. If a
-// request is not recorded, the methods of its span do nothing and take almost no time. Callers never check whether a
-// request is traced, because an unrecorded span costs almost nothing.
+// request is not recorded, the methods of its span do nothing and take almost no time. Callers of package trace never
+// check whether a request is traced, because an unrecorded span costs almost nothing.
 //
 // # Propagation
 //
-// Within the process, the context of a call contains the span (Begin, Of, Start). Between services, the HTTP headers
-// traceparent and tracestate of the W3C contain the span. Begin reads the trace headers and Outgoing writes them, both
-// with the OpenTelemetry library. For operators, the log handler that Handler returns adds the ids to log records.
+// Within the process, the context of a call contains the call's span (Begin, Of, Start). Between services, the HTTP
+// headers traceparent and tracestate of the W3C carry the span. Begin reads the trace headers and Outgoing writes
+// them, both with the OpenTelemetry library. For operators, the log handler that Handler returns adds the request id
+// and the trace id to log records.
 //
 // # Private data
 //
-// A span never contains user ids, but it contains numbers of users. A span never contains error texts, because error
-// texts may contain user ids; it contains the kind of an error. The log contains the error text with the ids of the
-// request and the trace. A span contains message ids only if the configuration permits message ids in spans.
+// A span never contains user ids, but it contains numbers of users. A span never contains error texts, because these
+// may contain user ids; it contains only the kind of an error. The log contains the error text, together with the ids
+// of the request and the trace. A span contains message ids only if the configuration permits message ids in spans.
 //
 // # Export
 //
 // If the caller traces a request, the caller decides whether the request is recorded. If the caller does not trace a
 // request, the service records the request with the configured probability.
 //
-// Spans that have ended wait in the batch processor of the OpenTelemetry library, whose queue has a maximum length. One
-// goroutine sends the spans in batches. Ending a span never blocks. If the collector is unavailable, slow or faulty,
-// package trace drops spans and counts them. A log line reports the loss, at most once a minute.
+// Spans that have ended wait in the batch processor of the OpenTelemetry library, whose queue has a maximum length.
+// One goroutine sends the ended spans in batches. Ending a span never blocks. If the collector is unavailable, slow
+// or faulty, package trace drops spans and counts them. If spans are dropped, a log line reports the loss, at most
+// once a minute.
 //
 // # Own code beside the library
 //

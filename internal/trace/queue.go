@@ -26,7 +26,7 @@ type queue struct {
 	to *upload
 }
 
-// upload sends batches of spans to the collector, and counts and logs the results.
+// upload sends batches of spans to the collector, and counts and logs how many were sent or lost.
 type upload struct {
 	sdk.SpanExporter
 	logger             *slog.Logger
@@ -58,7 +58,7 @@ func newQueue(exporter sdk.SpanExporter, cfg Config) (*queue, error) {
 		sdk.WithExportTimeout(0)), to}, nil
 }
 
-// OnEnd adds an ended span to the queue. If the queue is full, OnEnd drops the span.
+// OnEnd adds an ended span to the queue. If the queue of spans is full, OnEnd drops the span.
 func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	if q.to.waiting.Add(1) > queueSpans {
 		q.to.waiting.Add(-1)
@@ -68,14 +68,15 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// Shutdown sends all spans in the queue, and then stops the queue. Spans that were not sent before ctx ends are lost.
+// Shutdown sends all spans in the queue, and then stops the queue. If ctx ends first, the spans that were not sent
+// are lost.
 func (q *queue) Shutdown(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = q.to.Shutdown(context.Background()) })() // aborts requests
 	return q.SpanProcessor.Shutdown(ctx)
 }
 
-// ExportSpans sends a batch of spans. ExportSpans logs an error itself and returns nil, because the OpenTelemetry
-// library would print a returned error.
+// ExportSpans sends a batch of spans. If sending fails, ExportSpans logs the error and returns nil, because the
+// OpenTelemetry library would print a returned error.
 func (u *upload) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) error {
 	err := u.SpanExporter.ExportSpans(ctx, batch)
 	u.waiting.Add(-int64(len(batch)))

@@ -14,8 +14,9 @@ const IDHeader = "X-Request-Id"
 // maxID is the maximum number of bytes in a request id that a caller chose.
 const maxID = 128
 
-// IDOf returns the request id that the caller chose, if this id is safe for logs and headers. A safe id has 1 to 128
-// visible ASCII characters. For any other id, IDOf returns a new id. The argument "at" is the current time.
+// IDOf returns the request id that the caller chose, if this id is safe for logs and headers. A request id is safe if
+// it has 1 to 128 visible ASCII characters. For any other id, IDOf returns a new id. The argument "at" is the current
+// time.
 func IDOf(h http.Header, at time.Time) string {
 	if given := h[IDHeader]; len(given) == 1 && validID(given[0]) {
 		return given[0]
@@ -23,8 +24,8 @@ func IDOf(h http.Header, at time.Time) string {
 	return NewID(at)
 }
 
-// NewID returns a unique request id of 24 hexadecimal digits, for a request that arrived at the given time. Request ids
-// sort in the order of their milliseconds.
+// NewID returns a unique request id of 24 hexadecimal digits, for a request that arrived at the given time. In sorted
+// order, such request ids are in the order of the milliseconds at which the requests arrived.
 func NewID(at time.Time) string {
 	var raw [12]byte
 	random := rand.Uint64()

@@ -9,8 +9,8 @@ import (
 	otel "go.opentelemetry.io/otel/trace"
 )
 
-// Span is the span type of the OpenTelemetry library (one part of a trace). If a span is not recorded, its methods do
-// nothing.
+// Span is the span type of the OpenTelemetry library (one part of a trace). If a span is not recorded, the methods of
+// the span do nothing.
 type Span = otel.Span
 
 // Attribute is a key with a value, which describes a span or an event of a span.
@@ -43,7 +43,7 @@ func Event(s Span, name string, attributes ...Attribute) {
 	s.AddEvent(name, otel.WithAttributes(attributes...))
 }
 
-// Fail marks a recorded span as failed, with the kind of the error.
+// Fail marks a recorded span as failed, and notes the kind of the error.
 func Fail(s Span, kind string) {
 	SetText(s, "error.type", kind)
 	s.SetStatus(codes.Error, "")
@@ -52,8 +52,8 @@ func Fail(s Span, kind string) {
 // EndAt ends a span at the given time.
 func EndAt(s Span, at time.Time) { s.End(otel.WithTimestamp(at)) }
 
-// Sampled reports whether this service records the span. Children of a sampled span are recorded even if they begin
-// after the end of the span.
+// Sampled reports whether this service records the span. If a span is sampled, its children are recorded even if they
+// begin after the end of the span.
 func Sampled(s Span) bool {
 	if s == none.span { // faster than the next lines, and the usual case without tracing
 		return false
@@ -63,7 +63,7 @@ func Sampled(s Span) bool {
 }
 
 // StartClient begins a child span for a request to another service. The argument links contains the spans of other
-// traces for which this request is also made. If the parent is not sampled, StartClient returns the parent.
+// traces that also need this request. If the parent span is not sampled, StartClient returns the parent.
 func StartClient(parent Span, name string, at time.Time, links []Span) Span {
 	to := make([]otel.Link, len(links))
 	for i, s := range links {

@@ -20,7 +20,7 @@ type Exporter struct {
 	ratio    float64
 }
 
-// scope is the OpenTelemetry instrumentation scope of all spans.
+// scope is the name of the OpenTelemetry instrumentation scope of all spans.
 const scope = "capper"
 
 // OpenExporter returns an exporter that sends spans to the collector. OpenExporter does not check whether the collector
@@ -54,8 +54,9 @@ func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
 		sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(waiting)), cfg.Ratio}, nil
 }
 
-// resourceOf returns the resource of all spans, which describes the service. Values in the configuration override
-// $OTEL_SERVICE_NAME and $OTEL_RESOURCE_ATTRIBUTES, and these variables override the defaults.
+// resourceOf returns the OpenTelemetry resource of all spans, which describes the service. For this resource, values
+// in the configuration override $OTEL_SERVICE_NAME and $OTEL_RESOURCE_ATTRIBUTES, and these variables override the
+// defaults.
 func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	var own []attribute.KeyValue
 	if cfg.ServiceName != "" {
@@ -90,5 +91,5 @@ func (e *Exporter) begin(from Span, at time.Time) Span {
 	return s
 }
 
-// Close sends the recorded spans, until all spans are sent or ctx ends. Spans that end after Close are lost.
+// Close sends the recorded spans, until all of them are sent or ctx ends. Spans that end after Close are lost.
 func (e *Exporter) Close(ctx context.Context) error { return e.provider.Shutdown(ctx) }

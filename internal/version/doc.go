@@ -2,11 +2,11 @@
 // `capper version`, in --version of both programs, in the metric capper_build_info, and in the manifests that
 // segmentbuild writes.
 //
-// The linker sets the version, the commit and the date of a build. The builds of the Makefile, the container image, the
-// packages and the archives pass the output of scripts/version.sh to the linker:
+// The linker sets the version, the commit and the date of a build. The builds of the Makefile, the container image,
+// the packages and the archives pass the output of scripts/version.sh to the linker in this form:
 //
 //	go build -ldflags "-X capper/internal/version.version=v1.2.3 -X ….commit=… -X ….date=…"
 //
 // If the linker sets no version, package version uses the build information that Go stores in every program. Programs
-// from `go install` and from `go build` in a checkout therefore contain their commit, too.
+// that were built with `go install`, or with `go build` in a checkout, therefore contain their commit, too.
 package version

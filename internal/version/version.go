@@ -12,7 +12,7 @@ import (
 // changes them.
 var version, commit, date string
 
-// Unknown is the text for a value that is missing in the build, for example after a build outside a checkout.
+// Unknown is the text for a value that the build does not contain, for example after a build outside a checkout.
 const Unknown = "unknown"
 
 // Build describes the build of a program: version, commit, date and toolchain.
