@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// call is the state of a recorded call during its replay (the decision under the other policy).
+// call is the state of a recorded call while the replay decides it again under the other policy.
 type call struct {
 	*engine
 	r       *audit.Record
@@ -103,11 +103,11 @@ func (c *call) lookUp() (err error) {
 	return nil
 }
 
-// own reports whether the replay decides the call by the segments generation that the record names.
+// own reports whether the replay decides the call by the segments generation that the audit record names.
 func (c *call) own() bool { return c.cfg.Generation == "" || c.cfg.Generation == c.r.Generation }
 
-// count adds the recorded numbers of users to the counts of both policies. If the replay judges a user again, it
-// later corrects the counts of the other policy.
+// count adds the numbers of users in the audit record to the counts of both policies. If the replay judges a user
+// again, it later corrects the counts of the other policy.
 func (c *call) count() {
 	users, requested := int64(0), int64(0)
 	for i := range c.r.Groups {
@@ -295,15 +295,15 @@ func (c *call) look(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// byID converts users from their small numbers in the replay to their ids. The returned slice is valid until the next
-// call of byID.
+// byID converts users from their small numbers in the replay to their ids. The slice that byID returns is valid until
+// the next call of byID.
 func (c *call) byID(users []capping.UserID) []capping.UserID {
 	return c.histories.numbers.Users(&c.images, users)
 }
 
-// decide decides users with the code of the service (capping.Capper), at the time of the recorded call and with the
-// sets that the record shows. The argument groups says, for each user, to which group of the audit record the user
-// belongs.
+// decide decides users with the code of the service (capping.Capper). The time is that of the recorded call, and the
+// sets are those that the record shows. The argument groups says, for each user, to which group of the audit record
+// the user belongs.
 func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	if len(c.sets.names) > 0 {

@@ -18,7 +18,8 @@ type Change struct {
 	Remove  bool   // the limit does not apply
 }
 
-// ChangeError reports that a change of a limit does not fit the policy, for example because the limit does not exist.
+// ChangeError reports that a change of a limit is impossible in the policy, for example because the limit does not
+// exist.
 type ChangeError struct {
 	Index   int    // the place of the change in its list
 	Field   string // segment, limit or max
@@ -30,8 +31,8 @@ func (e *ChangeError) Error() string {
 }
 
 // Changed returns a copy of the policy p, to which it has applied the changes in their order. The policy p itself is
-// unchanged. The argument segments names the published segments. A segment without limits of its own has the default
-// limits until a change names the segment. The error is a *ChangeError.
+// unchanged. The argument segments lists the names of the published segments. If a segment has no limits of its own,
+// it has the default limits until a change names the segment. The error is a *ChangeError.
 func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.Policy, error) {
 	changed := *p
 	changed.Default, changed.Segments = slices.Clone(p.Default), maps.Clone(p.Segments)

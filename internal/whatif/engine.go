@@ -43,8 +43,8 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("what-if: more than %d decisions or %d MiB are too much", e.Decisions, e.Bytes>>20)
 }
 
-// Run replays the records, which must be in the order of time, and returns the result under the other policy. Run works
-// in the caller's goroutine. Run keeps no records in memory, but keeps some bitmaps of the records.
+// Run replays the records, which must be in the order of time, and returns the result under the other policy. Run
+// works in the caller's goroutine. Run keeps no audit records in memory, except some of their bitmaps.
 func Run(ctx context.Context, records iter.Seq2[*audit.Record, error], cfg Config) (*Result, error) {
 	e, err := newEngine(cfg)
 	if err != nil {
@@ -104,7 +104,7 @@ type alikeKey struct {
 	exempt  bool
 }
 
-// judging holds a capping.Capper that decides by a policy.
+// judging holds a capping.Capper, and the segments of the call that the Capper decides.
 type judging struct {
 	capper   *capping.Capper
 	segments capping.Segments // segments of the call that is decided
@@ -134,7 +134,7 @@ func (e *engine) judge(policy *capping.Policy) *judging {
 	return j
 }
 
-// replay decides the call of the next record again, under the alternative policy.
+// replay decides the call of the next audit record again, under the alternative policy.
 func (e *engine) replay(r *audit.Record) error {
 	if r.At < e.last {
 		return fmt.Errorf("audit record %d of instance %s has the time %s, but an earlier record has the later time %s",
@@ -205,7 +205,7 @@ func (e *engine) retain(policy *capping.Policy) {
 	}
 }
 
-// generation returns the segments generation by which the replay judges the users of a record.
+// generation returns the segments generation by which the replay judges the users of an audit record.
 func (e *engine) generation(name string) (capping.Segments, error) {
 	if e.cfg.Generation != "" {
 		name = e.cfg.Generation
@@ -226,7 +226,8 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 // generations at a time, because the instances of a service use one or two different ones at the same moment.
 const keptGenerations = 4
 
-// use notes that a segments generation was used, and removes from memory the generation whose last use is longest ago.
+// use notes that a segments generation was used. If too many are in memory, use removes the generation whose last use
+// is longest ago.
 func (e *engine) use(name string) {
 	if n := len(e.lastUsed); n > 0 && e.lastUsed[n-1] == name {
 		return
@@ -238,7 +239,7 @@ func (e *engine) use(name string) {
 	}
 }
 
-// likenessOf returns for which users of the record the same rules hold under both policies.
+// likenessOf says for which users of the record the same rules hold under both policies.
 func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Token) *likeness {
 	forgets := e.asked.since(token, r.Channel, r.At, e.longest) <= r.At-capping.Instant(e.shortest.Milliseconds()) &&
 		e.shortest < e.longest
@@ -293,7 +294,7 @@ func (f *firstAsked) since(token capping.Token, channel capping.Channel, now cap
 	return first
 }
 
-// withholdsBySets reports whether any policy by which the replay decides withholds sends from the members of sets.
+// withholdsBySets reports whether a policy by which the replay decides denies sends to the members of sets.
 func (e *engine) withholdsBySets() bool {
 	for _, p := range e.policies {
 		if len(p.judging.capper.Policy().Sets()) > 0 {
@@ -303,7 +304,7 @@ func (e *engine) withholdsBySets() bool {
 	return false
 }
 
-// result returns the counts of the replay, with notes about what they do not cover.
+// result returns the counts of the replay, with notes that say what the counts do not cover.
 func (e *engine) result() *Result {
 	r := e.tallies.result(e)
 	if r.Generation = e.cfg.Generation; r.Generation != "" && e.withholdsBySets() {

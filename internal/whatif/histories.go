@@ -29,8 +29,8 @@ func newHistories() *histories {
 	return &histories{pages: make([]*page, bitmap.MaxBlocks), bytes: bitmap.MaxBlocks * int64(unsafe.Sizeof(&page{}))}
 }
 
-// numbered returns the record with users as small numbers: the dense ids themselves, or numbers that replace id images
-// (64-bit hashes).
+// numbered returns a copy of the record with small numbers in place of the users: the dense ids themselves, or
+// numbers for id images (64-bit hashes).
 func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 	if !slices.ContainsFunc(r.Groups, func(g audit.Group) bool { return g.Images != nil }) {
 		return r, nil
@@ -50,7 +50,7 @@ func (h *histories) call(e capping.Entry) uint32 {
 	return uint32(h.calls.Len() - 1)
 }
 
-// entry returns time, channel and message of the call with the given number, as a log entry.
+// entry returns time, channel and message of the call with the given number, as an entry of a user's log.
 func (h *histories) entry(call uint32) []byte {
 	return h.calls[capping.EntrySize*int(call) : capping.EntrySize*int(call)+capping.EntrySize]
 }
@@ -143,7 +143,7 @@ func (h *histories) live(calls []uint32) []uint32 {
 
 // bounded returns those sends of a history that a store would keep, because a store bounds the number of sends in a
 // user's log. If the channel of the newest call has more than capping.LogBound calls, bounded removes the oldest call
-// of this channel. bounded keeps at most longest calls in total.
+// of this channel. bounded keeps at most as many calls as the constant longest says.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
@@ -186,7 +186,7 @@ func (h *histories) release(p *page, low uint16, channel capping.Channel, token 
 	return h.released.before, h.released.after
 }
 
-// channelsOf returns the distinct channels of the calls that the function meant selects.
+// channelsOf returns the distinct channels of those calls that the argument meant (a function) selects.
 func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant func(uint32) bool) []capping.Channel {
 	for _, call := range calls {
 		if on := h.calls.Channel(int(call)); meant(call) && !slices.Contains(channels, on) {

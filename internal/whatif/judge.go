@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// logs is a read-only store, through which a capping.Capper reads the histories of users as their logs. logs records no
-// sends; the replay itself adds them to the histories when it has decided a call.
+// logs is a read-only store: a capping.Capper reads users' histories through it as if they were the users' logs. logs
+// records no sends; the replay itself adds them to the histories after it has decided a call.
 type logs struct {
 	*histories
 	widen time.Duration
@@ -27,8 +27,8 @@ type logs struct {
 
 var _ capping.Store = (*logs)(nil)
 
-// Filter decides every user of the batch with capping.Judge. Filter iterates over the users three times, so that the
-// processor loads the memory of many users at once.
+// Filter decides every user of the batch with the function capping.Judge. Filter iterates over the users three times,
+// so that the processor loads the memory of many users at once.
 func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	return l.log
 }
 
-// resized returns a slice of n zero values. resized reuses the memory of s if the capacity suffices.
+// resized returns a slice of n zero values. If the capacity of s suffices, resized reuses the memory of s.
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

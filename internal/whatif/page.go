@@ -33,7 +33,7 @@ type page struct {
 	bytes   func(int)             // receives the size of allocated memory
 }
 
-// sent is a call that sent a message to users of the page.
+// sent is a call that sent a message to users of the page (65,536 users).
 type sent struct {
 	users *bitmap.Bitmap
 	at    int // index of the page's block in users
@@ -223,8 +223,8 @@ func (p *page) alloc(class uint32) (place uint32) {
 	return uint32(at)<<5 | class
 }
 
-// ask notes that users of the page were in a call that the result counts. These are the users in the bitmap's block
-// with the given key.
+// ask notes that users of the page (65,536 users) were in a call that the result counts. These are the users in the
+// bitmap's block with the given key.
 func (p *page) ask(users *bitmap.Bitmap, key int) {
 	if p.asked == nil {
 		p.asked = new(bitmap.Words)
@@ -233,8 +233,8 @@ func (p *page) ask(users *bitmap.Bitmap, key int) {
 	users.Add(key, p.asked)
 }
 
-// change notes that the other policy decided differently about a user, and adds more to the difference in the user's
-// number of sends.
+// change notes that the other policy decided differently about a user. change adds the argument more to the
+// difference in the user's number of sends.
 func (p *page) change(low uint16, more int) {
 	if p.changed == nil {
 		p.changed, p.deltas = new([pageIDs / 64]uint64), new([pageIDs]int16)

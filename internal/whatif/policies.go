@@ -25,8 +25,8 @@ func (l *likeness) has(segment string) bool {
 	return l.rest
 }
 
-// compare returns for which users the same rules hold on a channel under both policies. The argument "exempt" is true
-// if the sends ignore limits.
+// compare says for which users the same rules hold on a channel under both policies. The argument "exempt" is true if
+// the sends ignore limits.
 func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likeness {
 	if !withholdAlike(a, b, channel, exempt) {
 		return &likeness{}
@@ -45,7 +45,8 @@ func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likene
 	return l
 }
 
-// withholdAlike reports whether both policies withhold sends on the channel from the same users at the same times.
+// withholdAlike reports whether both policies deny sends on the channel, for reasons other than limits, to the same
+// users at the same times.
 func withholdAlike(a, b *capping.Policy, channel capping.Channel, exempt bool) bool {
 	if !slices.Equal(suppressed(a, channel, exempt), suppressed(b, channel, exempt)) {
 		return false
@@ -54,7 +55,7 @@ func withholdAlike(a, b *capping.Policy, channel capping.Channel, exempt bool) b
 		slices.EqualFunc(quietOn(a, channel), quietOn(b, channel), quietAlike)
 }
 
-// suppressed returns the sets of users who must not receive sends on the channel under the policy, in the order of the
+// suppressed returns the sets whose users must not receive sends on the channel under the policy, in the order of the
 // policy.
 func suppressed(p *capping.Policy, channel capping.Channel, exempt bool) (sets []string) {
 	for i := range p.Suppress {

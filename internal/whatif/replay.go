@@ -14,9 +14,9 @@ import (
 )
 
 // Replay decides the calls in the records of an audit archive again, and returns how the decisions change under the
-// other policy. Replay begins so long before cfg.Since that every limit finds all sends that it counts. If cfg.Policies
-// is nil, Replay uses the policies of the archive. Replay skips unreadable audit files; faults holds their errors, and
-// the notes of the result name them.
+// other policy. Replay begins before cfg.Since, early enough that every limit finds all sends that it counts. If
+// cfg.Policies is nil, Replay uses the policies that the archive contains. Replay skips unreadable audit files. The
+// result "faults" holds their errors, and the notes of the Result name them.
 func Replay(ctx context.Context, from *archive.Archive, cfg Config) (result *Result, faults []error, err error) {
 	if cfg.Policies == nil {
 		cfg.Policies = func(version string) (*capping.Policy, error) { return from.Policy(ctx, version) }
@@ -61,13 +61,13 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", int((d+24*time.Hour-1)/(24*time.Hour)))
 }
 
-// replay reads an audit archive, and keeps the errors of unreadable audit files in faults.
+// replay is an audit archive that a replay reads, together with the errors of unreadable audit files.
 type replay struct {
 	*archive.Archive
 	faults []error
 }
 
-// begins returns the time of the first record of the audit, including records that the replay did not read.
+// begins returns the time of the first record of the audit, even if the replay did not read that record.
 func (r *replay) begins(ctx context.Context, result *Result) (capping.Instant, error) {
 	first := capping.InstantOf(result.Begins)
 	instances, err := r.Instances(ctx)
@@ -79,7 +79,8 @@ func (r *replay) begins(ctx context.Context, result *Result) (capping.Instant, e
 	return first, err
 }
 
-// longest returns how far back limits look at most, among the alternative limits and all limits in the audit.
+// longest returns the longest period of past sends that any limit counts, among the alternative limits and all limits
+// in the audit.
 func (r *replay) longest(ctx context.Context, cfg Config) (longest time.Duration, err error) {
 	if cfg.Policy != nil {
 		longest = cfg.Policy.Retention(cfg.Widen)

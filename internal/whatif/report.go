@@ -14,7 +14,7 @@ import (
 //go:embed page.html
 var pageText string
 
-// picture is a chart in a light and a dark version, with a description in words.
+// picture is a chart in a light and a dark version, with a description of the chart in words.
 type picture struct {
 	Alt   string
 	Light template.URL
@@ -27,7 +27,7 @@ type part struct {
 	Picture *picture
 }
 
-// pageView is the data of a replay's result that the HTML page shows.
+// pageView is the data that the template of the HTML page gets: the result of a replay.
 type pageView struct {
 	Title     string
 	Sentences []string
@@ -52,10 +52,11 @@ func Page(to io.Writer, what string, r *Result, campaigns int) error {
 	return t.Execute(to, p)
 }
 
-// mostBars is the maximum number of bars in a picture of a table. The table beside the picture shows all rows.
+// mostBars is the maximum number of bars in a picture of a table. The table beside the picture shows all rows, even
+// those without a bar.
 const mostBars = 20
 
-// drawTable draws a bar chart of a table. If a chart would show nothing, drawTable returns nil.
+// drawTable draws a bar chart of a table. If the chart would show nothing, drawTable returns nil.
 func drawTable(t *Table, r *Result) (*picture, error) {
 	var labels []string
 	before, after := chart.Series{Name: "as recorded"}, chart.Series{Name: "under these limits"}

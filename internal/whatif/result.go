@@ -47,7 +47,7 @@ type Result struct {
 	Memory memory          `json:"memory"`
 }
 
-// newRow returns a row of the result with a name and the counts before and after the change of limits.
+// newRow returns a row of the result, with a name and with the counts before and after the change of limits.
 func newRow(name string, of *pair[Counts]) api.WhatIfRow {
 	return api.WhatIfRow{Name: name, Before: of.before.answer(), After: of.after.answer(), Gained: of.after.gained,
 		Lost: of.after.lost}
@@ -75,7 +75,7 @@ func (c *Counts) add(o Counts) {
 	c.lost += o.lost
 }
 
-// memory says how much memory a replay uses at its end.
+// memory says how much memory a replay uses when it ends.
 type memory struct {
 	Bytes        int64   `json:"bytes"`
 	Users        int64   `json:"users"` // with a history, or in a counted call

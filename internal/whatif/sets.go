@@ -12,11 +12,11 @@ import (
 // call shows. Changes of sets by API calls are visible only in the audit record, and not in the published segments
 // generation.
 //
-// If the service denied a user because of a suppressed set, the user was in this set, and in no set that precedes it
-// in the policy. If the record gives a user another outcome, the user was in none of the sets that the policy
-// suppressed for the send. If the record does not show whether a user was in a set, the segments generation decides.
-// If another segments generation replaces the one of the call, recordedSets uses the sets of the replacing generation
-// unchanged. recordedSets then takes from the record only the members of sets that the replacing generation lacks.
+// If a suppressed set was the reason for a denial, the user was in this set, and in no set that precedes it in the
+// policy. If the record gives a user another outcome, the user was in none of the sets that the policy suppressed for
+// the send. If the record does not show whether a user was in a set, the user's membership comes from the segments
+// generation. If another segments generation replaces that of the call, recordedSets takes its sets unchanged. From
+// the record, recordedSets then takes only the members of sets that the replacing generation lacks.
 type recordedSets struct {
 	capping.Segments
 	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged
@@ -47,7 +47,7 @@ func (s *recordedSets) take(r *audit.Record, policy *capping.Policy, from cappin
 	}
 }
 
-// shows returns whether the record shows that the users of a group were in the set with the given name, which is
+// shows tells whether the users of a group were, according to the record, in the set with the given name, which is
 // names[k].
 func shows(g *audit.Group, names []string, k int, name string) membership {
 	switch {
@@ -64,7 +64,7 @@ func shows(g *audit.Group, names []string, k int, name string) membership {
 }
 
 // Set returns a set by its name. If the segments generation lacks a set that the policy suppressed, Set returns the
-// members that the record shows.
+// members that the audit record shows.
 func (s *recordedSets) Set(name string) (capping.Set, bool) {
 	published, ok := s.Segments.Set(name)
 	k := slices.Index(s.names, name)
@@ -77,8 +77,8 @@ func (s *recordedSets) Set(name string) (capping.Set, bool) {
 	return &recordedSet{published, s.shown[k], s.groups}, true
 }
 
-// AsOf returns the time up to which a set in the segments generation includes all changes. A set that the segments
-// generation lacks exists only because of API calls, and is never too old.
+// AsOf returns the time up to which a set in the segments generation includes all changes. If the segments generation
+// lacks a set, the set exists only because of API calls, and is never too old.
 func (s *recordedSets) AsOf(set string) time.Time {
 	dated, ok := s.Segments.(capping.Dated)
 	if _, published := s.Segments.Set(set); !ok || !published {
@@ -87,7 +87,7 @@ func (s *recordedSets) AsOf(set string) time.Time {
 	return dated.AsOf(set)
 }
 
-// recordedSet is a set of users with the members that an audit record shows.
+// recordedSet is a set of users whose members an audit record shows.
 type recordedSet struct {
 	published capping.Set  // nil: the generation lacks the set
 	shown     []membership // by group
@@ -95,7 +95,7 @@ type recordedSet struct {
 }
 
 // Mark marks those of the given users who are in the set. The argument users must hold all users of the decision, in
-// their order.
+// the order of the decision.
 func (s *recordedSet) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	in := make([]uint8, len(users))
 	if s.published != nil && slices.Contains(s.shown, unknown) {

@@ -31,16 +31,17 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// sends reports whether the call sent the message to the user according to the record. If the record calls the send a
-// repetition, but no record has the first send, the repetition counts as the send. If no record has the first send,
-// the first send is older than the audit, or belongs to a call without a response.
+// sends reports whether, according to the record, the call sent the message to the user. If the record calls the send
+// a repetition, but no record has the first send, the repetition counts as the first send. If no record has the first
+// send, the first send is older than the audit, or belongs to a call without a response.
 func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 	return outcome == audit.Allowed ||
 		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)
 }
 
-// countSegment counts the outcome of a user by segment. If the replay uses the recorded counts by segment, countSegment
-// only corrects them, because they do not distinguish repeated sends from first sends.
+// countSegment adds the outcome of a user to the counts by segment. If the replay uses the recorded counts by
+// segment, countSegment only corrects them, because the recorded counts do not distinguish repeated sends from first
+// sends.
 func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent bool) {
 	counts := &to.byCode[code]
 	replay := outcome == audit.Replayed && !sent
@@ -97,8 +98,9 @@ func one(yes bool) int {
 	return 0
 }
 
-// takeBack subtracts the recorded outcome of a user from the counts of the other policy, because the replay has judged
-// the user again. The argument sent is true if the outcome is a send, even if the record calls the send a repetition.
+// takeBack subtracts the recorded outcome of a user from the counts of the other policy, because the replay has
+// judged the user again. The argument sent is true if the recorded outcome is a send, even if the record calls the
+// send a repetition.
 func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	counts := Counts{Sends: -1}
 	switch {
@@ -121,7 +123,7 @@ func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	c.after.byCode[code].add(counts)
 }
 
-// countJudged counts the decision under the other policy for the user with the index i.
+// countJudged counts the outcome under the other policy for the user with the index i.
 func (c *call) countJudged(code uint8, d *capping.Decisions, i int) {
 	var counts Counts
 	switch d.Verdicts[i].Outcome {
@@ -155,7 +157,7 @@ func (c *call) countShadow(d *capping.Decisions) {
 	}
 }
 
-// release replays the record of a release (removal of recorded sends).
+// release replays the audit record of a release (removal of recorded sends).
 func (c *call) release() {
 	for i := range c.r.Groups {
 		n := int64(c.r.Groups[i].Users.Cardinality())
@@ -184,8 +186,8 @@ func (c *call) release() {
 }
 
 // settleReleases removes the released sends of users from both of their histories. If both histories of a user are
-// equal, the user's released sends are already counted. A released send that is not in the recorded history counts as
-// released under both policies.
+// equal, the user's released sends are already counted. If a released send is not in the recorded history, it counts
+// as released under both policies.
 func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	horizon := c.r.At - capping.Instant(c.policy.judging.capper.Policy().Retention(c.cfg.Widen).Milliseconds())
 	for i, user := range users {

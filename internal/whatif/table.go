@@ -36,7 +36,7 @@ func Sentences(r *Result) (lines []string) {
 	return append(lines, unjudged(r)...)
 }
 
-// unjudged returns sentences about recorded decisions that the counts do not contain, because the replay could not
+// unjudged returns sentences about recorded decisions that are missing from the counts, because the replay could not
 // judge them.
 func unjudged(r *Result) (lines []string) {
 	add := func(n int64, format string) {
@@ -154,7 +154,7 @@ func number(n int64) string {
 	return sign + strings.Join(append([]string{text}, parts...), ",")
 }
 
-// many formats a count with its noun, in singular or plural.
+// many formats a count together with its noun, in singular or plural.
 func many(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -49,7 +49,7 @@ func (s *sum) copy(from *sum) {
 	maps.Copy(s.shadow, from.shadow)
 }
 
-// resent moves one user from the repeated sends to the first sends in the counts.
+// resent takes one user out of the count of repeated sends and adds the user to the count of first sends.
 func (s *sum) resent() { s.Sends, s.Replayed = s.Sends+1, s.Replayed-1 }
 
 // segment appends a segment with the given name to the sum, and returns its counts, which are 0.
@@ -58,7 +58,8 @@ func (s *sum) segment(name string) *Counts {
 	return &s.segments[len(s.segments)-1].Counts
 }
 
-// denied adds n denials by a limit to the counts. A call has few limits, so a linear search is cheaper than a map.
+// denied adds n to the count of denials by a limit. The counts of a call contain few limits, so a linear search is
+// cheaper than a map.
 func (s *sum) denied(limit string, n int64) {
 	for i := range s.limits {
 		if s.limits[i].name == limit {
@@ -74,10 +75,10 @@ type campaignKey struct {
 	channel capping.Channel
 }
 
-// pair is a value before and after the change of limits.
+// pair holds the value of a number before and after the change of limits.
 type pair[T any] struct{ before, after T }
 
-// tallies holds the counts over all replayed calls.
+// tallies holds the counts of decisions over all replayed calls.
 type tallies struct {
 	first, last    capping.Instant // times of the first and the last replayed record
 	any            bool
@@ -112,18 +113,18 @@ func (t *tallies) began(r *audit.Record) {
 	t.last = r.At
 }
 
-// note keeps an error that explains why users could not be judged.
+// note stores an error that explains why users could not be judged.
 func (t *tallies) note(err error) {
 	if err != nil {
 		t.faults[err.Error()] = true
 	}
 }
 
-// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without maxCampaigns, a
+// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without this limit, a
 // caller who uses a separate message id for each user would exhaust the memory.
 const maxCampaigns = 100_000
 
-// others is the name of the row with the sum of all campaigns beyond maxCampaigns.
+// others is the name of the row that sums up all campaigns beyond maxCampaigns.
 const others = "(others)"
 
 func at[K comparable, T any](m map[K]*pair[T], key K) *pair[T] {
@@ -140,7 +141,7 @@ func addTo(to *pair[Counts], before, after *Counts) {
 	to.after.add(*after)
 }
 
-// end adds the counts of a replayed call to the tallies.
+// end adds the counts of one replayed call to the counts of all calls.
 func (t *tallies) end(c *call) {
 	before, after := &c.before, &c.after
 	t.decided += before.Sends + before.Replayed + before.Denied
@@ -163,8 +164,8 @@ func (t *tallies) end(c *call) {
 	t.endNamed(c)
 }
 
-// endOn adds the counts of a replayed call on one channel to the tallies. For a release on all channels, the caller
-// calls endOn once for each channel.
+// endOn adds the counts of one replayed call on one channel to the counts of all calls. If a release is on all
+// channels, the caller calls endOn once for each channel.
 func (t *tallies) endOn(c *call, channel capping.Channel, before, after *Counts) {
 	addTo(at(t.channels, channel), before, after)
 	key := campaignKey{c.r.Message, channel}
@@ -246,10 +247,10 @@ func (t *tallies) result(e *engine) *Result {
 	return r
 }
 
-// defaultName is the name for users in no segment.
+// defaultName is the name that the result shows for users in no segment.
 const defaultName = "default"
 
-// byChange orders campaigns by how many sends change, and then by their number of sends.
+// byChange orders campaigns by how many of their sends change, and then by their number of sends.
 func byChange(a, b api.WhatIfRow) int {
 	change := func(r *api.WhatIfRow) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
 	return cmp.Or(cmp.Compare(change(&b), change(&a)), cmp.Compare(b.Before.Sends, a.Before.Sends),
@@ -266,8 +267,8 @@ func changes(m map[string]*pair[int64]) []api.WhatIfChange {
 	return list
 }
 
-// channelName returns the name of a channel from the policies that were read. If the name of a channel differs between
-// policies, channelName returns its name in the other (alternative) policy.
+// channelName returns the name that the policies in the audit give to a channel. If these policies give a channel
+// different names, channelName returns the name in the other (alternative) policy.
 func (e *engine) channelName(c capping.Channel) string {
 	if c == 0 {
 		return ""
@@ -291,7 +292,7 @@ func (e *engine) channelName(c capping.Channel) string {
 	return fmt.Sprint(int(c))
 }
 
-// users counts users by how many more or fewer sends they get under the other policy.
+// users counts users by how many more or fewer sends they get under the other policy than they got.
 func (t *tallies) users(h *histories, r *Result) {
 	steps := map[int]int64{}
 	known := int64(0)
