@@ -33,8 +33,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// S3 configures the connection to S3. Credentials come from the default chain of the AWS SDK:
-// environment, shared files, instance role.
+// S3 configures the connection to S3. The credentials for S3 come from the default chain of the AWS SDK: environment,
+// shared files, instance role.
 type S3 struct {
 	Endpoint  string // URL of another server; empty: AWS_ENDPOINT_URL_S3, else AWS
 	Region    string // empty: from the SDK's default chain, else us-east-1

@@ -12,7 +12,8 @@
 //
 // A segment is a named group of users; each user is in at most one segment. A set is also a named group of users, but
 // sets may overlap. A generation is one published version of all segments and sets. An audience is the group of users
-// that an expression such as "active - vip - country/my" selects. The id of a user is an unsigned 32-bit integer.
+// that an expression such as "active - vip - country/my" selects. Package lookup needs user ids that are unsigned
+// 32-bit integers.
 //
 // # Guarantees
 //
@@ -21,8 +22,9 @@
 //
 // Follow and the background refresh reject a generation that is damaged or incomplete, or that lacks a name in
 // Config.Require. Follow and the background refresh also reject a generation in which a required set has lost more
-// users than Config.MayLose allows. After a rejection, the last good generation stays in use, and Status reports the
-// reason. With a cache directory, which several processes may share, Follow also succeeds while the source is down.
+// users than Config.MayLose allows. After such a rejection, the last good generation stays in use, and the method
+// Status reports the reason. If a cache directory is configured, Follow also succeeds while the source is down.
+// Several processes may share the directory.
 //
 // A look-up takes no lock, allocates no memory, and takes 4 to 30 ns if its data is in the processor's caches;
 // docs/lookup.md lists measurements. All functions and types of package lookup are safe for concurrent use.

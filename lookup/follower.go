@@ -76,7 +76,8 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	return f, nil
 }
 
-// guardedBy returns how many users may leave each required set before a new generation is rejected.
+// guardedBy returns what percentage of its users each required set may lose from one generation to the next. If a set
+// loses more, the new generation is rejected.
 func guardedBy(cfg *Config) (segments.Guarded, error) {
 	g := segments.Guarded{MayLose: map[string]float64{}}
 	for _, name := range cfg.Require {
@@ -94,7 +95,7 @@ func guardedBy(cfg *Config) (segments.Guarded, error) {
 	return g, nil
 }
 
-// load loads a generation that has every name in Config.Require.
+// load loads a generation of segments, which must have every name in Config.Require.
 func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	err := f.refresher.Load(ctx)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -111,7 +112,7 @@ func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	return nil
 }
 
-// lacks returns an error that lists the required segments and sets that a generation lacks.
+// lacks returns an error that lists those required segments and sets that a generation does not contain.
 func lacks(required []string, m *segments.Manifest) error {
 	has := map[string]bool{}
 	for i := range m.Segments {
@@ -132,8 +133,8 @@ func lacksError(name string) error {
 	return fmt.Errorf("required segment or set %q does not exist", name)
 }
 
-// Current returns the generation in use. A caller should use one Generation for look-ups that belong together, because
-// the next call of Current may return a newer one.
+// Current returns the generation in use. For look-ups that belong together, a caller should use one Generation,
+// because the next call of Current may return a newer one.
 func (f *Follower) Current() *Generation { return f.current.Load() }
 
 // Close stops the background checks and waits for a running check to end. Existing Generations remain usable. A second
@@ -143,7 +144,7 @@ func (f *Follower) Close() {
 	f.running.Wait()
 }
 
-// Status describes the generation in use and the last check of the source.
+// Status is the result of the last check of the source, and the state of the generation in use.
 type Status struct {
 	Generation string
 	CreatedAt  time.Time // creation time of the generation, by its publisher's clock

@@ -60,8 +60,8 @@ func (g *Generation) Segments() []string { return g.segments }
 // must be at least as long as the slice users. SegmentCodes does not allocate memory.
 func (g *Generation) SegmentCodes(users []uint32, codes []uint8) { g.codes.Lookup(users, codes) }
 
-// Contains reports whether a user is in the named set or segment. The error of Contains is an *UnknownError. Contains
-// allocates memory only for an error.
+// Contains reports whether a user is in the named set or segment. If no segment or set has the name, Contains returns
+// an *UnknownError. Only for an error, Contains allocates memory.
 func (g *Generation) Contains(name string, user uint32) (bool, error) {
 	s, ok := g.byName[name]
 	if !ok {
@@ -109,12 +109,12 @@ type Set struct {
 // Name returns the name of the set or segment.
 func (s Set) Name() string { return s.name }
 
-// Users returns the number of users in the published bitmap of the set or segment. For a segment, this number includes
-// users who belong to an earlier segment.
+// Users returns the number of users in the published bitmap of the set or segment. If the Set is a segment, this
+// number includes users who belong to an earlier segment.
 func (s Set) Users() uint64 { return s.users }
 
-// Contains reports whether the set holds the user. A user whom several segments' bitmaps contain is only in the first
-// of these segments. Contains does not allocate memory.
+// Contains reports whether the set holds the user. If the bitmaps of several segments contain a user, the user
+// belongs only to the first of these segments. Contains does not allocate memory.
 func (s Set) Contains(user uint32) bool {
 	if s.bitmap != nil {
 		return s.bitmap.Contains(user)
@@ -137,7 +137,7 @@ func (s Set) Mark(users []uint32, in []bool) {
 	}
 }
 
-// mark sets marks[i] to the code of the set if users[i] is in the set, and to another value if not.
+// mark sets marks[i] to the code of the set if users[i] is in the set, and otherwise to another value.
 func (s Set) mark(users []uint32, marks []uint8) {
 	clear(marks)
 	switch {

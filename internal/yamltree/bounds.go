@@ -18,7 +18,7 @@ const (
 	maxSpelled = 100_000
 )
 
-// marks lists the characters that can begin or end a token of YAML syntax.
+// marks lists the characters with which a token of YAML syntax can begin or end.
 const marks = "[]{},:?-&*!|>%@`\"'#<=~.\n"
 
 // checkMarks limits the number of YAML tokens, without running the scanner of the YAML library. Each YAML token
@@ -31,8 +31,8 @@ func checkMarks(text []byte) error {
 	return nil
 }
 
-// countMarks counts the lines and the marks (characters that can begin or end a YAML token) of a text. countMarks stops
-// when it has counted one mark more than most. A comment line counts as one mark.
+// countMarks counts the lines and the marks (characters that can begin or end a YAML token) of a text. countMarks
+// stops as soon as the count is above the argument most. A comment line counts as one mark.
 func countMarks(text []byte, most int) (n, line int) {
 	line = 1
 	comment, blank := false, true
@@ -75,9 +75,9 @@ func at(t *token.Token, rule string) error {
 	return &Fault{Line: t.Position.Line, Column: t.Position.Column, Rule: rule}
 }
 
-// depth tracks the nesting depth of YAML tokens. Outside brackets, the nesting depth of a YAML token depends on its
+// depth computes the nesting depth of YAML tokens. Outside brackets, the nesting depth of a YAML token depends on its
 // column. Inside brackets, the nesting depth of a YAML token is the number of open brackets. Consecutive prefixes
-// without a value, such as "- - -" and "!a !b", also increase the depth.
+// without a value, such as "- - -" and "!a !b", also increase the nesting depth.
 type depth struct {
 	columns []int // columns of the enclosing keys and dashes, in ascending order
 	flow    int   // number of open brackets
@@ -150,8 +150,8 @@ func (s *speller) fault() error {
 	return s.failed
 }
 
-// size returns how many nodes the YAML node n has after all aliases are expanded. size stops counting at one more than
-// the limit.
+// size returns how many nodes the YAML node n has after all aliases are expanded. As soon as the count is above the
+// limit, size stops counting.
 func (s *speller) size(n ast.Node) int {
 	total := 1
 	switch n := n.(type) {

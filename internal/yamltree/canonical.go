@@ -10,8 +10,8 @@ import (
 )
 
 // Canonical returns a text of the YAML value that does not depend on comments, layout, quotes and anchors. The
-// function "own" can remove a value, by returning "" and true, or replace the value by a text. Canonical also removes
-// a mapping or list if the function "own" has removed all of its elements.
+// argument "own" is a function that can remove a value, by returning "" and true, or replace the value by a text.
+// Canonical also removes a mapping or list if the function "own" has removed all of its elements.
 func (v Value) Canonical(own func(Value) (as string, taken bool)) string {
 	text, _ := v.canonical(own)
 	return text
@@ -44,8 +44,8 @@ func (v Value) canonical(own func(Value) (string, bool)) (text string, left bool
 	}
 }
 
-// join joins the parts of a list or mapping that remain, in their order. The result "left" is false if there were parts
-// and none remains.
+// join joins those parts of a list or mapping that were not removed, in their order. The result "left" is false if
+// there were parts and all of them were removed.
 func join(open, end byte, parts func(add func(part string, left bool))) (text string, left bool) {
 	var list []string
 	all := 0
@@ -58,8 +58,9 @@ func join(open, end byte, parts func(add func(part string, left bool))) (text st
 	return string(open) + strings.Join(list, ",") + string(end), all == 0 || len(list) > 0
 }
 
-// YAML returns the value as YAML without comments, anchors and aliases. A mapping has one line for each key, with the
-// given indentation. The method YAML quotes every string, so that every YAML parser reads it as a string.
+// YAML returns the value as YAML without comments, anchors and aliases. In this text, a mapping has one line for each
+// key, with the given indentation. The method YAML quotes every string, so that every YAML parser reads it as a
+// string.
 func (v Value) YAML(indent string) string {
 	lines := ""
 	if v.IsMapping() {

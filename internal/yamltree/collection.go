@@ -9,14 +9,14 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Pairs calls the function "each" for every key of a YAML mapping, in order, and reports whether the value is a
-// mapping. Keys must be plain strings, and no key may occur twice.
+// Pairs calls the argument "each" (a function) for every key of a YAML mapping, in order, and reports whether the
+// value is a mapping. The keys of the mapping must be plain strings, and no key may occur twice.
 func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
 	return v.pairs(each, func(at, _ Value) { at.Fault("merge keys are not supported") })
 }
 
-// pairs calls the function "merge" for the merge keys (<<) of a YAML mapping, and the function "each" for all other
-// keys.
+// pairs calls the argument "merge" (a function) for the merge keys (<<) of a YAML mapping, and the argument "each"
+// for all other keys.
 func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, val Value)) bool {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -45,8 +45,9 @@ func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, 
 	return true
 }
 
-// Fields reads a YAML mapping with known keys. Fields differs from Object in two ways. Fields treats a key without a
-// value as absent. Fields lets merge keys (<<) add values for keys that the mapping itself does not set.
+// Fields reads a YAML mapping with known keys. Fields differs from Object in two ways. If a key has no value, Fields
+// treats the key as absent. If a mapping has merge keys (<<), Fields lets them add values for keys that the mapping
+// itself does not set.
 func (v Value) Fields(fields map[string]Field) { v.fields(fields, map[string]bool{}) }
 
 func (v Value) fields(fields map[string]Field, given map[string]bool) {
@@ -69,8 +70,8 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 	}
 }
 
-// Object reads a YAML mapping with known keys and returns the keys that were present. A misspelt key counts as present,
-// so that one mistake causes only one error.
+// Object reads a YAML mapping with known keys and returns the keys that were present. If a key is misspelt, the key
+// that is meant counts as present, so that one mistake causes only one error.
 func (v Value) Object(fields map[string]Field) (given map[string]bool) {
 	given = map[string]bool{}
 	v.Pairs(func(key string, at, val Value) {
@@ -110,7 +111,7 @@ func (v Value) Key(wanted string, read Field) {
 	}
 }
 
-// List calls the function "each" for every element of a YAML list.
+// List calls the argument "each" (a function) for every element of a YAML list.
 func (v Value) List(each Field) {
 	n, ok := v.node.(*ast.SequenceNode)
 	if !ok {
@@ -122,8 +123,8 @@ func (v Value) List(each Field) {
 	}
 }
 
-// unsplit corrects the effect of a bug in the YAML parser. In a list in brackets, the parser reads the plain scalar
-// "host:7000" as a mapping from "host" to 7000.
+// unsplit corrects the effect of a bug in the YAML library's parser. In a list in brackets, that parser reads the
+// plain scalar "host:7000" as a mapping from "host" to 7000.
 func unsplit(element ast.Node) ast.Node {
 	pair, ok := element.(*ast.MappingValueNode)
 	if m, isMapping := element.(*ast.MappingNode); isMapping && len(m.Values) == 1 {
@@ -159,8 +160,8 @@ func meant(key string, known []string) string {
 	return ""
 }
 
-// closeTo reports whether one edit changes a to b: a replaced, missing or added letter, or two swapped adjacent
-// letters.
+// closeTo reports whether a single edit changes the text a to the text b: a replaced, missing or added letter, or two
+// swapped adjacent letters.
 func closeTo(a, b string) bool {
 	if len(a) < len(b) {
 		a, b = b, a

@@ -27,7 +27,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, text)
 }
 
-// In returns the error text with the name of the file: file:line:column: path: rule.
+// In returns the error text with the name of the file, in the form file:line:column: path: rule.
 func (f *Fault) In(file string) string {
 	if f.Line == 0 {
 		return file + ": " + f.Error()
@@ -41,7 +41,7 @@ type Faults struct {
 	List []Fault
 }
 
-// Error returns a line for each fault: file:line:column: path: rule.
+// Error returns a line for each fault, in the form file:line:column: path: rule.
 func (f *Faults) Error() string {
 	lines := make([]string, len(f.List))
 	for i := range f.List {
@@ -50,7 +50,7 @@ func (f *Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted sorts the errors in f by line and column, and returns f.
+// Sorted sorts the faults f by line and column, and returns f.
 func (f *Faults) Sorted() *Faults {
 	slices.SortStableFunc(f.List, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -58,8 +58,8 @@ func (f *Faults) Sorted() *Faults {
 	return f
 }
 
-// Counted adds a first line with the number of faults, if err contains several faults. Counted returns a single fault,
-// and every error of another type, unchanged.
+// Counted adds a first line with the number of faults to err, if err contains several faults. If err is a single
+// fault or an error of another type, Counted returns err unchanged.
 func Counted(err error) error {
 	var f *Faults
 	if !errors.As(err, &f) || len(f.List) < 2 {

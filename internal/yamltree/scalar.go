@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Word returns the text of a YAML value if the value is a plain or quoted string. For any other value, Word returns
-// false and records no error.
+// Word returns the text of a YAML value if the value is a plain or quoted string. If the value is anything else, Word
+// returns false and records no error.
 func (v Value) Word() (string, bool) {
 	n, ok := v.node.(*ast.StringNode)
 	if !ok {
@@ -31,7 +31,7 @@ func (v Value) IsInteger() bool {
 // IsZero reports whether the value is the number 0.
 func (v Value) IsZero() bool { return v.IsInteger() && v.Token() == "0" }
 
-// Text returns the text of a YAML string. For any other value, Text records an error.
+// Text returns the text of a YAML string. If the value is not a string, Text records an error.
 func (v Value) Text() (text string, ok bool) {
 	switch n := v.node.(type) {
 	case *ast.StringNode:
@@ -43,8 +43,8 @@ func (v Value) Text() (text string, ok bool) {
 	return "", false
 }
 
-// Scalar returns the text of a YAML string. For a number or another word, Scalar returns the text exactly as the
-// document contains it.
+// Scalar returns the text of a YAML string. If the value is a number or another word, Scalar returns the text exactly
+// as the document contains it.
 func (v Value) Scalar() (text string, ok bool) {
 	switch n := v.node.(type) {
 	case *ast.StringNode, *ast.LiteralNode:
@@ -82,8 +82,9 @@ func OneOf(to *string, words ...string) Field {
 
 var plainDigits = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// Int returns a YAML value as a whole number. A number beyond 64 bits becomes the largest or the smallest int64. Int
-// records an error for fractions, and for notations that YAML reads in another base or with separators, such as 010.
+// Int returns a YAML value as a whole number. If a number has more than 64 bits, Int returns the largest or the
+// smallest int64. For fractions, and for notations that YAML reads in another base or with separators, such as 010,
+// Int records an error.
 func (v Value) Int() (int64, bool) {
 	text := v.node.GetToken().Value
 	switch v.node.(type) {
@@ -97,7 +98,7 @@ func (v Value) Int() (int64, bool) {
 	return 0, false
 }
 
-// Within returns a Field that reads a whole number from low to high.
+// Within returns a Field that reads a whole number from the argument low to the argument high.
 func Within(to *int, low, high int64) Field {
 	return func(v Value) {
 		i, ok := v.Int()
@@ -123,7 +124,7 @@ func Bool(to *bool) Field {
 
 var sizePattern = regexp.MustCompile(`^([0-9]{1,9})(B|KiB|MiB|GiB)?$`)
 
-// Size returns a Field that reads a number of bytes such as 16MiB, from low to high.
+// Size returns a Field that reads a number of bytes such as 16MiB, from the argument low to the argument high.
 func Size(to *int64, low, high int64) Field {
 	return func(v Value) {
 		m := sizePattern.FindStringSubmatch(v.node.GetToken().Value)

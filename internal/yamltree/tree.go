@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// ReadFile reads a YAML file for Parse. ReadFile stops one byte after the maximum size, so that Parse can reject a
-// larger file.
+// ReadFile reads a YAML file for Parse. ReadFile reads at most one byte more than the maximum size, so that Parse can
+// reject a larger file.
 func ReadFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -25,8 +25,8 @@ func ReadFile(name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxBytes+1))
 }
 
-// Parse returns the root node of the only YAML document in the text. Parse rejects repeated keys unless the options
-// allow them. The error is a *Fault.
+// Parse returns the root node of the only YAML document in the text. If a mapping has repeated keys, Parse returns an
+// error unless the options allow them. The error is a *Fault.
 func Parse(text []byte, options ...parser.Option) (ast.Node, error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if err := measure(text); err != nil {
@@ -70,8 +70,9 @@ func measure(text []byte) error {
 	return checkTokens(string(text))
 }
 
-// Explain converts an error of the YAML library to a *Fault. Explain leaves out the excerpt of the document, because
-// the YAML library would copy the document once for each token. Explain returns a *Fault unchanged.
+// Explain converts an error of the YAML library to a *Fault. The Fault that Explain returns contains no excerpt of
+// the document, because the YAML library would copy the document once for each token. Explain returns a *Fault
+// unchanged.
 func Explain(err error) *Fault {
 	var known *Fault
 	if errors.As(err, &known) {
@@ -96,8 +97,8 @@ func clip(s string) string {
 	return s
 }
 
-// Position returns the line and column at which a YAML node begins. A mapping without braces begins at its first key,
-// although the token of its node is the first colon.
+// Position returns the line and column at which a YAML node begins. If a mapping has no braces, it begins at its
+// first key, although the token of its node is the first colon.
 func Position(node ast.Node) (line, column int) {
 	switch n := node.(type) {
 	case *ast.MappingNode:

@@ -10,17 +10,17 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// Value is a value of a YAML document with its position. The methods of a Value and the Fields of this package record
-// an error for an unexpected value and leave the target variable unchanged. One walk through a document thus finds all
-// errors.
+// Value is a value of a YAML document, together with its position. If a value is unexpected, the methods of Value and
+// the Fields of package yamltree record an error and leave the target variable unchanged. Because of this, one walk
+// through a document finds all errors.
 type Value struct {
 	path string // such as limits.segments.vip[2].window; "" for the root
 	node ast.Node
 	doc  *document
 }
 
-// Field is a function that reads a YAML value and stores the result in a variable, which the constructor of the Field
-// received.
+// Field is a function that reads a YAML value and stores the result in a variable. The function that makes the Field
+// gets this variable.
 type Field = func(Value)
 
 // document holds the data that all values of a YAML document share.
@@ -39,24 +39,24 @@ func Root(text []byte) (Value, error) {
 	return Value{"", root, &document{anchors: map[string]ast.Node{}}}.resolve(), nil
 }
 
-// Faults returns the errors that have been recorded for the document.
+// Faults returns the errors that were recorded for the whole document.
 func (v Value) Faults() []Fault { return v.doc.faults }
 
 // Path returns where the value is in the document, such as limits.segments.vip[2].window.
 func (v Value) Path() string { return v.path }
 
-// Absent returns an absent value at the given path, for a key that the document does not contain.
+// Absent returns a Value for a key that the document does not contain; the Value has the given path.
 func (v Value) Absent(path string) Value { return Value{path, nil, v.doc} }
 
-// Fault records an error at the value. The text of the error contains the broken rule and the actual value.
+// Fault records an error at the value. The text of this error contains the broken rule and the actual value.
 func (v Value) Fault(format string, args ...any) {
 	f := Fault{Path: v.path, Rule: fmt.Sprintf(format, args...)}
 	f.Line, f.Column = Position(v.node)
 	v.doc.faults = append(v.doc.faults, f)
 }
 
-// FaultOf records an error at a key of a YAML mapping, or at a nested key such as redis.addrs. For an absent key, the
-// error has the position of the mapping.
+// FaultOf records an error at a key of a YAML mapping, or at a nested key such as redis.addrs. If the mapping lacks
+// the key, the error has the position of the mapping.
 func (v Value) FaultOf(key, format string, args ...any) {
 	at := v.child(key, nil)
 	v.Key(key, func(own Value) { at = own })

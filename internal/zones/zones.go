@@ -40,11 +40,11 @@ var database = sync.OnceValue(func() map[string]*zip.File {
 	return files
 })
 
-// loaded caches the time zones that Load has parsed, by name.
+// loaded caches the time zones that Load has parsed already, by name.
 var loaded sync.Map // string → *time.Location
 
-// Load returns a time zone by its exact name in the IANA database of the program. Load returns an error for "Local",
-// for names of files of the machine, and for names in other upper and lower case. Load is safe for concurrent use.
+// Load returns a time zone by its exact name in the IANA database of the program. For "Local", for names of files of
+// the machine, and for names in other upper and lower case, Load returns an error. Load is safe for concurrent use.
 func Load(name string) (*time.Location, error) {
 	if place, ok := loaded.Load(name); ok {
 		return place.(*time.Location), nil
