@@ -1,6 +1,6 @@
 // Command compose validates a compose file with the library of docker compose, in the same way as `docker compose
-// config`. If the file is valid according to the schema of the specification, the command prints it as JSON, with all
-// default values.
+// config`. If the compose file is valid according to the schema of the specification, the command prints it as JSON,
+// with all default values.
 //
 //	compose FILE
 //

@@ -1,6 +1,6 @@
-// Command demo makes the filter calls of large campaigns (blasts) to a running capper service and prints the decisions.
-// The demo compares the totals with the totals that follow from the limits. The script scripts/demo.sh runs this
-// command.
+// Command demo makes the filter calls of large campaigns (blasts) to a running capper service and prints the
+// decisions. To check the service, the demo compares the totals of the decisions with the totals that follow from the
+// limits. The script scripts/demo.sh runs this command.
 package main
 
 import (
@@ -107,7 +107,7 @@ func sendExpression(ctx context.Context, out io.Writer, service *client.Client, 
 	return report(out, summary, known.want(users, 1, before, blasts+1), took)
 }
 
-// readBitmap reads the first count users from a bitmap file.
+// readBitmap reads users from a bitmap file: as many as the argument count says, from the first on.
 func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -128,7 +128,7 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 }
 
 // send makes filter calls for all users of a request, and prints the progress. send passes the allowed users to the
-// function allow.
+// argument allow, a function.
 func send(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest,
 	allow func(*roaring.Bitmap)) (*api.Summary, time.Duration, error) {
 	start := time.Now()

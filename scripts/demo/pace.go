@@ -14,21 +14,22 @@ import (
 	"capper/client"
 )
 
-// senders is the number of parallel senders in the demo. Each sender has a separate client of the pacer, as if it ran
-// on a machine of its own. All senders use the same service.
+// senders is the number of parallel senders in the demo. Each sender has a client of its own for the pacer, as if it
+// ran on a machine of its own. All senders use the same service.
 const senders = 8
 
-// together is the number of users in one batch of a sender: it sends to all of them at the same time.
+// together is the number of users in one batch of a sender. The sender sends to all users of a batch at the same
+// time.
 const together = 50
 
-// sent records the sends that one sender made at one time.
+// sent is a number of sends that one sender made at one time.
 type sent struct {
 	at    time.Time
 	users int
 }
 
-// pace sends to the users at the rate that the service's pacer (rate limiter) allows, and prints the duration. pace
-// then compares the actual rate with the configured rate.
+// pace sends to the users at the rate that the service's pacer (rate limiter) allows, and prints how long this takes.
+// pace then compares the actual rate with the configured rate.
 func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) error {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -121,7 +122,7 @@ func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends 
 	return sends, nil
 }
 
-// count returns the total number of sends, and the number of sends in the busiest second.
+// count returns the total number of sends, and the number of sends in the second with the most sends.
 func count(sends []sent) (total, busiest int) {
 	first, within := 0, 0
 	for _, s := range sends {

@@ -17,14 +17,14 @@ import (
 )
 
 // randomCalls is the number of parallel filter calls that the function random makes, and randomBatch is the number of
-// users in each.
+// users in each call.
 const (
 	randomCalls = 4
 	randomBatch = 10_000
 )
 
 // random makes filter calls with the ids from a file, in random order and as strings. random prints the number of
-// decided users per second. If the ids are UUIDs, every second message uses ids in packed form.
+// decided users per second. If the ids are UUIDs, random sends them in packed form for every second message.
 func random(ctx context.Context, out io.Writer, url, file string) error {
 	service, err := client.New(client.Config{URL: url})
 	if err != nil {

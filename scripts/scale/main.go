@@ -1,6 +1,6 @@
-// Command scale computes which machines a deployment of capper for hundreds of millions of users needs, and simulates a
-// large campaign (a blast) on it. The page docs/design/scale.md shows the output, and says which constants were
-// measured.
+// Command scale computes which machines a deployment of capper for hundreds of millions of users needs, and simulates
+// a large campaign (a blast) on it. The page docs/design/scale.md shows the output of command scale, and says which
+// constants were measured.
 //
 //	go run ./scripts/scale
 package main
@@ -44,8 +44,8 @@ const (
 	objectPrice   = 0.023 // for 1 GiB in S3
 )
 
-// instances is the number of instances of the service. Each of three availability zones has one instance, because a
-// zone may fail.
+// instances is the number of service instances in the assumed deployment. Each of three availability zones has one
+// service instance, because a zone may fail.
 const instances = 3
 
 // loads returns the numbers of users and sends that docs/design/scale.md assumes, by name.
@@ -68,7 +68,7 @@ func report(out io.Writer) error {
 	return blasts(out)
 }
 
-// plans prints the machines, memory and costs that each load requires.
+// plans prints the machines, memory and costs that each assumed load requires.
 func plans(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "plan\t%s\t%s\n", order[0], order[1])
@@ -85,7 +85,7 @@ func plans(out io.Writer) error {
 
 const gib = 1 << 30
 
-// rows contains the rows of the table of resources.
+// rows contains the rows of the printed table of resources.
 var rows = []struct {
 	name  string
 	value func(sizing.Load) string
@@ -120,7 +120,7 @@ func redisMemory(l sizing.Load) float64 {
 
 func redisDisk(l sizing.Load) float64 { return sizing.AppendOnly(l) * float64(l.Shards*(1+l.Replicas)) }
 
-// sendsADay returns the number of recorded sends per day, if l.Days is the longest window.
+// sendsADay returns the number of recorded sends per day, if the longest window has l.Days days.
 func sendsADay(l sizing.Load) float64 { return float64(l.Users) * l.Sends / l.Days }
 
 // auditDay returns how many bytes of audit records (decisions) a load writes per day: two bytes for each send, and 35
@@ -145,7 +145,7 @@ func dollars(n float64) string { return fmt.Sprintf("$%.0f", n) }
 
 // demo returns the deployment of `make demo`: 3 Redis masters with one replica each, one instance and the campaign
 // engine, on one machine. The argument cores is the number of cores of this machine, and recorded is the fraction of
-// users who are allowed.
+// users whose sends are recorded.
 func demo(blast, users int, recorded, cores float64) System {
 	return System{
 		Name:          fmt.Sprintf("demo, blast %d, %.2f cores", blast, cores),
@@ -166,9 +166,9 @@ func demo(blast, users int, recorded, cores float64) System {
 	}
 }
 
-// deployed returns the deployment for the named load, with a separate machine for each process. The argument open is
-// the number of parallel calls. The blast has 10 million random users, so every decision reads a different bucket of
-// users in Redis.
+// deployed returns the deployment for the load with the given name, with a separate machine for each process. The
+// argument open is the number of calls that run in parallel. The blast (large campaign) has 10 million random users,
+// so every decision reads a different bucket (key) of users in Redis.
 func deployed(name string, open int) System {
 	l := loads()[name]
 	return System{Name: fmt.Sprintf("%s, %d open", name, open), Blast: int(l.Blast), Call: 100_000, InFlight: open,
@@ -185,8 +185,8 @@ func failing(s System) System {
 	return s
 }
 
-// systems returns the deployments that docs/design/scale.md describes. For each blast of the demo, the number of cores
-// is the number that was available when the blast was measured.
+// systems returns the deployments that docs/design/scale.md describes. For each blast (large campaign) of the demo,
+// the number of cores is the number that was available when the blast was measured.
 func systems() []System {
 	list := []System{
 		demo(1, 1_000_000, 0.728, 1.07), demo(2, 1_000_000, 0.436, 1.16), demo(3, 1_000_000, 0.049, 1.04),

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// System is a deployment of capper, together with the large campaign (the blast) about which it decides. All fields for
-// work are seconds of processor time for one user.
+// System is a deployment of capper, together with the large campaign (the blast) about which it decides. All fields
+// of a System for work are seconds of processor time for one user.
 type System struct {
 	Name string
 
@@ -38,7 +38,7 @@ type System struct {
 	DownFor time.Duration
 }
 
-// Result describes how long the calls of a blast take on a system, and how busy the processes are.
+// Result says how long the calls of a blast (large campaign) take on a system, and how busy the processes are.
 type Result struct {
 	Took       time.Duration
 	Median     time.Duration // median duration of a call
@@ -65,13 +65,13 @@ type server struct {
 	down  bool
 }
 
-// piece is the work that one call causes in one simulated process.
+// piece is the work that one API call causes in one simulated process.
 type piece struct {
 	call *call
 	work float64
 }
 
-// call is a simulated call, which passes through the campaign engine, an instance, all Redis masters and their
+// call is a simulated API call, which passes through the campaign engine, an instance, all Redis masters and their
 // replicas.
 type call struct {
 	users int
@@ -81,7 +81,7 @@ type call struct {
 	ready time.Duration // earliest time at which the next stage begins
 }
 
-// These constants are the stages through which a simulated call passes.
+// These constants are the stages through which a simulated API call passes.
 const (
 	inEngine = iota
 	inInstance
@@ -90,7 +90,8 @@ const (
 	over
 )
 
-// simulation is the state of a simulated system during a blast. The time of a simulation advances in ticks.
+// simulation is the state of a simulated system during a blast (large campaign). In a simulation, time advances in
+// ticks (short steps).
 type simulation struct {
 	System
 	now                       time.Duration
@@ -102,7 +103,7 @@ type simulation struct {
 	backlog                   float64 // maximum work that waited at the master with most users
 }
 
-// Simulate simulates the blast on the system.
+// Simulate simulates the blast (large campaign) on the system and returns how long the calls take.
 func Simulate(s System) Result {
 	sim := &simulation{System: s, unsent: s.Blast,
 		engine: servers(1, 1), instance: servers(s.Instances, s.InstanceCores),
@@ -127,8 +128,8 @@ func servers(n int, cores float64) []*server {
 // fullest returns the fraction of all users that the Redis master with most users stores.
 func fullest(shards int) float64 { return math.Ceil(partitions/float64(shards)) / partitions }
 
-// shareOf returns the fraction of all users that Redis master i stores. The numbers of partitions on two masters differ
-// by at most one.
+// shareOf returns the fraction of all users whose data the Redis master i stores. Two Redis masters have numbers of
+// partitions that differ by at most one.
 func shareOf(i, shards int) float64 {
 	n := partitions / shards
 	if i < partitions%shards {
@@ -137,7 +138,7 @@ func shareOf(i, shards int) float64 {
 	return float64(n) / partitions
 }
 
-// step advances the time of the simulation by one tick.
+// step advances the time of the simulation by one tick (short step).
 func (s *simulation) step() {
 	for s.unsent > 0 && len(s.open) < s.InFlight {
 		s.send()
@@ -152,7 +153,7 @@ func (s *simulation) step() {
 	s.open = slices.DeleteFunc(s.open, func(c *call) bool { return c.stage == over })
 }
 
-// send starts the next call of the simulated blast.
+// send starts the next API call of the simulated blast (large campaign).
 func (s *simulation) send() {
 	c := &call{users: min(s.Call, s.unsent), began: s.now, left: 1}
 	s.unsent -= c.users
@@ -160,8 +161,8 @@ func (s *simulation) send() {
 	s.engine[0].queue = append(s.engine[0].queue, piece{c, float64(c.users) * s.Engine})
 }
 
-// work lets every simulated process work for one tick. If the processes on a shared machine need more processor time
-// than the machine has, each gets only a fraction of the time that it needs.
+// work lets every simulated process work for one tick (short step). If the processes on a shared machine need more
+// processor time than the machine has, each process gets only a fraction of the time that it needs.
 func (s *simulation) work() {
 	all := slices.Concat(s.engine, s.instance, s.masters, s.replicas)
 	s.masters[0].down = s.now >= time.Second && s.now < time.Second+s.DownFor
@@ -179,7 +180,7 @@ func (s *simulation) work() {
 	}
 }
 
-// copies returns how many processes the simulated server i represents. Each of the last Shards servers represents all
+// copies returns how many processes the simulated server i represents. Each of the last Shards servers stands for all
 // replicas of one Redis master.
 func (s *simulation) copies(i, n int) float64 {
 	if i >= n-s.Shards {
@@ -188,7 +189,7 @@ func (s *simulation) copies(i, n int) float64 {
 	return 1
 }
 
-// waits returns how many seconds of processor time all work in the server's queue needs.
+// waits returns how many seconds of processor time the work in the server's queue needs.
 func (s *server) waits() (work float64) {
 	for _, p := range s.queue {
 		work += p.work
@@ -196,7 +197,7 @@ func (s *server) waits() (work float64) {
 	return work
 }
 
-// wants returns how many seconds of processor time the server can use in one tick.
+// wants returns how many seconds of processor time the server can use in one tick (short step).
 func (s *server) wants() float64 {
 	if s.down {
 		return 0
@@ -204,7 +205,7 @@ func (s *server) wants() float64 {
 	return min(s.cores*tick.Seconds(), s.waits())
 }
 
-// run removes work, as an amount of processor time, from the server's queue.
+// run removes the given amount of work (processor time) from the server's queue.
 func (s *server) run(work float64) {
 	s.done += work
 	for len(s.queue) > 0 && s.queue[0].work <= work+1e-12 {
@@ -217,7 +218,7 @@ func (s *server) run(work float64) {
 	}
 }
 
-// advance adds the work of a call's next stage to the queues of the servers.
+// advance adds the work of the next stage of a call to the queues of the servers.
 func (s *simulation) advance(c *call) {
 	c.stage++
 	users := float64(c.users)

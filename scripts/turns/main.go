@@ -28,7 +28,7 @@ import (
 
 const batch = 10_000 // number of users in a call
 
-// side is one of the compared services: a running service with its Redis Cluster.
+// side is one of the compared services: a running service together with its Redis Cluster.
 type side struct {
 	name    string
 	url     string
@@ -218,7 +218,7 @@ func (s *side) post(path string, body []byte, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// compare sends each filter call to all services in turns, and prints the medians over the rounds.
+// compare sends each filter call to all services in turn, and prints the medians over the rounds.
 func compare(load string, sides []*side, ids []uint32, rounds int) error {
 	service := make([][]float64, len(sides))
 	redis := make([][]float64, len(sides))
@@ -280,7 +280,7 @@ func encode(message string, ids []uint32) [][]byte {
 	return bodies
 }
 
-// processorTime returns the nanoseconds of processor time that all threads of the processes have used.
+// processorTime returns the nanoseconds of processor time that all threads of the given processes have used.
 func processorTime(pids ...int) float64 {
 	total := 0.0
 	for _, pid := range pids {
@@ -295,7 +295,7 @@ func processorTime(pids ...int) float64 {
 	return total
 }
 
-// ratio returns the median, over all rounds, of the ratio of two processor times.
+// ratio returns the ratio of two processor times: the median over all rounds.
 func ratio(of, to []float64) float64 {
 	ratios := make([]float64, len(of))
 	for i := range of {
