@@ -6,7 +6,7 @@ MINUTES ?= 2
 SEED ?= 1
 FACTOR ?= 1
 
-.PHONY: build run quick test storms demo bench torture engines lint openapi screenshots gallery chart vulncheck cluster-up cluster-down s3-up s3-down module-path clean image image-test deb deb-check deb-test release release-check
+.PHONY: build run quick test race storms demo bench torture engines lint openapi screenshots gallery chart vulncheck cluster-up cluster-down s3-up s3-down module-path clean image image-test deb deb-check deb-test release release-check
 
 build: ## build both programs into build/bin, with the version that git reports
 	go build -trimpath -buildvcs=false -ldflags "$$(scripts/version.sh ldflags)" -o build/bin/ ./cmd/...
@@ -17,10 +17,13 @@ run: build ## run a service on the embedded store with sample segments, and filt
 quick: ## test the domain and the leaf packages, without servers; at most 60 s
 	scripts/test.sh quick
 
-test: ## run all tests except the storms, on a Redis Cluster and an S3 server; about 20 minutes on 2 cores
+test: ## run all tests except the storms, on a Redis Cluster and an S3 server; about 10 minutes on 2 cores
 	scripts/test.sh
 
-storms: ## test faults under load, operators' procedures, alerts, rented Redis servers and the image; needs root
+race: ## run the tests of files that start goroutines with the race detector
+	scripts/test.sh race
+
+storms: ## make race, and test faults under load, procedures, alerts, rented Redis servers and the image; needs root
 	scripts/test.sh storms
 	scripts/image-test.sh
 

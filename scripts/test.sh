@@ -32,35 +32,23 @@ quick_packages() {
     grep -vxF "$builders" | sed 's|^|./|'
 }
 
-# The quick packages that use one goroutine: the race detector has nothing to find in them.
+# Packages that the race detector finds nothing in: their own code starts no goroutine that shares memory. What their
+# tests start is a program, a browser, a chart, a measurement or a package with tests of its own.
 sequential_packages() {
-  local package
-  for package in $(quick_packages); do
-    grep -qE '^\s*go |\.Go\(|"sync|/parallel"' "$package"/*.go || echo "$package"
-  done
-}
-
-# Further packages whose own code starts no goroutine that shares memory: what tests of them start is a program, a
-# browser, a chart, a measurement or a package with tests of its own.
-plain_packages() {
   printf './cmd/%s\n' capper segmentbuild
   printf './internal/%s\n' architecture audit/verify console/browsertest deploytest/alerts deploytest/charts \
     deploytest/compose ids pressure sizing version whatif yamltree
   printf './scripts/%s\n' sbom scale
 }
 
-# Arithmetic that is ten times slower under the race detector, though few of its tests start a goroutine: make test
-# does without the detector, and repeats the tests of files that start goroutines with it.
-arithmetic_packages() { quick_packages | grep -xE '\./internal/(audience|bitmap|capping|pacing|pacing/pacingtest)'; }
+# Test files that start goroutines, or suites that start some: make storms repeats their tests with the race detector,
+# which takes most of the processor time of any test.
 concurrent_files() {
-  local package
-  for package in $(arithmetic_packages); do
-    grep -lE '^\s*go |\.Go\(|"sync' "$package"/*_test.go || true
-  done
+  comm -23 <(grep -rlE --include='*_test.go' '^\s*go |\.Go\(|\b((storetest|messagestest|pacingtest)\.Run|livetest\.)' cmd internal lookup |
+    sort) <(storm_files) | grep -vE "^($(sequential_packages | sed 's|^./||' | paste -sd'|'))/[^/]+\$"
 }
 
-# Storms whose goroutines meet faults in one process. Other storms wait for programs and servers, or repeat arithmetic:
-# make test runs the same code with the race detector.
+# Storms whose goroutines meet faults in one process. Other storms wait for programs and servers, or repeat arithmetic.
 raced_storms='^(cmd/capper|internal/app|internal/server) '
 raced_storms+='|^internal/capping/.*store (TestTorture|TestNeverWrongWhenAnswersAreCut|TestNeverWrongWhenConnectionsBreak)$'
 
@@ -131,38 +119,39 @@ race() {
   CGO_ENABLED=1 GOFLAGS='' go test -race -vet=off -ldflags='-s -w' -exec "env -u GOGC CGO_ENABLED=0 GOFLAGS=-trimpath" -timeout 60m "$@"
 }
 
+# run COMMAND… takes packages and tests of standard input, and puts the longest first.
+run() {
+  local tests
+  tests=$(cat)
+  "$@" -run "^($(cut -d' ' -f2 <<<"$tests" | sort -u | paste -sd'|'))\$" \
+    $(cut -d' ' -f1 <<<"$tests" | sort -u | sed 's|^|./|' |
+      first internal/capping/redisstore internal/deploytest/drills internal/server internal/capping/pebblestore)
+}
+
 case ${1:-} in
+  race)
+    run race -p 3 <<<"$(concurrent_files | tests_of)"
+    (cd client && race ./...) # a module of its own
+    ;;
   storms)
     # Alerts that must not fire need a machine that is not busy with something else: they come last and alone.
     quiet=TestWhatIsShippedWatchesRealServices
     all=$(storms | grep -vE " ($quiet|$measurements)\$")
-    # run COMMAND… takes packages and tests of standard input.
-    run() {
-      local tests
-      tests=$(cat)
-      "$@" -tags storms -run "^($(cut -d' ' -f2 <<<"$tests" | sort -u | paste -sd'|'))\$" \
-        $(cut -d' ' -f1 <<<"$tests" | sort -u | sed 's|^|./|' |
-          first internal/capping/redisstore internal/deploytest/drills internal/capping/pebblestore)
-    }
     # Storms wait for servers most of the time: several run at once.
-    beside raced run race -p 1 <<<"$(grep -E "$raced_storms" <<<"$all")"
+    beside raced run race -p 2 -tags storms <<<"$(grep -E "$raced_storms" <<<"$all"; concurrent_files | tests_of)"
     failed=0
-    run plain_test -p 2 -parallel 3 <<<"$(grep -vE "$raced_storms" <<<"$all")" || failed=$?
+    run plain_test -p 2 -parallel 3 -tags storms <<<"$(grep -vE "$raced_storms" <<<"$all")" || failed=$?
     wait $started || failed=$?
     cat "$dir/raced.log"
+    (cd client && race ./...) || failed=$? # a module of its own
     plain_test -tags storms -run "^$quiet\$" ./internal/deploytest/alerts || failed=$?
     exit $failed
     ;;
   '')
-    plainly=$(sequential_packages; arithmetic_packages; plain_packages)
-    plain_test -p 3 $(first $waiting cmd/capper internal/console/browsertest cmd/segmentbuild <<<"$plainly")
-    (cd client && race ./...) # a module of its own
-    module=$(go list -m)
-    race -p 3 $(go list ./... | sed "s|^$module|.|" | grep -vxF "$plainly" |
-      first internal/capping/redisstore internal/segments/ingest internal/server internal/segments/publish \
-        internal/capping/pebblestore)
-    race -p 3 -run "^($(concurrent_files | tests_of | cut -d' ' -f2 | paste -sd'|'))\$" \
-      $(concurrent_files | xargs -n1 dirname | sort -u)
+    plain_test -p 3 $(go list ./... | sed "s|^$(go list -m)|.|" |
+      first $waiting internal/capping/redisstore internal/segments/ingest cmd/capper internal/console/browsertest \
+        internal/segments/publish internal/server internal/capping/pebblestore cmd/segmentbuild)
+    (cd client && plain_test ./...)
     ;;
   *) race -tags storms "$@" ;;
 esac

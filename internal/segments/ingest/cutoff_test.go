@@ -31,6 +31,9 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
+// percentStep is the distance between two truncated lengths in per cent.
+const percentStep = 5
+
 // export is one file in the form that a warehouse writes. It is larger than two blocks and than the
 // look-ahead, even when compressed, so that buffers end inside it at every stage.
 type export struct {
