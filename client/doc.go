@@ -41,9 +41,9 @@
 // allowed.
 //
 // The service evaluates the expression of an Audience, so the client need not download the users and send them back
-// to the service. The client requests all parts of an audience from one generation of the segments, so that the parts
-// stay the same if a new generation is published in the meantime. The decisions about the users of each part of an
-// audience use the current segments generation. If FilterAll ends early for an audience, it returns an
+// to the service. The client requests all parts of an audience from one generation of the segments. The parts
+// therefore stay the same if a new generation is published in the meantime. The decisions about the users of each
+// part of an audience use the current segments generation. If FilterAll ends early for an audience, it returns an
 // *AudienceError. To continue afterwards, the caller passes AudienceError.Generation to a new call of FilterAll. If
 // the service no longer has this segments generation (CodeGone), the caller makes the new call without a generation.
 // No send of the two runs counts twice. The client retries unavailable users of an audience by their ids or as a

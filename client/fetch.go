@@ -81,7 +81,7 @@ func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 // batch returns the number of permits to request: how many callers will probably use within the horizon, computed
 // from the use since the last request. A batch of permits has at most twice as many permits as the last request for
 // permits. If a limit of the pacer is nearly reached, a batch has at most the permits that the limit allows within
-// the horizon, so that other senders get the later permits.
+// the horizon. If a batch is limited in this way, other senders get the later permits.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -266,8 +266,9 @@ const promptly = 100 * time.Millisecond
 // bound computes how old the permits of a response may become. A response with permits is in time if it arrives
 // within 100 ms after the request. If the Pacer used the permits of a response that came too late, its sends could
 // coincide with sends of other callers that have later slots. Over a slow network, a response is also in time within
-// four times the quickest of the last round trips, because otherwise all permits would be late. bound leaves at least
-// a quarter of the permitted age of a permit for the time between the arrival of the response and the send.
+// four times the quickest of the last round trips. Without the extension for slow networks, all permits would be late
+// over a slow network. bound leaves at least a quarter of the permitted age of a permit for the time between the
+// arrival of the response and the send.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))

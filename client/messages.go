@@ -126,10 +126,10 @@ type MessageRelease struct {
 }
 
 // ReleaseMessage releases all sends of a message. To release all sends of a message, the service finds the users in
-// its audit (its log of decisions). The service rejects the call with CodeConflict if it has no audit. ReleaseMessage
-// repeats the call until all sends are released, or until Config.Attempts calls in a row release nothing. If recorded
-// sends remain, Missing or Unavailable of the result is above 0, and a later call of ReleaseMessage may release more.
-// ReleaseMessage calls the function "each", unless it is nil, with every response.
+// its audit (its log of decisions). The service rejects ReleaseMessage with CodeConflict if the service has no audit.
+// ReleaseMessage repeats the call until all sends are released, or until Config.Attempts calls in a row release
+// nothing. If recorded sends remain, Missing or Unavailable of the result is above 0, and a later call of
+// ReleaseMessage may release more. ReleaseMessage calls the function "each", unless it is nil, with every response.
 func (c *Client) ReleaseMessage(
 	ctx context.Context, r *MessageRelease, each func(*api.ReleasedMessage),
 ) (*api.ReleasedMessage, error) {

@@ -120,7 +120,8 @@ type changeOfIDs struct {
 
 // bodiesOfIDs returns the request bodies of the API calls for a change of a set that names users by string ids. If
 // the change fits into one API call, the service detects a user who is both added and removed. If the change needs
-// several API calls, only the client compares the texts of the ids to detect such a user.
+// several API calls, only the client can detect a user who is both added and removed, by comparing the texts of the
+// ids.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
 		return nil, errors.New("AddIDs and RemoveIDs: must not be combined with Add, Remove, AddImages or RemoveImages")
@@ -201,8 +202,9 @@ func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.S
 
 func setPath(set string) string { return "/v1/sets/" + url.PathEscape(set) + "/members" }
 
-// Sets lists the sets of the current generation and the sets that exist only because of API calls, with the numbers of
-// live changes (changes by API calls). Sets needs an API key with the scope read or lists.
+// Sets lists the sets of the current generation, and the sets that exist only because of API calls. For each set,
+// Sets returns the numbers of live changes (changes by API calls). Sets needs an API key with the scope read or
+// lists.
 func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 	return read[api.Sets](ctx, c, "/v1/sets")
 }

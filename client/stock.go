@@ -164,8 +164,8 @@ func (s *stock) ahead(now time.Time) map[*asking]int {
 	return permits
 }
 
-// drop discards unused permits that are too old, and returns their number. The slots of these discarded permits are
-// past, so the Pacer cannot give the permits back to the service.
+// drop discards unused permits that are too old, and returns their number. The slots (start times) of discarded
+// permits are past, so the Pacer cannot give these permits back to the service.
 func (s *stock) drop(now time.Time) (dropped int) {
 	left := s.runs[:0]
 	for _, run := range s.runs {

@@ -22,9 +22,9 @@
 //
 // Follow and the background refresh reject a generation that is damaged or incomplete, or that lacks a name in
 // Config.Require. Follow and the background refresh also reject a generation in which a required set has lost more
-// users than Config.MayLose allows. After such a rejection, the last good generation stays in use, and the method
-// Status reports the reason. If a cache directory is configured, Follow also succeeds while the source is down.
-// Several processes may share the directory.
+// users than Config.MayLose allows. After rejecting a generation, lookup keeps the last good generation in use, and
+// the method Status reports the reason. If a cache directory is configured, Follow also succeeds while the source is
+// down. Several processes may share the directory.
 //
 // A look-up takes no lock, allocates no memory, and takes 4 to 30 ns if its data is in the processor's caches;
 // docs/lookup.md lists measurements. All functions and types of package lookup are safe for concurrent use.

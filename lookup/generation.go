@@ -61,7 +61,7 @@ func (g *Generation) Segments() []string { return g.segments }
 func (g *Generation) SegmentCodes(users []uint32, codes []uint8) { g.codes.Lookup(users, codes) }
 
 // Contains reports whether a user is in the named set or segment. If no segment or set has the name, Contains returns
-// an *UnknownError. Only for an error, Contains allocates memory.
+// an *UnknownError. Contains allocates memory only for an error.
 func (g *Generation) Contains(name string, user uint32) (bool, error) {
 	s, ok := g.byName[name]
 	if !ok {

@@ -10,7 +10,7 @@ type Activity struct {
 }
 
 // ActivityHour counts the results of the filter calls in one hour that recorded sends (no previews). If a user was in
-// two of these calls, ActivityHour counts the user twice.
+// two filter calls of an hour, ActivityHour counts the user twice.
 type ActivityHour struct {
 	At          time.Time        `json:"at"` // begin of the hour, in UTC
 	Calls       int64            `json:"calls"`

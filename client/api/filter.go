@@ -103,9 +103,9 @@ type Denial struct {
 	RetryAt *time.Time `json:"retry_at"`
 }
 
-// LimitSuppressed, LimitHoldout and LimitQuiet name the rules other than limits that deny sends to users. The field
-// Limit of a Denial, and the counts of denied users, contain one of these names if a rule other than a limit denied
-// the send.
+// LimitSuppressed, LimitHoldout and LimitQuiet name the rules other than limits that deny sends to users. If a rule
+// other than a limit denied a send, the field Limit of the Denial is one of these names. The counts of denied users
+// use the same names.
 const (
 	LimitSuppressed = "suppressed" // the user is in a suppressed set
 	LimitHoldout    = "holdout"    // the user belongs to the control group, which receives nothing

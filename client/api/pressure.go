@@ -119,8 +119,8 @@ type PressureHeld struct {
 	TakenBy []PressureTaken `json:"taken_by"` // by users, descending
 }
 
-// PressureTaken is the number of users who had received one campaign and were therefore denied another campaign. A user
-// who had received several campaigns may count for each of these campaigns.
+// PressureTaken is the number of users who had received one campaign and were therefore denied another campaign.
+// PressureTaken may count a user once for each campaign that the user had received.
 type PressureTaken struct {
 	PressureMessage
 	Users int64 `json:"users"`

@@ -81,7 +81,8 @@ type LookupPacked struct {
 // HeaderGeneration is the HTTP header in which GET /v1/segments/{name}/bitmap returns the name of the segments
 // generation. The body of the response to GET /v1/segments/{name}/bitmap is a bitmap in the portable roaring format
 // (application/octet-stream). In the URL path, a "/" in the name of a segment is written as %2F. The query parameter
-// "generation" of this call selects an earlier segments generation that the service still has in memory.
+// "generation" of GET /v1/segments/{name}/bitmap selects an earlier segments generation that the service still has in
+// memory.
 const HeaderGeneration = "X-Segments-Generation"
 
 // Members is the response to GET /v1/segments/{name}/members: a page of the ids in a segment or set, in ascending

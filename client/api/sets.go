@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MaxSetUsers is the maximum number of users in one call that changes a set. If such a call names users by ids, the
-// bound MaxUserIDs also applies to the number of users.
+// MaxSetUsers is the maximum number of users in one call that changes a set. If a call that changes a set names users
+// by ids, the bound MaxUserIDs also applies to the number of users.
 const MaxSetUsers = 100_000
 
 // SetChange is the body of POST /v1/sets/{set}/members, which adds users to a set and removes users from it. A
