@@ -67,9 +67,8 @@ type target struct {
 }
 
 // targets returns the users to erase. If the service does not tell its kind of ids, targets treats numbers as dense
-// ids (32-bit numbers). If the ids of the service are of another kind, the service rejects the erasure of such a
-// user. Erasing a user by number is safe, because the URL path with a number as user id is the same for all kinds of
-// ids.
+// ids (32-bit numbers). If the ids of the service are not dense, the service rejects the erasure of a user by number.
+// Erasing a user by number is safe, because the URL path with a number as user id is the same for all kinds of ids.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
 	scheme, failed := c.Scheme(ctx, api)
 	if failed != nil {

@@ -95,8 +95,8 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	return users, err
 }
 
-// existing returns the first argument that is the name of an existing file, or "". Without this check, the command
-// would take the file names from a shell pattern such as lists/*.txt for text ids of users.
+// existing returns the first argument that is the name of an existing file, or "". Without the method existing, the
+// command would take the file names from a shell pattern such as lists/*.txt for text ids of users.
 func (c *setChange) existing() string {
 	for _, name := range c.Users {
 		if info, err := os.Stat(name); name != stdin && err == nil && info.Mode().IsRegular() {

@@ -88,8 +88,8 @@ func (f *changeFlags) override(plan *ingest.Plan) error {
 	return nil
 }
 
-// refused returns an error with a hint how to publish a build that the guard rejected. If a flag permits each
-// rejected change, the hint does not mention --force, because such a flag permits less than --force.
+// refused returns an error with a hint how to publish a build that the guard rejected. If flags such as --allow-new
+// permit all rejected changes, the hint does not mention --force, because --force permits more than these flags.
 func refused(found *publish.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {

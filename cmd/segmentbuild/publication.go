@@ -82,7 +82,7 @@ type content interface {
 	mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error)
 }
 
-// begin checks, before the inputs are read, whether publishing is on hold. At the end, the publish checks again
+// begin checks, before the inputs are read, whether publishing is on hold. At its end, a publication checks again
 // whether publishing is on hold.
 func (p *publication) begin(ctx context.Context) (err error) {
 	if !p.dryRun {

@@ -135,7 +135,7 @@ func count(sends []sent) (total, busiest int) {
 	return total, busiest
 }
 
-// firstOf returns the first users of a set. The result contains at most "most" users.
+// firstOf returns the first users of a set. The result of firstOf contains at most "most" users.
 func firstOf(users *roaring.Bitmap, most int) []uint32 {
 	list := make([]uint32, min(most, int(users.GetCardinality())))
 	return list[:users.ManyIterator().NextMany(list)]
