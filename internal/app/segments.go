@@ -79,7 +79,8 @@ func (s *Service) reportSwap(next *segments.Snapshot) {
 }
 
 // warnUnmatched logs segments with configured limits that are not published, and published segments without
-// configured limits. Such differences between configured and published segments are allowed, but probably unintended.
+// configured limits. Differences between the configured and the published segments are allowed, but probably
+// unintended.
 func (s *Service) warnUnmatched(current *segments.Snapshot) {
 	if s.capper == nil {
 		return

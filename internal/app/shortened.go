@@ -9,7 +9,8 @@ import (
 )
 
 // shortened remembers the last reload that shortened the longest window of the limits. A reload that shortens windows
-// may be a mistake. While the store keeps the older sends, operators can undo such a reload without harm.
+// may be a mistake. While the store keeps the older sends, operators can undo a reload that shortened windows without
+// harm.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {

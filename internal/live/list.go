@@ -104,9 +104,8 @@ func (i info) later(j info) bool {
 }
 
 // in reports whether the live change overrides a build of the set with the as-of time asOf, and whether the user is
-// then a member. If the change adds a user, it even overrides builds that are up to Margin newer, because the clocks
-// of the build and of the service may differ. The reason for Margin: to withhold a message wrongly is better than to
-// send an unwanted message.
+// then a member. If a live change adds a user, it even overrides builds that are up to Margin newer, because clocks
+// may differ. The reason for Margin: to withhold a message wrongly is better than to send an unwanted message.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:

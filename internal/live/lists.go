@@ -117,8 +117,8 @@ func (l *Lists) Version(partition int) string {
 }
 
 // Stamp returns the time that the changes of a batch (an API call) get. If the batch itself names a time for its
-// changes, Stamp returns this time. If the batch names no time, Stamp returns now, or a later time if Batch.After or
-// a known change of the same users in the set is later.
+// changes, Stamp returns this time. If the batch names no time, Stamp returns now. If Batch.After or a known change
+// of the same users in the set is not before now, Stamp returns the first time after them.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At

@@ -43,7 +43,7 @@ func (r *Record) Len() (n int) {
 }
 
 // SplitBy divides the record into several records by a number that it computes for each user, such as the partition.
-// For each such number, SplitBy returns one record.
+// For each number that occurs, SplitBy returns one record.
 func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	parts := map[int]*Record{}
 	for i := range r.Runs {

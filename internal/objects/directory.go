@@ -31,8 +31,8 @@ func NewDirectory(root string) *Directory { return &Directory{root: filepath.Cle
 // lockName is the name of the lock file that Replace holds while it replaces a document.
 const lockName = ".current.lock"
 
-// TempPrefix begins the name of a file that a Directory has not completed yet. After a crash, a file with this prefix
-// may remain in the directory.
+// TempPrefix begins the name of a file that a Directory has not completed yet. After a crash, a file with the prefix
+// TempPrefix may remain in the directory.
 const TempPrefix = ".tmp-"
 
 // Name implements Source.

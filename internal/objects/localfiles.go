@@ -19,9 +19,10 @@ type LocalFiles struct{}
 var _ Files = LocalFiles{}
 
 // Glob implements Files. In a pattern, both "**" and "*/" follow symbolic links to directories. If a pattern with "["
-// is also the name of an existing file, Glob returns only this file. Such a file wins because a shell may expand
-// "*.csv" to a name with "[", and such a name does not match itself as a pattern. A pattern with "*" or "?" is never
-// taken for a file name, so that a file with the accidental name "*.csv" does not hide other files.
+// is also the name of an existing file, Glob returns only this file. Glob prefers a file with "[" in its name,
+// because a shell may expand "*.csv" to a name with "[". A name with "[" does not match itself as a pattern. A
+// pattern with "*" or "?" is never taken for a file name, so that a file with the accidental name "*.csv" does not
+// hide other files.
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
 		return Matches{}, fmt.Errorf("%q: must be a path or s3://bucket/key", pattern)
