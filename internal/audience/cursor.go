@@ -65,8 +65,8 @@ func (c *Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// queryHash returns a hash of a query's expression, sample and part, with which a cursor is checked. This hash does
-// not include the start and the length of the page.
+// queryHash returns a hash of a query's expression, sample and part, with which a cursor is checked. The hash of a
+// query does not include the start and the length of the page.
 func (a *Audience) queryHash(q *Query) uint64 {
 	text := fmt.Sprintf("%q %q", a.Generation(), a.expression)
 	if q.Sample != nil {

@@ -31,15 +31,15 @@
 // An Engine evaluates an audience in blocks of 65,536 neighbouring numbers, on all CPU cores. To evaluate an
 // expression, an Engine reads the segment codes and the set bitmaps of a segments.Snapshot. If an operand of the
 // expression cannot change the result for a block of ids, the Engine does not read the operand. For recently used
-// expressions, an Engine caches only the number of users in each block, which takes 4 bytes per block. With these
-// cached counts, an Engine finds a part of an audience without counting its users again.
+// expressions, an Engine caches only the number of users in each block, which takes 4 bytes per block. With the
+// cached counts of an expression, an Engine finds a part of an audience without counting its users again.
 //
 // # Slices
 //
-// If an audience of u users, in the order of their numbers, is divided into n parts, part i contains the users at the
-// positions i·u/n to (i+1)·u/n. The Engine divides an audience into parts before the sample removes users. Because
-// the sample is applied after the division into parts, parts are disjoint, together contain the whole audience, and
-// do not depend on the sample. A page begins with the first user whose number is higher than the last number of the
+// If an audience of u users, in the order of their numbers, is divided into n parts, part i has the users from
+// position i·u/n to (i+1)·u/n. The Engine divides an audience into parts before the sample removes users. Because the
+// sample is applied after the division into parts, parts are disjoint, together contain the whole audience, and do
+// not depend on the sample. A page begins with the first user whose number is higher than the last number of the
 // previous page. A cursor contains the name of the generation and a hash of the expression, the sample and the part.
 // The method Page rejects a cursor if the query differs, or if the configuration has changed the meaning of a name in
 // the expression.

@@ -13,7 +13,7 @@ import (
 var ErrDocument = errors.New("stored audit document is damaged: its checksum does not match its content")
 
 // A sealed JSON document ends with its checksum as the last member. These constants are the texts before and after
-// the digits of this checksum.
+// the digits of a document's checksum.
 const (
 	sealBegin = `,"check":"`
 	sealEnd   = "\"}\n"

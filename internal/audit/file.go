@@ -27,7 +27,7 @@ const (
 )
 
 // MaxFrame and the constants below it limit the sizes in an audit file. A reader rejects an audit file that exceeds
-// one of these limits.
+// one of the limits from MaxFrame on.
 const (
 	// MaxFrame is the maximum size of a frame's payload in bytes. The record of a call with ten million users,
 	// scattered over all ids, takes less.
@@ -95,8 +95,8 @@ var (
 // castagnoli returns the table of CRC-32C, a checksum that processors compute in hardware.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// shortSum returns a checksum of the kind and the length of a frame in an audit file. Without this checksum, a reader
-// could mistake a damaged length for a file that ends early.
+// shortSum returns a checksum of the kind and the length of a frame in an audit file. Without the checksum of kind
+// and length, a reader could mistake a damaged length for a file that ends early.
 func shortSum(head []byte) uint16 {
 	sum := crc32.Checksum(head, castagnoli())
 	return uint16(sum>>16) ^ uint16(sum)

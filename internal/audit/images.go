@@ -22,9 +22,9 @@ func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
 func imagesBound(n int) int { return binary.MaxVarintLen64 + 8 + (n*int(lowBits(n)+3)+7)/8 }
 
 // appendImages appends a set of id images (64-bit hashes), which must be in strictly ascending order. appendImages
-// writes the number of id images first, then the gaps between them as bits. In these bits, the first bit is the
-// lowest bit of the first byte. A gap is the number of values between an id image (64-bit hash) and the next lower id
-// image in the set.
+// writes the number of id images first, then the gaps between them as bits. In the bits that appendImages writes, the
+// first bit is the lowest bit of the first byte. A gap is the number of values between an id image (64-bit hash) and
+// the next lower id image in the set.
 func appendImages(p []byte, images []capping.UserID) []byte {
 	p = appendUvarint(p, uint64(len(images)))
 	low := lowBits(len(images))
@@ -116,8 +116,8 @@ func (c *cursor) images() []capping.UserID {
 }
 
 // bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value
-// 1, so that every sequence of zeros ends. Afterwards, the method end of bitReader returns the error that the input
-// was too short.
+// 1, so that every sequence of zeros ends. After the end of the input, the method end of bitReader returns the error
+// that the input was too short.
 type bitReader struct {
 	in []byte
 	at int // position in bits

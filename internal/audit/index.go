@@ -55,8 +55,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Erasure is a document that lists users whose data was erased. Readers hide all audit records about these users that
-// are older than the erasure's field At.
+// Erasure is a document that lists users whose data was erased. Readers hide all audit records about the users of an
+// Erasure that are older than the Erasure's field At.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another
 	Users []capping.UserID `json:"user_ids"`      // images, for other ids than dense

@@ -22,8 +22,8 @@
 // users without messages until a new build of the segments no longer contains them.
 //
 // For all weeks, package pressure takes the segment of a user from the current segments generation. The people
-// without a message are those users of a segment who received no message in a week. It is unknown how many of the
-// users in no segment received no message.
+// without a message are those users of a segment who received no message in a week. Package pressure cannot count how
+// many of the users in no segment received no message.
 //
 // A user has reached a limit if the limit would deny the user the next send. Package pressure applies the limits of
 // the current policy to the sends in the audit. Shadow limits (on trial) deny nobody, so package pressure leaves them
@@ -42,10 +42,10 @@
 // # Memory and speed
 //
 // For 65,536 consecutive users, package pressure stores the numbers of messages bit-sliced: one bitmap for each
-// binary digit (bitmap.Counts). Each such bitmap, for one week and one row of the output, takes a page of 8 KiB. A
-// call with many users is cheap to count: it needs a few operations for each 64 users. If these bitmaps would exceed
-// Config.MemoryBytes, the pass over the audit records counts only the lower half of the users. A further pass over
-// the audit records counts the other users.
+// binary digit (bitmap.Counts). For one week and one row of the output, each bitmap of 65,536 users takes a page of 8
+// KiB. A call with many users is cheap to count: it needs a few operations for each 64 users. If the bitmaps would
+// exceed Config.MemoryBytes, the pass over the audit records counts only the lower half of the users. A further pass
+// over the audit records counts the other users.
 //
 // The sends of a message stay in memory, as bitmaps from the audit records, until no release and no limit can concern
 // them.

@@ -59,8 +59,9 @@ func (t *takers) largest() []*message {
 // limitKey identifies a limit by its name and by the version of the configuration.
 type limitKey struct{ config, limit string }
 
-// span holds all limits that have the same name in one configuration. Each segment may have its own limit of this
-// name. Limits with a maximum of 0 are in a separate field of the span, because no campaign causes their denials.
+// span holds all limits that have the same name in one configuration. Each segment may have its own limit with the
+// name that the span represents. Limits with a maximum of 0 are in a separate field of the span, because no campaign
+// causes their denials.
 type span struct {
 	limits   []capping.Limit // limits with a maximum above 0
 	channels capping.ChannelSet

@@ -30,8 +30,8 @@ type output struct {
 	more      bool
 }
 
-// rowKey identifies a row in the table that says how many people received how many messages. A row of this table is
-// for a segment, a channel or a namespace.
+// rowKey identifies a row in the table that says how many people received how many messages. A row of the table of
+// people and messages is for a segment, a channel or a namespace.
 type rowKey struct {
 	name                 string // name of the namespace
 	channel              capping.Channel

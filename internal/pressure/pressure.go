@@ -17,8 +17,8 @@ import (
 	"capper/internal/segments"
 )
 
-// Config holds the settings for counting messages per person. The fields Policy, Policies and Until of this Config
-// are required.
+// Config holds the settings for counting messages per person. The fields Policy, Policies and Until of the Config for
+// counting messages are required.
 type Config struct {
 	Until capping.Instant // end of the latest week
 	Weeks int             // 1 to MaxWeeks; 0: DefaultWeeks

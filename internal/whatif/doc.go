@@ -17,11 +17,11 @@
 // # Two histories
 //
 // Each user has two histories: the recorded sends, and the sends under the other policy. The recorded outcome for a
-// user remains valid while both histories of the user are equal and the rules for the user's send have not changed.
-// In this case, the recorded outcome remains valid even if the decision depended on milliseconds that no record
-// contains. The replay judges all other users with the code of the service: a capping.Capper reads the sends under
-// the other policy, as of the record's time. If the other limits are those that were in force, the replay therefore
-// changes the outcome of no user.
+// user remains valid while both histories of the user are equal and the rules for the user's send have not changed. A
+// recorded outcome that is still valid is used even if the decision depended on milliseconds that no record contains.
+// The replay judges all other users with the code of the service: a capping.Capper reads the sends under the other
+// policy, as of the record's time. If the other limits are those that were in force, the replay therefore changes the
+// outcome of no user.
 //
 // The rules for a send are the same if both policies have the same suppressed sets, the same holdout and the same
 // quiet hours on the channel. The rules for a user are the same if, in addition, both policies have the same limits
@@ -46,7 +46,7 @@
 // the cache of a processor core.
 //
 // If ids are not dense 32-bit numbers, the replay numbers the users in the order in which they first occur in the
-// records (package numbering). These numbers of users take about 20 bytes of memory more for each user. To look up
+// records (package numbering). The numbering of users takes about 20 bytes of memory more for each user. To look up
 // users in segments, sets and shares, the replay uses the id images (64-bit hashes of ids).
 //
 // # Report

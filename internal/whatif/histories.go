@@ -66,8 +66,8 @@ func (h *histories) page(key int) *page {
 }
 
 // later notes that a call sent a message, under both policies, to the users in one block of 65,536 ids: the block
-// with the index i of a bitmap. A page of the replay keeps these users as one bitmap until the replay needs the
-// histories of single users.
+// with the index i of a bitmap. A page of the replay keeps the users of a later call as one bitmap until the replay
+// needs the histories of single users.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	for len(p.pending) > 0 && h.calls.At(int(p.pending[0].call)) <= h.horizon {
 		p.pending = p.pending[1:]

@@ -223,8 +223,8 @@ func (p *page) alloc(class uint32) (place uint32) {
 	return uint32(at)<<5 | class
 }
 
-// ask notes that users of the page (65,536 users) were in a call that the result counts. These are the users in the
-// bitmap's block with the given key.
+// ask notes that users of the page (65,536 users) were in a call that the result counts. The users in the call are
+// those in the bitmap's block with the given key.
 func (p *page) ask(users *bitmap.Bitmap, key int) {
 	if p.asked == nil {
 		p.asked = new(bitmap.Words)

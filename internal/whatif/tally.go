@@ -120,8 +120,8 @@ func (t *tallies) note(err error) {
 	}
 }
 
-// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without this limit, a
-// caller who uses a separate message id for each user would exhaust the memory.
+// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without the limit
+// maxCampaigns, a caller who uses a separate message id for each user would exhaust the memory.
 const maxCampaigns = 100_000
 
 // others is the name of the row that sums up all campaigns beyond maxCampaigns.
@@ -267,8 +267,8 @@ func changes(m map[string]*pair[int64]) []api.WhatIfChange {
 	return list
 }
 
-// channelName returns the name that the policies in the audit give to a channel. If these policies give a channel
-// different names, channelName returns the name in the other (alternative) policy.
+// channelName returns the name that the policies in the audit give to a channel. If the policies in the audit give a
+// channel different names, channelName returns the name in the other (alternative) policy.
 func (e *engine) channelName(c capping.Channel) string {
 	if c == 0 {
 		return ""

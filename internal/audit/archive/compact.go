@@ -201,9 +201,9 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 	}
 }
 
-// leftovers removes audit files that no index entry names. Such a file remains when a compaction stops between two
-// steps. leftovers keeps an audit file that may be new: if no index entry has the file's number, and its records are
-// not too old.
+// leftovers removes audit files that no index entry names. An audit file without an index entry remains when a
+// compaction stops between two steps. leftovers keeps an audit file that may be new: if no index entry has the file's
+// number, and its records are not too old.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

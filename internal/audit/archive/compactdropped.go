@@ -10,8 +10,8 @@ import (
 	"capper/internal/audit"
 )
 
-// notes is the list of the audit files of each instance that compactions have removed. These notes let `capper audit
-// verify` distinguish a removed file from a lost file.
+// notes is the list of the audit files of each instance that compactions have removed. From the notes, `capper audit
+// verify` knows whether an audit file was removed or is lost.
 type notes struct {
 	*run
 	known *Dropped

@@ -43,7 +43,7 @@ func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 }
 
 // isErasure reports whether an object is the document of an erasure. The object's key begins with the prefix of
-// erasures. All other objects with this prefix are temporary files that a killed writer left.
+// erasures. An object with the prefix of erasures is either an erasure or a temporary file that a killed writer left.
 func isErasure(key string) bool {
 	name := strings.TrimPrefix(key, audit.ErasedPrefix)
 	return strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, objects.TempPrefix)

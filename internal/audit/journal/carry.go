@@ -217,7 +217,7 @@ func (c *carrier) deliverErasure(ctx context.Context, r *room, name string) erro
 }
 
 // checkErasure returns an error if the user ids in an erasure have another kind or key than the ids of the journal.
-// Such an erasure exists if another service used the same spool directory.
+// An erasure with ids of another kind exists if another service used the same spool directory.
 func (c *carrier) checkErasure(path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {

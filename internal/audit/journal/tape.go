@@ -35,8 +35,8 @@ type tape struct {
 	lastLost bool // set if the last record was lost
 }
 
-// append adds a record to the tape (the queue of records in memory). If this queue is full, append counts the record
-// as lost instead.
+// append adds a record to the tape (the queue of records in memory). If the tape is full, append counts the record as
+// lost instead.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
 	t.mu.Lock()

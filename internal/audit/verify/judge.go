@@ -66,8 +66,8 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 }
 
 // after returns the beginning of the period in which earlier sends certainly count towards the limit when the service
-// decides the send s. Earlier sends in this period count towards the limit even if the service decided the send s at
-// the latest possible time. If the earliest and the latest possible time of the send s lie in different calendar
+// decides the send s. Sends after the returned beginning count towards the limit even if the service decided the send
+// s at the latest possible time. If the earliest and the latest possible time of the send s lie in different calendar
 // periods, nothing is certain, and the result ok is false.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
@@ -131,8 +131,8 @@ func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Ins
 	return count > l.Max
 }
 
-// sameTime reports whether it is unknown which of two sends was first, while the same limits apply to both. Therefore
-// each of the two sends may be the one that exceeded the limit.
+// sameTime reports whether it is unknown which of two sends was first, while the same limits apply to both. If
+// sameTime returns true, each of the two sends may be the one that exceeded the limit.
 func (j *judge) sameTime(a, b *send) bool {
 	return !a.exempt && a.policy == b.policy && a.world == b.world && a.segment == b.segment && a.zone == b.zone &&
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)
@@ -150,8 +150,8 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// again reports whether a later call recorded a send of the same message on the same channel. In this case, the
-// user's log had lost the first send, and the two sends count as one.
+// again reports whether a later call recorded a send of the same message on the same channel. If again returns true,
+// the user's log had lost the first send, and the two sends count as one.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {
 		if o := &sends[n]; o.message == sends[k].message && o.channel == sends[k].channel && o.from <= until {

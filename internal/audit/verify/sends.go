@@ -209,7 +209,8 @@ type periodKey struct {
 	quarter  int64
 }
 
-// rule returns the rule that a limit imposes at an instant. Calendar periods are in the user's time zone.
+// rule returns the rule that a limit imposes at an instant. The calendar periods of a rule are in the user's time
+// zone.
 func (p periods) rule(l *capping.Limit, at capping.Instant, zone *time.Location) capping.Rule {
 	if l.Calendar == "" {
 		return l.RuleIn(at, 0, nil)

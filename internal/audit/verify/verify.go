@@ -32,8 +32,8 @@ type Config struct {
 	Uploading time.Duration
 }
 
-// DefaultEvents is the default of Config.Events, the number of events (effects of calls on users) in memory. So many
-// events take 200 MB, or 400 MB if ids are not dense.
+// DefaultEvents is the default of Config.Events, the number of events (effects of calls on users) in memory. The
+// default number of events takes 200 MB of memory, or 400 MB if ids are not dense.
 const DefaultEvents = 1 << 24
 
 // Check verifies the files of an audit location and the sends in its records. If the verification could not finish,
