@@ -31,8 +31,8 @@ type Copy struct {
 	again   int // number of lines that need a second permit
 }
 
-// take is the type of a function that waits for permits to copy lines. Such a function returns how many permits it
-// got (at most the argument "most"), and the time until which the caller may use them.
+// take is the type of a function that waits for permits to copy lines. A function of the type take returns how many
+// permits it got (at most the argument "most"), and the time until which the caller may use them.
 type take = func(ctx context.Context, most int) (client.Start, error)
 
 // readError reports that Copy cannot read more of the input, or that the input is invalid.

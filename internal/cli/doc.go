@@ -11,6 +11,6 @@
 //
 // The commands `capper audit` list decisions about a user or a message, export decisions as rows, and verify and
 // compact the audit. The command `capper whatif` replays the decisions under other limits. The commands `capper
-// audit` and `capper whatif` read the files at the location of the audit. Of these commands, only the comparison of
-// the audit with the store calls the service.
+// audit` and `capper whatif` read the files at the location of the audit. The command `capper audit` calls the
+// service only to compare the audit with the store, and `capper whatif` never calls the service.
 package cli

@@ -15,8 +15,9 @@ import (
 	"capper/internal/ids"
 )
 
-// foundIDs is the list of the users whom the service found for an audience expression. This list grows with each
-// response to a call about a part of the audience. In this list, the users of one response are consecutive.
+// foundIDs is the list of the users whom the service found for an audience expression. The list of found users grows
+// with each response to a call about a part of the audience. In the list of found users, the users of one response
+// are consecutive.
 type foundIDs struct {
 	scheme  *ids.Scheme
 	answers []answer // in the order of arrival

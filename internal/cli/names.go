@@ -14,8 +14,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// parseImage parses a text such as image:5f1c0b7e22a94d31, with digits in lower or upper case, and returns the user
-// with this id image (64-bit hash of an id).
+// parseImage parses a text such as image:5f1c0b7e22a94d31, and returns the user with this id image (64-bit hash of an
+// id). The digits may be in lower or upper case.
 func parseImage(text string) (capping.UserID, bool) {
 	digits, found := strings.CutPrefix(text, ids.ImagePrefix)
 	image, ok := ids.ParseImage(strings.ToLower(digits))
@@ -44,8 +44,8 @@ func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	return at, nil
 }
 
-// user returns the user whom an argument of the command names, and the text for this user in the output. This
-// argument is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
+// user returns the user whom an argument of the command names, and the text for this user in the output. The argument
+// that names the user is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
 func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument string) (capping.UserID, string, error) {
 	if want.Dense() {
 		var id UserID

@@ -161,8 +161,9 @@ func (r *Results) usersOf(name string, users *roaring.Bitmap) content {
 	return func(to io.Writer) error { return writeIDs(to, users) }
 }
 
-// ownFiles is the name of a file in each output directory. This file lists the files that the command has written to
-// the directory. When the command writes to the directory again, it removes only files in this list.
+// ownFiles is the name of a file in each output directory. The file ".capper-filter" lists the files that the command
+// has written to the directory. When the command writes to the directory again, it removes only files that
+// ".capper-filter" lists.
 const ownFiles = ".capper-filter"
 
 // writeDir writes output files to a directory, and removes the files that an earlier run of the command wrote to this
@@ -270,7 +271,7 @@ func (f output) check(audience string) error {
 }
 
 // checkDir returns an error unless the directory is new, empty, or contains only files of an earlier run of the
-// command. This check prevents that the command mixes its output with other files.
+// command. By checking the directory, checkDir prevents that the command mixes its output with other files.
 func checkDir(flag, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s %s: %w", flag, dir, err)

@@ -172,7 +172,8 @@ func (o *outage) end(say func()) {
 	}
 }
 
-// longWaits takes permits for lines from the pacers. If this takes long, longWaits prints the reason.
+// longWaits takes permits for lines from the pacers. If the pacers grant no permit for a long time, longWaits prints
+// the reason.
 type longWaits struct {
 	pacer *client.Pacer
 	look  func(context.Context) (wait time.Duration, text string) // result 0: print no message

@@ -340,7 +340,7 @@ func (a *storeAsker) hinted(err error) error {
 }
 
 // released returns the number of sends of the message that the store has counted as released. If the store has only a
-// lower bound of this number, the result "counted" is false.
+// lower bound of the number of released sends, the result "counted" is false.
 func (a *storeAsker) released(
 	ctx context.Context, message capping.Message,
 ) (sends int64, channels int, counted bool, err error) {
@@ -386,7 +386,7 @@ func (a *storeAsker) write(m *verify.MissingSend) error {
 }
 
 // finish completes the file that lists the missing sends. If the comparison with the store failed, finish writes no
-// such file.
+// file of missing sends.
 func (a *storeAsker) finish(failed error) error {
 	if a.out == nil || failed != nil {
 		return nil

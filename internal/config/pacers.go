@@ -128,8 +128,9 @@ func pacerRate(v yamltree.Value) pacing.Rate {
 	return rate
 }
 
-// pacerWarnings returns warnings about pacers that are valid but probably unintended. Two examples of such pacers:
-// the rate changes because of rounding, or one limit makes another limit ineffective.
+// pacerWarnings returns warnings about pacers that are valid but probably unintended. For example, pacerWarnings
+// warns if the rate of a pacer changes because of rounding, or if one limit of a pacer makes another limit
+// ineffective.
 func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 	if lost := p.Rate.Lost(); lost > 0.001 {
 		warnings = append(warnings, fmt.Sprintf("%s.rate: %s is one every %s, as intervals are whole microseconds: "+

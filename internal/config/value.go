@@ -138,8 +138,8 @@ func (r *reader) locate(file string, root yamltree.Value) {
 
 // locateOne records an error for a relative path if nothing exists there, but something exists at the same path
 // relative to the working directory. In earlier versions, relative paths started at the working directory. Without
-// this error, a service after an upgrade would find nothing at the new path and start with an empty store. A missing
-// segments cache is allowed.
+// the error of locateOne, a service after an upgrade would find nothing at the new path and start with an empty
+// store. A missing segments cache is allowed.
 func (r *reader) locateOne(begin string, p place) {
 	if *p.to == "" || filepath.IsAbs(*p.to) {
 		return

@@ -10,7 +10,7 @@ import (
 )
 
 // permitsOfShard is the number of permits per second that one Redis master can grant, if each call requests one
-// permit. This number of permits is from the section "Pacing against others" of docs/benchmarks.md.
+// permit. The number of permits per second is from the section "Pacing against others" of docs/benchmarks.md.
 const permitsOfShard = 50_000
 
 // pacers checks the total load of all pacers, because one Redis master holds all pacers.

@@ -126,8 +126,8 @@ func (f *File) Abort() {
 	}
 }
 
-// WriteFile writes a file; the argument write is a function that writes the content. If this function returns an
-// error, WriteFile leaves no new file behind.
+// WriteFile writes a file; the argument write is a function that writes the content. If the function "write" returns
+// an error, WriteFile leaves no new file behind.
 func WriteFile(path string, write func(io.Writer) error) error {
 	f, err := CreateFile(path)
 	if err != nil {
@@ -143,7 +143,7 @@ const private fs.FileMode = 0o600
 func CreatePrivateFile(path string) (*File, error) { return create(path, private) }
 
 // WritePrivateFile works like WriteFile, but only the owner can ever read the file. Neither the umask nor the mode of
-// a replaced file allows other users to read such a private file.
+// a replaced file allows other users to read a file of WritePrivateFile.
 func WritePrivateFile(path string, write func(io.Writer) error) error {
 	f, err := CreatePrivateFile(path)
 	if err != nil {

@@ -105,8 +105,8 @@ func (p *Progress) Add(done, total int64) {
 	}
 }
 
-// Reach sets the number of finished units in the current step, and a text about these units. This text appears next
-// to the progress bar or, without a bar, in a line every few seconds.
+// Reach sets the number of finished units in the current step, and a text about these units. The text about the
+// finished units appears next to the progress bar or, without a bar, in a line every few seconds.
 func (p *Progress) Reach(done int64, state string) {
 	p.done.Store(done)
 	p.state.Store(&state)
@@ -129,8 +129,8 @@ func (p *Progress) Reach(done int64, state string) {
 	p.on.Say("%d of %d %s, %.0f/s, %s left%s", done, total, p.unit, rate, left, colon(state))
 }
 
-// Note shows the reason why the current step waits. This reason appears next to the progress bar until the step
-// continues. If no progress bar is visible, Note prints the reason immediately.
+// Note shows the reason why the current step waits. The reason for the wait appears next to the progress bar until
+// the step continues. If no progress bar is visible, Note prints the reason immediately.
 func (p *Progress) Note(text string) {
 	if p.bars == nil {
 		p.on.Say("%s", text)

@@ -105,8 +105,8 @@ func shown(text string) string {
 	return strings.TrimSuffix(text, rest) + rest[:host] + "…"
 }
 
-// Probe checks whether the collector of spans accepts requests, by sending one request without spans. For this
-// request, Probe uses the headers and certificates in the environment, in the same way as an Exporter.
+// Probe checks whether the collector of spans accepts requests, by sending one request without spans. When Probe
+// sends its request, it uses the headers and certificates in the environment, in the same way as an Exporter.
 func Probe(ctx context.Context, cfg Config) (err error) {
 	to, err := ParseEndpoint(cfg.Endpoint)
 	if err != nil {

@@ -43,10 +43,10 @@ func of(ctx context.Context) *node {
 	return at
 }
 
-// Begin returns a context for a request. This context contains the request id and a trace span. If the exporter is
-// nil or does not select the request, the span is not recorded. If the span is not recorded, the service passes the
-// span of the caller on to other services. If ctx already belongs to a request, the new span is a child of the span
-// in ctx.
+// Begin returns a context for a request. The context that Begin returns contains the request id and a trace span. If
+// the exporter is nil or does not select the request, the span is not recorded. If the span is not recorded, the
+// service passes the span of the caller on to other services. If ctx already belongs to a request, the new span is a
+// child of the span in ctx.
 func Begin(ctx context.Context, e *Exporter, h http.Header, id string, at time.Time) (context.Context, Span) {
 	next := &node{Context: ctx, id: id}
 	if from := of(ctx); from != none {

@@ -54,9 +54,9 @@ func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
 		sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(waiting)), cfg.Ratio}, nil
 }
 
-// resourceOf returns the OpenTelemetry resource of all spans, which describes the service. For this resource, values
-// in the configuration override $OTEL_SERVICE_NAME and $OTEL_RESOURCE_ATTRIBUTES, and these variables override the
-// defaults.
+// resourceOf returns the OpenTelemetry resource of all spans, which describes the service. In the description of the
+// service, values in the configuration override $OTEL_SERVICE_NAME and $OTEL_RESOURCE_ATTRIBUTES, and these variables
+// override the defaults.
 func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	var own []attribute.KeyValue
 	if cfg.ServiceName != "" {

@@ -15,8 +15,8 @@ import (
 func migratedDir(dir string) string { return dir + ".migrated" }
 
 // lookFor reads the kind of user ids of the embedded store, if the last pass of a migration is also the first. The
-// kind of user ids is in a file beside the directory of the embedded store. This file keeps its name when the
-// migration renames the directory of the store.
+// kind of user ids is in a file beside the directory of the embedded store. The file with the kind of user ids keeps
+// its name when the migration renames the directory of the store.
 func (w *work) lookFor(dir string) (err error) {
 	if w.state.Store == "" {
 		w.ids, err = database.KnownIDs(dir)

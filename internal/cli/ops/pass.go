@@ -190,7 +190,7 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 }
 
 // ErrDiffers reports that the target store contains a send that no source ever contained, or lacks a send that the
-// pass has written. If this happens, the probable reason is that another program writes to the target store.
+// pass has written. ErrDiffers probably means that another program writes to the target store.
 var ErrDiffers = errors.New(
 	"the log of a user in Redis differs from all copied versions: does a service already use this Redis?")
 
