@@ -258,8 +258,8 @@ func messageAnswers(m *api.Message) *frame.Table {
 	return t
 }
 
-// messageSegments returns a table of the message's users by segment. The table counts each user once, if the audit
-// contains the message's users.
+// messageSegments returns a table of the message's users by segment. The table of users by segment counts each user
+// once, if the audit contains the message's users.
 func messageSegments(m *api.Message, r *reach) *frame.Table {
 	if r.People {
 		return messageSegmentUsers(m.Users)

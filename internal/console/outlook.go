@@ -40,8 +40,9 @@ type Outlook struct {
 	now *tried // counts of a larger sample for the first time; nil: the counts in Points
 }
 
-// from returns a copy of the forecast in which the numbers for the current time are those of a trial. The page then
-// shows only one number for the current time, although the trial and the forecast decide samples of different sizes.
+// from returns a copy of the forecast in which the numbers for the current time are those of a trial. A page with the
+// copy shows only one number for the current time, although the trial and the forecast decide samples of different
+// sizes.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
 		return o

@@ -48,8 +48,8 @@ func byLimits(s *api.Summary) (users int) {
 	return users
 }
 
-// Table returns a table with the numbers that the chart of the forecast shows. The table has a row for a time only if
-// a number changes at this time.
+// Table returns a table with the numbers that the chart of the forecast shows. The table of the forecast has a row
+// for a time only if a number changes at this time.
 func (o *Outlook) Table(name, caption string) *frame.Table {
 	counted := "users"
 	if o.Sampled() {

@@ -11,8 +11,8 @@ import (
 	"capper/internal/ids"
 )
 
-// idColumns lists the accepted names of the column with user ids in an uploaded file. If several columns of a file
-// have such a name, the page reads the first of them.
+// idColumns lists the accepted names of the column with user ids in an uploaded file. If several columns of an
+// uploaded file have an accepted name, the page reads the first of them.
 var idColumns = [...]string{"user_id", "id"}
 
 // readFile reads an uploaded file with one user id on each line, with or without a header. readFile also reads a CSV

@@ -14,7 +14,7 @@ import (
 )
 
 // The address of the page with a trial's result contains the result itself, so that every service instance can show
-// it to every visitor. These constants limit the length of the address of such a page.
+// it to every visitor. These constants limit the length of the address of a page with a trial's result.
 const (
 	mostAddress     = 6000 // maximum size in bytes of the encrypted result
 	addressSegments = 30   // maximum number of segments with names

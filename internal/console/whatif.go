@@ -340,8 +340,8 @@ func whatIfRows(name, caption, first string, rows []api.WhatIfRow) *frame.Table 
 	return t
 }
 
-// whatIfCampaignTable returns a table of how the sends of each campaign change. Each row of this table has a link to
-// the page of the campaign.
+// whatIfCampaignTable returns a table of how the sends of each campaign change. Each row of the table of campaigns
+// has a link to the page of the campaign.
 func whatIfCampaignTable(r *api.WhatIf) *frame.Table {
 	t := &frame.Table{Name: "campaigns", Caption: "By campaign, the largest changes first",
 		Columns: append([]frame.Column{{Title: "Campaign"}, {Title: "Channel"}}, whatIfColumns...),

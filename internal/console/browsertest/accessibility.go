@@ -8,9 +8,9 @@ import (
 //go:embed accessibility.js
 var accessibility string
 
-// Faults returns a sentence for each accessibility problem of the page. These problems concern people who cannot see
-// the page, cannot use a pointer, or cannot distinguish the colours of the page. In SVG charts, Faults checks only
-// the texts.
+// Faults returns a sentence for each accessibility problem of the page. Faults finds problems for people who cannot
+// see the page, cannot use a pointer, or cannot distinguish the colours of the page. In SVG charts, Faults checks
+// only the texts.
 func (tab *Tab) Faults() []string {
 	tab.t.Helper()
 	// The browser begins to load dark charts some time after the switch to dark mode, so an early check would miss

@@ -77,9 +77,9 @@ func (s *Service) Audience() (users []uint32) {
 	return users
 }
 
-// Samples fills the service with the API calls of a day of campaigns, each at its own time of the day. These calls
-// include large campaigns, a retry, a release, an audience expression, previews and permits. During the sample day,
-// Samples also publishes a new segments generation.
+// Samples fills the service with the API calls of a day of campaigns, each at its own time of the day. The calls in
+// the sample day include large campaigns, a retry, a release, an audience expression, previews and permits. During
+// the sample day, Samples also publishes a new segments generation.
 func (s *Service) Samples() {
 	s.t.Helper()
 	audience := s.Audience()

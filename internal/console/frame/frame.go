@@ -17,7 +17,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Config holds the dependencies of a Frame. All fields of this Config except SecureCookies are required.
+// Config holds the dependencies of a Frame. All fields of the Config of a Frame except SecureCookies are required.
 type Config struct {
 	API    http.Handler                                           // serves API calls within the process
 	Access func() *gate.Control                                   // current API keys
@@ -42,12 +42,12 @@ type Frame struct {
 	uploads     chan struct{} // one element for each large form in memory
 }
 
-// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. This limit is necessary
-// because the budgets of the API do not limit the memory for uploaded forms.
+// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. The constant uploadsAtOnce
+// is necessary because the budgets of the API do not limit the memory for uploaded forms.
 const uploadsAtOnce = 2
 
-// uploadTimeout is the time limit for uploading a large form. Because of this limit, one slow upload blocks other
-// visitors for at most 30 seconds.
+// uploadTimeout is the time limit for uploading a large form. Because of the time limit for uploads, one slow upload
+// blocks other visitors for at most 30 seconds.
 const uploadTimeout = 30 * time.Second
 
 // pageTimeout is the time limit for all API calls together that a console page makes for one request.

@@ -41,8 +41,8 @@ func visiting(r *http.Request, key string) context.Context {
 	return gate.Inside(context.WithValue(r.Context(), visitor{}, r), key)
 }
 
-// newClient returns a client that calls the API within the process. The context of each call of this client must
-// contain the visitor's request.
+// newClient returns a client that calls the API within the process. The context of each call of the in-process client
+// must contain the visitor's request.
 func newClient(handler http.Handler) (*client.Client, error) {
 	return client.New(client.Config{URL: "http://localhost", HTTP: &http.Client{Transport: inside{handler}},
 		Attempts: 1})

@@ -52,7 +52,7 @@ type Visit struct {
 func (v *Visit) Context() context.Context { return v.ctx }
 
 // May reports whether the API key of the visitor has the given scope. Pages use May to show or hide elements. When
-// the visitor uses such an element, the API checks the scope itself.
+// the visitor uses a page element that needs a scope, the API checks the scope itself.
 func (v *Visit) May(scope gate.Scope) bool { return v.control.May(v.Session.Key, scope) }
 
 // MayOpen reports whether the visitor may see the campaigns of a namespace. If the visitor may not see a namespace,
@@ -64,7 +64,7 @@ func (v *Visit) MayOpen(namespace string) bool {
 
 // Seal encrypts data for an address of the console. Every service instance that has the API key of the visitor can
 // decrypt the text that Seal returns, for any visitor with this key. Nobody without the visitor's API key can read or
-// create such an encrypted text.
+// create a text that Seal encrypts.
 func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
 
 // Open decrypts a text that Seal has created. If another program made the text, or if the API key of the text no
