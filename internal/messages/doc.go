@@ -8,9 +8,9 @@
 // counts to the store once a second, so that counting does not delay calls. If a user is denied three times, the
 // counts contain three decisions. If an instance is killed, the decision counts of its last second are lost.
 //
-// Activity is the number of decisions of all calls of an hour, in parts of five minutes. A store keeps these numbers as
-// the counts of an artificial message in a separate namespace, so that all instances share them and a restart does not
-// lose them.
+// Activity is the number of decisions of all calls of an hour, in parts of five minutes. A store keeps the Activity
+// as the counts of an artificial message in a separate namespace. All instances therefore share the Activity, and a
+// restart does not lose it.
 //
 // After the last call about a message, a store keeps the counts as long as it keeps recorded sends, but at least a
 // day and at most MaxKeep. The store counts every message that it remembers (see capping.MessageMemory). If

@@ -27,7 +27,7 @@ const (
 	reused        = 10 * time.Minute
 )
 
-// Activities serves API calls for the hourly counts of decisions. These counts are sums over the decisions of all
+// Activities serves API calls for the hourly counts of decisions. Activities returns sums over the decisions of all
 // service instances. An Activities is safe for concurrent use.
 type Activities struct {
 	counts counts // nil: the service counts no decisions

@@ -57,9 +57,9 @@ func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Chann
 const previewBatch = 100_000
 
 // basisOf returns the segments generation and the policy that decide a whole call. If an audience query names no
-// segments generation, basisOf sets the returned one in the query. Because of this, the same segments generation
-// first selects the users and then decides about them. The argument q of basisOf is nil for a call without an
-// audience query.
+// segments generation, basisOf sets the returned one in the query. Because basisOf names the generation in the query,
+// the same segments generation first selects the users and then decides about them. The argument q of basisOf is nil
+// for a call without an audience query.
 func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	basis := s.capper.Basis()
 	if q == nil || q.Generation != "" || q.Cursor != "" {

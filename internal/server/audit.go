@@ -68,14 +68,14 @@ func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// newLogBounds returns a separate logBound for each reason to refuse a key. If refusals for one reason are frequent,
-// they therefore do not suppress the log lines for the other reasons.
+// newLogBounds returns a separate logBound for each reason to refuse a key. With one logBound for each reason,
+// frequent refusals for one reason do not suppress the log lines for the other reasons.
 func newLogBounds() map[api.Code]*logBound {
 	return map[api.Code]*logBound{api.CodeUnauthorized: {}, api.CodeForbidden: {}}
 }
 
 // AuditFile logs a change that no API call made, for example a new configuration file or a new generation of
-// segments. This log line has the form of the audit lines for API calls.
+// segments. The log line that AuditFile writes has the form of the audit lines for API calls.
 func AuditFile(logger *slog.Logger, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", "", "key", "", "request_id", trace.NewID(time.Now())}
 	logger.Info("audit", append(line, attrs...)...)

@@ -34,8 +34,8 @@ func (b *Body) fill(r io.Reader, limit int64) error {
 	}
 }
 
-// enlarge moves the received bytes of a request body to a larger buffer. This buffer may be slightly larger than the
-// argument "limit", so that the next read can detect the end of the body.
+// enlarge moves the received bytes of a request body to a larger buffer. The larger buffer may exceed the argument
+// "limit" slightly, so that the next read can detect the end of the body.
 func (b *Body) enlarge(limit int64) error {
 	size := gate.NextSize(cap(b.Data), limit+bytes.MinRead)
 	if !b.hold.Grow(size) {

@@ -23,9 +23,9 @@
 //	server/gate  limits callers: keys, rates, budgets, connections, pace
 //
 // The types of requests, responses and errors belong to package client/api, which the Go client imports too. The
-// handler of an API call is a plain function. The handler reports every refused call as a wire.Failure. The code of
-// this failure determines the HTTP status (api.Code.Status). All other errors of a call are internal: the server logs
-// the error text and hides it from the caller.
+// handler of an API call is a plain function. The handler reports every refused call as a wire.Failure. The code of a
+// wire.Failure determines the HTTP status of the response (api.Code.Status). All other errors of a call are internal:
+// the server logs the error text and hides it from the caller.
 //
 // # The hot path
 //

@@ -335,8 +335,8 @@ func maxOf(parameters map[string]string) (int, error) {
 	return int(most), nil
 }
 
-// leastOf parses the query parameter "min_asked". With this parameter, a list contains only messages with at least so
-// many requested users.
+// leastOf parses the query parameter "min_asked". With the parameter "min_asked", a list contains only messages with
+// at least so many requested users.
 func leastOf(parameters map[string]string) (int64, error) {
 	text, given := parameters["min_asked"]
 	if !given {

@@ -178,8 +178,8 @@ func standingOf(s *pacing.Standing) api.PacerState {
 }
 
 // forgetPacer serves DELETE /v1/pacers/{name}. forgetPacer accepts every valid name, because the log of a pacer may
-// outlive its configuration. Without this call, the permits in the old log would count if an operator configured the
-// removed pacer again.
+// outlive its configuration. Without forgetPacer, the permits in the old log would count if an operator configured
+// the removed pacer again.
 func (s *Server) forgetPacer(c *call) error {
 	if !capping.IsName(c.id) {
 		return noSuchPacer(c)

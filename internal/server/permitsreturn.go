@@ -58,7 +58,7 @@ func (s *Server) giveBack(c *call, ask *pacing.Call, used int) (*pacing.Back, er
 }
 
 // showReturned updates the metrics of the pacers' free permits after a client has returned unused permits. If the
-// store does not answer, these metrics stay unchanged until the next call for permits.
+// store does not answer, the metrics of free permits stay unchanged until the next call for permits.
 func (s *Server) showReturned(ctx context.Context, pacers []pacing.Pacer) {
 	for i := range pacers {
 		if pacer := &pacers[i]; pacer.Per == pacing.PerPacer {

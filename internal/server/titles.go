@@ -19,8 +19,8 @@ type titled struct {
 }
 
 // addTitles reads the titles of all messages in one store call, and writes them to the given fields of the response.
-// The title of a message stays empty if the message has no title, if the store does not answer in time, or if the
-// caller may not see the namespace of the message. The namespace "" permits all namespaces.
+// The title stays empty if the message has no title, if the store does not answer in time, or if the caller may not
+// see the namespace. The namespace "" permits all namespaces.
 func (s *Server) addTitles(ctx context.Context, namespace string, places []titled) {
 	if s.messages.Counts == nil {
 		return

@@ -19,9 +19,9 @@ const unrouted = "other"
 var untraced = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.yaml": true}
 
 // beginSpan returns the request's context with the request id, and with a span when the exporter samples the request.
-// The trace span of a request follows the OpenTelemetry conventions for HTTP servers. This span contains the route
-// instead of the path and the query, because path and query contain user ids and message ids. A nil exporter e
-// records no span.
+// The trace span of a request follows the OpenTelemetry conventions for HTTP servers. The trace span of a request
+// contains the route instead of the path and the query, because path and query contain user ids and message ids. A
+// nil exporter e records no span.
 func beginSpan(e *trace.Exporter, r *http.Request, route, id string, at time.Time) (context.Context, trace.Span) {
 	if untraced[route] {
 		e = nil
@@ -78,8 +78,8 @@ func methodOf(r *http.Request) string {
 	return otherMethod
 }
 
-// spanRefused notes on the trace span that the server refused the request. Only if the service itself failed, the
-// span gets an error status.
+// spanRefused notes on the trace span that the server refused the request. The trace span of a refused request gets
+// an error status only if the service itself failed.
 func spanRefused(span trace.Span, f *wire.Failure) {
 	trace.SetText(span, "capper.error.code", string(f.Code))
 	if f.Code.Status() >= http.StatusInternalServerError {

@@ -95,9 +95,8 @@ func singles(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 2600}, f.campaign(key).Sends)
 }
 
-// brought checks that sends that are merged from another store count as sends but not as decisions. For a message of
-// merged sends, the store knows only the number of sends and the time of the merge, until a call about this message
-// is answered.
+// brought checks that sends that are merged from another store count as sends but not as decisions. Before a call
+// about a message of merged sends, the store knows only the number of sends and the time of the merge.
 func brought(f *fixture) {
 	merger, ok := capping.As[capping.Merger](f.store)
 	require.True(f, ok)

@@ -7,8 +7,8 @@ import (
 
 // Budget limits the amount of a resource, such as users or bytes, that all simultaneous calls may hold together. All
 // clients whose calls run or wait share the budget fairly. While units (users or bytes) of the budget are free, any
-// client may take them. So one client alone can use the whole budget. When the budget is exhausted, the share of each
-// client is the budget divided by the number of clients that use the budget:
+// client may take them. While no other client uses the budget, one client alone can use the whole budget. When the
+// budget is exhausted, the share of each client is the budget divided by the number of clients that use the budget:
 //
 //   - The budget refuses a call of a client that already holds its share.
 //   - A call of a client that holds less than its share waits in a first-in, first-out queue, for at most the duration
@@ -68,8 +68,8 @@ func (b *Budget) InUse() int64 {
 }
 
 // CountRefusal reports whether the budget would now refuse n units (users or bytes) to the client. If the budget
-// would refuse, CountRefusal also increases the number of refused calls. After that, the caller of CountRefusal must
-// refuse the call.
+// would refuse, CountRefusal also increases the number of refused calls. If CountRefusal reports a refusal, its
+// caller must refuse the API call.
 func (b *Budget) CountRefusal(client string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,8 +169,8 @@ func (b *Budget) makeRoom() {
 	}
 }
 
-// largestToCut returns the largest Hold (amount that a call has taken) whose call the budget may cut off. This Hold
-// belongs to the client that holds most of the budget, if this client holds more than its share.
+// largestToCut returns the largest Hold (amount that a call has taken) whose call the budget may cut off. The
+// returned Hold belongs to the client that holds most of the budget, if this client holds more than its share.
 func (b *Budget) largestToCut() (largest *Hold) {
 	share := b.bound / int64(len(b.claims))
 	for h := range b.idlers {

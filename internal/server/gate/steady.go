@@ -13,7 +13,7 @@ import (
 )
 
 // SteadyLimiter uses a rate limiter that all instances share, and falls back to a local rate limiter while the shared
-// limiter fails. Because of this fallback, calls neither fail nor slow down during an outage of Redis.
+// limiter fails. With the local rate limiter, calls neither fail nor slow down during an outage of Redis.
 type SteadyLimiter struct {
 	shared, own capping.RateLimiter
 	clock       func() time.Time

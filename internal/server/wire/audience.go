@@ -174,9 +174,9 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 		users, most, most)
 }
 
-// The server charges a count of an audience to the client's rate limit. The server charges the number of users in the
-// segments generation, divided by one of these constants. If the query has a sample, the charge is highest, because
-// the evaluation hashes each user of the audience.
+// The server charges a count of an audience to the client's rate limit. The charge for a count is the number of users
+// in the segments generation, divided by usersBroken, usersSampled or usersCounted. If the query has a sample, the
+// charge is highest, because the evaluation hashes each user of the audience.
 const (
 	usersBroken  = 1000   // divisor for counts by segment and set
 	usersSampled = 200    // divisor for counts of a sample

@@ -243,8 +243,8 @@ func (a *answer) counts(counts []count) *answer {
 	return a.raw(`}`)
 }
 
-// instantWriter encodes times as JSON strings. It caches the text of the last date, because formatting a date takes
-// most of the time.
+// instantWriter encodes times as JSON strings. instantWriter caches the text of the last date, because formatting a
+// date takes most of the time.
 type instantWriter struct {
 	day  int64 // days since the instant 0, plus 1; 0: no date cached
 	text [len(`"2006-01-02T15:04:05.000Z"`)]byte

@@ -40,7 +40,7 @@ func NewFailure(code api.Code, format string, args ...any) *Failure {
 	return f
 }
 
-// FieldFailure returns a failure that concerns one field of the request. The error message of such a failure begins
+// FieldFailure returns a failure that concerns one field of the request. The error message of a FieldFailure begins
 // with the name of the field.
 func FieldFailure(code api.Code, field, format string, args ...any) *Failure {
 	f := NewFailure(code, "%s: %s", field, fmt.Sprintf(format, args...))

@@ -52,8 +52,8 @@ func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	return s, err
 }
 
-// clipped returns the text of an error about a name that a caller sent. If this name is long, clipped shortens it in
-// the text.
+// clipped returns the text of an error about a name that a caller sent. If the name that the caller sent is long,
+// clipped shortens it in the text.
 func clipped(err error, name string) string {
 	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
 }

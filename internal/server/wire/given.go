@@ -33,7 +33,7 @@ type Given struct {
 const maxNumber = 1 << 53
 
 // givenOf returns the ids of users. The argument numbers lists the users by their numbers in a segments generation.
-// This generation must contain the ids of its users.
+// The snapshot s of the segments generation must contain the ids of its users.
 func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 	g = &Given{scheme: s.IDs(), quoted: true}
 	if g.scheme.Kind() == ids.Text {

@@ -52,8 +52,8 @@ type importAnswer struct {
 }
 
 // Answer returns the response to a call that imports sends. The argument unavailable lists, in ascending order, the
-// users for whom it is unknown whether the store recorded their sends. If a user has several such sends, the response
-// lists the id of the user once.
+// users for whom it is unknown whether the store recorded their sends. If several sends of a user are unknown, the
+// response lists the id of the user once.
 func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSummary) any {
 	if r.Given == nil {
 		return &api.ImportAnswer{Unavailable: capping.AppendDense([]uint32{}, unavailable), Summary: sum}
