@@ -70,7 +70,7 @@ type Piece struct {
 	Until time.Time
 }
 
-// farthest is how far ahead package quiet searches for an opening (time without quiet hours). So long a period
+// farthest is how far ahead package quiet searches for an opening (time without quiet hours). The period "farthest"
 // contains all clock changes of a whole year.
 const farthest = 400 * day
 

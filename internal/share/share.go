@@ -52,8 +52,8 @@ type Share struct {
 	prefix   string
 }
 
-// New returns the share with the given percentage, which must be above 0 and at most 100. The error of this function
-// names the invalid argument and the rule that it breaks.
+// New returns the share with the given percentage, which must be above 0 and at most 100. If an argument is invalid,
+// the error names the argument and the rule that it breaks.
 func New(kind Kind, percent float64, salt string) (Share, error) {
 	switch {
 	case !(percent > 0 && percent <= 100): // also rejects NaN
@@ -66,9 +66,9 @@ func New(kind Kind, percent float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// NewCell returns the cell between two percentages from 0 to 100. This cell contains the users in the share of "to"
-// percent who are not in the share of "from" percent. The error of this function names the invalid argument and the
-// rule that it breaks.
+// NewCell returns the cell between two percentages from 0 to 100. The returned cell contains the users in the share
+// of "to" percent who are not in the share of "from" percent. If an argument is invalid, the error names the argument
+// and the rule that it breaks.
 func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	if !(from >= 0 && from < 100) {
 		return Share{}, fmt.Errorf("from: must be a percentage of at least 0 and below 100, got %v", from)

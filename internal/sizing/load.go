@@ -41,7 +41,7 @@ func (l Load) MarshalJSON() ([]byte, error) {
 
 // These constants are the maximum values of the fields of Load. MaxUsers is the number of possible dense ids (32-bit
 // numbers). MaxShards is the number of partitions of the Redis store. MaxSends is the maximum number of sends in a
-// user's log for one channel. The other maximum values serve to detect typing errors.
+// user's log for one channel. The maximum values other than MaxShards and MaxSends serve to detect typing errors.
 const (
 	MaxUsers     = 1 << 32
 	MaxShards    = 64

@@ -27,7 +27,7 @@ func ToRedis(l Load) float64 { return max(8.5, 3.4+44/together(l)) }
 func FromRedis(l Load) float64 { return 1.5 + 1.2/together(l) }
 
 // near returns a weight from 0 to 1. The weight is 1 if the blast (the largest campaign) decides at least 7 users of
-// each bucket, and lower if it decides fewer users of each.
+// each bucket (users who share a Redis key). For fewer users, the weight is lower.
 func near(l Load) float64 { return min(1, together(l)/7) }
 
 func mix(l Load, close, far float64) float64 { return close*near(l) + far*(1-near(l)) }

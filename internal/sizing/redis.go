@@ -42,8 +42,8 @@ const spreadBytes = 20
 // RedisMessages returns the memory in bytes that Redis needs for the decision counts of messages.
 func RedisMessages(l Load) float64 { return l.Messages * l.Days * messageBytes }
 
-// userBytes returns how many bytes a user takes in a listpack of Redis. In such a listpack, a user takes the bytes
-// for the number of the field, the value, and the overhead for both.
+// userBytes returns how many bytes a user takes in a listpack of Redis. In a listpack of Redis, a user takes the
+// bytes for the number of the field, the value, and the overhead for both.
 func userBytes(sends float64) float64 {
 	field := float64(128*2+62*3) / bucketSize // numbers up to 127 take one byte; each entry adds one byte (backlen)
 	value := entrySize * sends
@@ -90,16 +90,16 @@ func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
 
-// Backlog returns the recommended size in bytes of Redis' replication backlog. Such a backlog is large enough for one
-// minute of the blast (the largest campaign), or for the whole blast if that is less. The backlog has at least 64
-// MiB.
+// Backlog returns the recommended size in bytes of Redis' replication backlog. A replication backlog of the
+// recommended size suffices for one minute of the blast (the largest campaign), or for the whole blast if that is
+// less. The backlog has at least 64 MiB.
 func Backlog(l Load) float64 {
 	missed := min(60*l.Rate(), float64(l.Blast))
 	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())
 }
 
-// Maxmemory returns the value for the Redis setting maxmemory, which is 25 % more than the computed memory. Because
-// of this reserve of 25 %, Redis does not reject writes if users receive more sends than planned.
+// Maxmemory returns the value for the Redis setting maxmemory, which is 25 % more than the computed memory. With the
+// reserve of 25 % in maxmemory, Redis does not reject writes if users receive more sends than planned.
 func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 
 // fragmentation is the number of bytes that the machine uses for each byte that Redis reports as used. The test
@@ -124,8 +124,8 @@ func CopyOnWrite(l Load) float64 {
 func RedisMachine(l Load) float64 { return Maxmemory(l)*fragmentation + CopyOnWrite(l) }
 
 // These constants are the seconds of processor time that Redis needs to decide one user (docs/benchmarks.md). The
-// first constant is for consecutive users in a blast (large campaign), the second for random users, and the third for
-// calls with one user, which need a separate reply.
+// first constant is for consecutive users in a blast (large campaign), and the second for random users. The third is
+// for calls with one user, because each of these calls needs a separate reply.
 const (
 	blastSeconds  = 2.2e-6
 	randomSeconds = 6.1e-6

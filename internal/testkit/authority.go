@@ -19,7 +19,7 @@ import (
 )
 
 // Authority is a certificate authority for tests. The directory in the field Dir contains the authority's certificate
-// in the file ca.crt. For each issued certificate, this directory contains the certificate in NAME.crt and the
+// in the file ca.crt. For each issued certificate, the directory Dir contains the certificate in NAME.crt and the
 // private key in NAME.key.
 type Authority struct {
 	Dir         string

@@ -29,8 +29,8 @@ func UseShipped(t testing.TB, env *testscript.Env) {
 	env.Setenv("PATH", filepath.Dir(Program(t, "capper"))+string(os.PathListSeparator)+env.Getenv("PATH"))
 }
 
-// WantStatus returns the testscript command `status N args…`. This testscript command runs the program with the
-// arguments, and requires the exit status N.
+// WantStatus returns the testscript command `status N args…`. The testscript command "status" runs the program with
+// the arguments, and requires the exit status N.
 func WantStatus(program string) Script {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		got := "0"

@@ -16,16 +16,16 @@ import (
 // may be slow.
 const Patience = 2 * time.Minute
 
-// Eventually calls the argument condition (a function) repeatedly until it returns true. If this does not happen
-// within Patience, Eventually fails the test. The arguments in "message" have the form of the message arguments in
-// testify's assertions.
+// Eventually calls the argument condition (a function) repeatedly until it returns true. If the condition does not
+// become true within Patience, Eventually fails the test. The arguments in "message" have the form of the message
+// arguments in testify's assertions.
 func Eventually(t testing.TB, condition func() bool, message ...any) {
 	t.Helper()
 	require.Eventually(t, condition, Patience, 5*time.Millisecond, message...)
 }
 
-// Poll calls the argument condition (a function) until it returns true. If this does not happen within Patience, Poll
-// returns false. Poll is for code that has no testing.TB.
+// Poll calls the argument condition (a function) until it returns true. If the condition does not become true within
+// Patience, Poll returns false. Poll is for code that has no testing.TB.
 func Poll(condition func() bool) bool {
 	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -87,8 +87,8 @@ func Receive[T any](t testing.TB, from <-chan T, message ...any) T {
 	}
 }
 
-// OpenWhenRead waits until another process reads from a named pipe, and then opens the pipe for writing. This pipe
-// stays open until the end of the test.
+// OpenWhenRead waits until another process reads from a named pipe, and then opens the pipe for writing. The pipe
+// that OpenWhenRead opened stays open until the end of the test.
 func OpenWhenRead(t testing.TB, pipe string) *os.File {
 	t.Helper()
 	var writer *os.File

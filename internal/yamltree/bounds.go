@@ -130,8 +130,8 @@ func (d *depth) enter(t *token.Token) {
 	d.columns = append(d.columns, t.Position.Column)
 }
 
-// checkAliases returns an error if a YAML tree would have too many nodes after all aliases are expanded. Without this
-// check, ten lines with ten aliases to the previous line would expand to ten billion values.
+// checkAliases returns an error if a YAML tree would have too many nodes after all aliases are expanded. Without
+// checkAliases, ten lines with ten aliases to the previous line would expand to ten billion values.
 func checkAliases(root ast.Node) error {
 	s := speller{anchors: map[string]int{}}
 	s.size(root)

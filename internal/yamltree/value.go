@@ -11,8 +11,8 @@ import (
 )
 
 // Value is a value of a YAML document, together with its position. If a value is unexpected, the methods of Value and
-// the Fields of package yamltree record an error and leave the target variable unchanged. Because of this, one walk
-// through a document finds all errors.
+// the Fields of package yamltree record an error and leave the target variable unchanged. Because methods only record
+// errors, one walk through a YAML document finds all errors.
 type Value struct {
 	path string // such as limits.segments.vip[2].window; "" for the root
 	node ast.Node
@@ -48,7 +48,8 @@ func (v Value) Path() string { return v.path }
 // Absent returns a Value for a key that the document does not contain; the Value has the given path.
 func (v Value) Absent(path string) Value { return Value{path, nil, v.doc} }
 
-// Fault records an error at the value. The text of this error contains the broken rule and the actual value.
+// Fault records an error at the value. The arguments of Fault are a text that says which rule is broken and what the
+// actual value is.
 func (v Value) Fault(format string, args ...any) {
 	f := Fault{Path: v.path, Rule: fmt.Sprintf(format, args...)}
 	f.Line, f.Column = Position(v.node)

@@ -5,5 +5,5 @@
 // The function Version returns the release of the time zone database in the program. Instances of the service that
 // share a store compare the releases of their databases, because another build may contain other rules. The file
 // zoneinfo.zip comes from the Go toolchain, and its data are in the public domain. The command `go generate
-// ./internal/zones` copies this file from the installed toolchain.
+// ./internal/zones` copies the file zoneinfo.zip from the installed toolchain.
 package zones
