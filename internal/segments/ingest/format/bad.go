@@ -28,10 +28,10 @@ func (b Bad) String() string {
 	return fmt.Sprintf("%s:%d: %q%s: %s", b.File, b.Row, value, more, b.Reason)
 }
 
-// Short returns the beginning of the bad row's value, for display.
+// Short returns the beginning of the value of a bad row, for display in a report.
 func (b Bad) Short() string { return Clip([]byte(b.Value)) }
 
-// These constants are reasons why a row is bad, in several file formats.
+// These constants are reasons why a row of an input file is bad; they occur in several file formats.
 const (
 	reasonEmpty     = "no user id"
 	reasonNoSegment = "no segment"
@@ -39,7 +39,7 @@ const (
 	reasonNotID = "not a user id (0 to 4294967295)"
 )
 
-// maxValue and maxShown limit the value of a bad row, in bytes: a block keeps maxValue bytes of the value, and reports
+// maxValue and maxShown limit how many bytes of a bad row's value are kept: a block keeps maxValue bytes, and reports
 // display maxShown bytes.
 const (
 	maxValue = 1024
@@ -49,7 +49,7 @@ const (
 // Clip returns the beginning of a value for display.
 func Clip(value []byte) string { return clip(value, maxShown) }
 
-// clip returns the first limit bytes of a value without splitting a character.
+// clip returns at most the first limit bytes of a value, and does not split a character.
 func clip(value []byte, limit int) string {
 	if len(value) <= limit {
 		return string(value)

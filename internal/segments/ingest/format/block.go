@@ -6,7 +6,7 @@ import (
 	"capper/internal/ids"
 )
 
-// Names assigns numeric codes to the names of segments or sets in the rows of an input file.
+// Names gives each name of a segment or set in the rows of an input file a numeric code.
 type Names interface {
 	// Code returns the code of the segment or set with this name; an error is the reason why the row is bad. Code does
 	// not keep the slice.
@@ -38,12 +38,12 @@ type Block struct {
 	texts  bool // keep Texts
 }
 
-// NewBlock returns an empty Block that keeps at most "keep" bad rows. The argument names is nil unless the rows also
-// name a segment or set.
+// NewBlock returns an empty Block, which keeps the values of at most "keep" bad rows. If the rows also name a segment
+// or set, the argument names assigns codes to these names; otherwise, it is nil.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
 // ReadAs sets the scheme of the block's ids; without ReadAs, ids are dense. If the argument names is true, the block
-// also keeps the data that converts images (64-bit numbers of ids) to ids.
+// also keeps data with which capper converts images (64-bit numbers of ids) back to ids.
 func (b *Block) ReadAs(s *ids.Scheme, names bool) {
 	b.parser, b.kind = s.NewParser(), s.Kind()
 	b.rests, b.texts = names && b.kind == ids.UUID, b.kind == ids.Text
@@ -75,16 +75,16 @@ func (t *Texts) reset() { t.bytes, t.ends = t.bytes[:0], t.ends[:0] }
 // Rows returns the number of valid rows.
 func (b *Block) Rows() int { return len(b.IDs) + len(b.Images) }
 
-// Reset empties the block but keeps its memory for reuse. The bad rows belong to the caller, and Reset does not
-// overwrite them.
+// Reset removes all rows from the block, but keeps the block's memory for reuse. The bad rows belong to the caller, and
+// Reset does not overwrite them.
 func (b *Block) Reset() {
 	b.IDs, b.Images, b.Codes, b.Bad, b.BadLines = b.IDs[:0], b.Images[:0], b.Codes[:0], nil, 0
 	b.Lines, b.Multiline, b.Rests = 1, Multiline{}, b.Rests[:0]
 	b.Texts.reset()
 }
 
-// Add parses the fields of one row and adds the row to the block, without a reference to the fields. Add uses the field
-// segment only if rows name a segment or set.
+// Add parses the fields of one row and adds the result to the block. The block does not refer to the fields afterwards.
+// Add ignores the argument segment unless rows name a segment or set.
 func (b *Block) Add(row int64, id, segment []byte) {
 	if b.parser != nil {
 		b.addImage(row, id, segment)
@@ -109,7 +109,7 @@ func (b *Block) Add(row int64, id, segment []byte) {
 	b.IDs = append(b.IDs, v)
 }
 
-// Reject counts a bad row, and keeps it with its reason if the block does not have enough bad rows yet.
+// Reject counts a bad row. If the block has fewer bad rows than it keeps, Reject also adds the row with its reason.
 func (b *Block) Reject(row int64, value []byte, reason string) {
 	b.BadLines += b.Lines
 	if len(b.Bad) >= b.keep {

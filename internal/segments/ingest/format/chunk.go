@@ -22,7 +22,7 @@ import (
 //     33 bits; other writers store the differences modulo 2^32. As 64-bit integers, both forms have the right value in
 //     their lower half.
 
-// packedByDeltas reports whether all pages of a column chunk of 32-bit integers use delta encoding.
+// packedByDeltas reports whether all pages of a Parquet column chunk with 32-bit integers use delta encoding.
 func packedByDeltas(chunk *format.ColumnMetaData) bool {
 	levels := []format.Encoding{format.RLE, format.BitPacked}
 	return chunk.Type == format.Int32 && slices.Contains(chunk.Encoding, format.DeltaBinaryPacked) &&
@@ -31,21 +31,22 @@ func packedByDeltas(chunk *format.ColumnMetaData) bool {
 		})
 }
 
-// parquetFile is an open Parquet file, together with those of its columns that the parser reads.
+// A parquetFile is an open Parquet file, with the list of the columns that the parser reads.
 type parquetFile struct {
 	from   io.ReaderAt
 	opened *parquet.File
 	leaves []*parquet.Column
 }
 
-// rowGroup is a Parquet row group in a form that the Parquet library reads correctly.
+// A rowGroup is a group of rows of a Parquet file, in a form that the Parquet library reads correctly.
 type rowGroup struct {
 	parquet.RowGroup
 	leaves []*parquet.Column // the columns that are read
 	wide   []bool            // for each column: 32-bit integers are read as 64-bit integers
 }
 
-// group returns the row group with the index i, rewritten if the Parquet library could misread it.
+// group returns the Parquet row group with the index i. If the Parquet library could misread it, group rewrites it
+// first.
 func (f *parquetFile) group(i int) (*rowGroup, error) {
 	chunks := f.opened.Metadata().RowGroups[i].Columns
 	g := &rowGroup{RowGroup: f.opened.RowGroups()[i], leaves: f.leaves}
@@ -74,7 +75,7 @@ func (f *parquetFile) group(i int) (*rowGroup, error) {
 	return g, nil
 }
 
-// leavesOf returns the leaf columns below a Parquet column, in the order of their indexes.
+// leavesOf returns the columns without children below a Parquet column, in the order of their indexes.
 func leavesOf(c *parquet.Column) []*parquet.Column {
 	if c.Leaf() {
 		return []*parquet.Column{c}
@@ -86,7 +87,7 @@ func leavesOf(c *parquet.Column) []*parquet.Column {
 	return leaves
 }
 
-// rewrite returns a new Parquet file with only one row group, and only the columns that the parser reads.
+// rewrite returns a new Parquet file that has only one row group, and only the columns that the parser reads.
 func (f *parquetFile) rewrite(i int, wide []bool) ([]byte, error) {
 	footer := *f.opened.Metadata()
 	footer.Schema = slices.Clone(footer.Schema)
@@ -119,7 +120,8 @@ func (f *parquetFile) rewrite(i int, wide []bool) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint32(content, uint32(len(encoded))), "PAR1"...), nil
 }
 
-// schemaIndex returns the position of a leaf column in the depth-first list of the Parquet schema's elements.
+// schemaIndex returns the position of a column without children in the Parquet schema, whose elements are in
+// depth-first order.
 func schemaIndex(root, wanted *parquet.Column) int {
 	at, found := 0, 0
 	var visit func(c *parquet.Column)
@@ -138,7 +140,7 @@ func schemaIndex(root, wanted *parquet.Column) int {
 
 var errPages = errors.New("file is damaged: its Parquet pages are at other positions than the footer says")
 
-// appendChunk appends the pages of a column chunk to content, and decompresses LZ4_RAW pages. appendChunk updates the
+// appendChunk appends the pages of a Parquet column chunk to content. It decompresses LZ4_RAW pages, and updates the
 // metadata of the chunk accordingly.
 func appendChunk(content []byte, from io.ReaderAt, size int64, chunk *format.ColumnMetaData) ([]byte, error) {
 	start := chunk.DataPageOffset
@@ -179,13 +181,13 @@ func appendChunk(content []byte, from io.ReaderAt, size int64, chunk *format.Col
 	return content, nil
 }
 
-// rawPage is a Parquet page in its stored form, which may be compressed.
+// A rawPage is a page of a Parquet file in its stored form, which may be compressed.
 type rawPage struct {
 	header format.PageHeader
 	body   []byte
 }
 
-// onePage parses the first Parquet page in a byte slice and returns the page and its size in bytes.
+// onePage parses the first Parquet page in a byte slice. It returns the page and how many bytes the page takes.
 func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	reader := new(thrift.CompactProtocol).NewReaderFromBytes(slices.Clone(pages[:min(len(pages), 1<<16)]))
 	if err := thrift.NewDecoder(reader).Decode(&p.header); err != nil {
@@ -206,7 +208,7 @@ func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	return p, reader.BytesRead() + n, err
 }
 
-// unpack decompresses a Parquet page. In a page of version 2, the repetition and definition levels are never
+// unpack decompresses a Parquet page. In a data page of version 2, the repetition and definition levels are never
 // compressed.
 func (p *rawPage) unpack() error {
 	plain := 0

@@ -16,15 +16,15 @@ var (
 	idName = regexp.MustCompile(userName.String() + `|[ _.-](?i:id)$|[a-z](Id|ID)$`)
 )
 
-// namesID reports whether a name is a usual name of an id column, for user ids or for other ids. A sentence, such as
+// namesID reports whether a name is usual for a column with ids, of users or of other things. A sentence, such as
 // "ERROR: there is no column user_id", is not a name.
 func namesID(name string) bool {
 	return idName.MatchString(name) && strings.Count(name, " ") < 3 && !strings.ContainsAny(name, ":;,'\"()<>")
 }
 
-// userColumn returns the index of the column whose name is usual for user ids, or -1 if no name looks like an id. If
-// only columns with other ids exist, such as order_id, userColumn returns an error, because order numbers look like
-// user ids.
+// userColumn returns the index of the column whose name is usual for user ids, or -1 if no column name looks like an
+// id. If only columns with other ids exist, such as order_id, userColumn returns an error, because order numbers look
+// like user ids.
 func userColumn(names []string) (int, error) {
 	found := -1
 	var others []string

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// delimited is a text, CSV or TSV file of which OpenDelimited has examined the first row.
+// A delimited is a text, CSV or TSV file whose first row OpenDelimited has examined.
 type delimited struct {
 	// Column is the column of the ids: its name, or its number if there is no header. Column is empty for a file with
 	// one id per line.
@@ -59,8 +59,8 @@ func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	return f, nil
 }
 
-// takeHeader records the header of the file. takeHeader returns an error if quotes in the header are faulty. It also
-// returns an error if a quote in the header encloses rows, because these rows would be lost.
+// takeHeader records the header of a CSV, TSV or text file. It returns an error if quotes in the header are faulty. It
+// also returns an error if a quote in the header encloses rows, because these rows would be lost.
 func (f *delimited) takeHeader(head []byte, fault error) error {
 	f.HeaderBytes, f.HeaderLines = len(head), int64(bytes.Count(head, []byte{'\n'}))
 	row := bytes.TrimRight(head, "\r\n")
@@ -79,7 +79,7 @@ func (f *delimited) takeHeader(head []byte, fault error) error {
 	return nil
 }
 
-// Syntax returns how to cut and parse the rows after the header.
+// Syntax says how to cut the rows after the header into blocks, and how to parse the blocks.
 func (f *delimited) Syntax() Syntax {
 	if f.text {
 		return Syntax{Whole: wholeLines, Parse: parseText}
@@ -90,8 +90,8 @@ func (f *delimited) Syntax() Syntax {
 }
 
 // firstRow splits the first row of a file into fields without their quotes. If text is true, the file has one field per
-// line. The caller uses the error only if the row is a header, because the parser later checks a row of data like all
-// other rows.
+// line. The caller uses the result fault only if the row is a header, because the parser later checks a row of data
+// like all other rows.
 func (d *dialect) firstRow(head []byte, text bool) (fields []string, size int, fault error) {
 	end := bytes.IndexByte(head, '\n') + 1
 	if !text {

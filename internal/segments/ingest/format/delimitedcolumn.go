@@ -39,16 +39,15 @@ func (o *DelimitedOptions) hasHeader(first []string) bool {
 	return named
 }
 
-// isName reports whether the user requested a column by name. isName returns false if the user requested a column by
-// number, or did not request a column.
+// isName reports whether the user requested a column by name, and not by number.
 func isName(column string) bool {
 	_, err := strconv.Atoi(column)
 	return column != "" && err != nil
 }
 
-// findColumn returns the index of the column that the user requested by name or number. If the user requested no
-// column, findColumn returns the column with the usual name. If no column has this name, findColumn returns the result
-// of the function "likely".
+// findColumn returns the index of a column: of the column that the user requested by name or number, if any. If the
+// user requested no column, findColumn returns the column that has the usual name. If the file has no column with the
+// usual name, findColumn returns the result of the function "likely".
 func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
@@ -71,8 +70,9 @@ func findColumn(asked, usual string, first []string, header bool, likely func(fi
 	return likely(first, header)
 }
 
-// likelyID returns the column whose name is usual for user ids, or the first column. If ids are texts, any word could
-// be an id. The file must then have only one column, and the options must say whether it has a header.
+// likelyID chooses the id column if the user did not: the column whose name is usual for user ids, or else the first
+// column. If ids are texts, any word could be an id. In this case, the file must have only one column, and the options
+// must say whether it has a header.
 func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	if header {
 		if i, err := userColumn(first); i >= 0 || err != nil {
@@ -89,8 +89,9 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	return 0, nil
 }
 
-// otherThan returns a function that chooses the only column that is not the id column. If the file has several other
-// columns, the function returns an error, because a wrong guess, such as a date column, would create one set per day.
+// otherThan returns a function that finds the column of the segment or set names. If the file has two columns, this is
+// the one that is not the id column. If the file has more than two columns, the function returns an error. A wrong
+// guess, such as a date column, would create one set per day.
 func otherThan(id int) func(first []string, header bool) (int, error) {
 	return func(first []string, _ bool) (int, error) {
 		switch len(first) {
@@ -123,7 +124,7 @@ func byName(name string, first []string) (int, error) {
 	return found, nil
 }
 
-// layout describes the positions of the columns in a delimited file.
+// layout describes where the columns with ids and names are in a CSV, TSV or text file.
 type layout struct {
 	dialect
 	id      int // index of the id column
@@ -133,7 +134,7 @@ type layout struct {
 	scheme  *ids.Scheme // nil: ids are dense
 }
 
-// isID reports whether a field holds a valid user id.
+// isID reports whether a field is a valid user id.
 func (l *layout) isID(field []byte) bool {
 	if l.scheme == nil {
 		_, ok := parseID(field)
@@ -143,7 +144,7 @@ func (l *layout) isID(field []byte) bool {
 	return err == nil
 }
 
-// layout finds the column of the ids and the column of the segment or set names from the first row.
+// layout looks at the first row, and finds the column with the ids and the column with the segment or set names.
 func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 	if o.Kind == Text && o.Table {
 		return nil, fmt.Errorf("a table needs two columns: if the file has two, set --format csv or tsv")

@@ -4,16 +4,16 @@ import (
 	"bytes"
 )
 
-// dialect holds the special characters of a text, CSV or TSV file. The value 0 disables a special character; a NUL byte
-// in a file is always ordinary data.
+// dialect holds the special characters of a text, CSV or TSV file. The value 0 means that the file has no such
+// character; a NUL byte in a file is always ordinary data.
 type dialect struct {
 	delimiter byte
 	quote     byte // encloses a field that begins with it; doubled inside the field it is an ordinary quote
 	escape    byte // makes the following byte ordinary, even a line break
 }
 
-// wholeRows returns how many bytes at the start of the block are complete rows. A quoted or escaped line break does not
-// end a row.
+// wholeRows returns the length in bytes of the complete rows at the start of the block. A quoted or escaped line break
+// does not end a row.
 func (d *dialect) wholeRows(block []byte) int {
 	if d.quote == 0 || bytes.IndexByte(block, d.quote) < 0 {
 		return d.wholeUnquoted(block)
@@ -40,7 +40,8 @@ func (d *dialect) wholeUnquoted(block []byte) int {
 	}
 }
 
-// endsEscaped reports whether the text ends in an odd number of escape characters, so that the next byte is escaped.
+// endsEscaped reports whether an odd number of escape characters is at the end of the text, so that the next byte is
+// escaped.
 func (d *dialect) endsEscaped(text []byte) bool {
 	if d.escape == 0 {
 		return false
@@ -52,7 +53,8 @@ func (d *dialect) endsEscaped(text []byte) bool {
 	return (len(text)-n)%2 == 1
 }
 
-// rowEnd returns the index after the row that starts at index i, or -1 if the row is incomplete.
+// rowEnd returns where the row that starts at index i ends: the index after its line break, or -1 if the row is
+// incomplete.
 func (d *dialect) rowEnd(b []byte, i int) int {
 	for {
 		if d.quote != 0 && i < len(b) && b[i] == d.quote {
@@ -70,7 +72,8 @@ func (d *dialect) rowEnd(b []byte, i int) int {
 	}
 }
 
-// fieldEnd returns the index of the delimiter or line break that ends the field at index i, or len(b) if there is none.
+// fieldEnd finds the end of the unquoted field at index i: it returns the index of the delimiter or line break after
+// the field, or len(b).
 func (d *dialect) fieldEnd(b []byte, i int) int {
 	delimiter, escape := d.delimiter, d.escape
 	for ; i < len(b); i++ {
@@ -85,7 +88,8 @@ func (d *dialect) fieldEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// quoteEnd returns the index after the quote that closes the quote at index i, or -1 if there is none.
+// quoteEnd finds the closing quote of the field whose opening quote is at index i. It returns the index after that
+// quote, or -1.
 func (d *dialect) quoteEnd(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		if d.escape == 0 {
@@ -108,9 +112,9 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// row parses the row at the beginning of b, and sets values to the fields whose column indexes are in places. The row
-// must not be empty. The method row returns the number of fields, and whether all quotes are valid. It also returns the
-// size of the row with its line break, and the row without the line break.
+// row parses the row at the beginning of b. It stores in values those fields whose column indexes are in places. The
+// row must not be empty. The method row returns the number of fields, and whether all quotes are valid. row also
+// returns how many bytes the row takes with its line break, and the row without the line break.
 func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {
 	inOrder = true
 	for at, end := 0, 0; ; at = end + 1 {
@@ -144,7 +148,7 @@ func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
 
 // field parses the field at index i. The method field returns the value without quotes, and whether the quotes are
 // valid. The result end is the index of the delimiter or line break after the field, or len(b) if there is none. A
-// quote that is never closed extends to the end of b.
+// quoted field without a closing quote extends to the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	if d.quote == 0 || i == len(b) || b[i] != d.quote {
 		end = d.fieldEnd(b, i)
@@ -175,7 +179,7 @@ func beforeReturn(b []byte, i, end int) int {
 	return end
 }
 
-// allEscaped reports whether every quote character in an unquoted field is escaped.
+// allEscaped reports whether all quote characters in an unquoted field are escaped.
 func (d *dialect) allEscaped(field []byte) bool {
 	if d.quote == 0 || bytes.IndexByte(field, d.quote) < 0 {
 		return true
@@ -191,7 +195,7 @@ func (d *dialect) allEscaped(field []byte) bool {
 	return true
 }
 
-// isNull reports whether a field is \N, which means null in files with escapes.
+// isNull reports whether a field is \N, which means null in files with an escape character.
 func (d *dialect) isNull(field []byte) bool {
 	return d.escape != 0 && len(field) == 2 && field[0] == d.escape && field[1] == 'N'
 }

@@ -10,28 +10,29 @@
 //
 // # Delimited files
 //
-// A text file has one id per line. The parser reads CSV and TSV in the dialects that people and databases write.
-// OpenDelimited examines the first row and decides which columns the parser reads. The resulting Syntax cuts the file
-// into blocks of whole rows and parses the blocks. A fast path parses lines without quotes and escapes, which are most
-// lines, in one pass.
+// A text file has one id per line. The parser reads CSV and TSV in the variants (dialects) that people and databases
+// write. OpenDelimited examines the first row and decides which columns the parser reads. The resulting Syntax cuts the
+// file into blocks of whole rows and parses the blocks. One fast pass parses lines without quotes and escapes, which
+// are most lines.
 //
 // If a closing quote is missing, a field encloses the following rows. The parser does not see the enclosed rows, so
-// their users are missing in the set. If a later quote closes the field, no count shows the lost rows. TSV has no
-// quotes unless the user requests them, because most programs write TSV without quotes. A row with several lines is bad
-// if more than three of its lines look like rows. The report of a file shows its longest row.
+// their users are missing in the set. If a later quote closes the field, the row counts do not show that rows were
+// lost. TSV has no quotes unless the user requests them, because most programs write TSV without quotes. A row that
+// spans several lines is bad if more than three of its lines look like rows. The report on a file shows the longest of
+// its rows.
 //
 // # Parquet
 //
 // In Parquet, the parser reads ids from integers, decimals and strings of digits, in every compression codec whose byte
-// format is unambiguous. The parser reads only the necessary columns. The parser compares the row counts of the footer,
-// the row groups and the pages. A panic of the Parquet library becomes an error. A damaged Parquet file therefore
-// yields no wrong rows.
+// format is unambiguous. The parser reads only the necessary columns. In a Parquet file, the parser compares the row
+// counts of the footer, the row groups and the pages. A panic of the Parquet library becomes an error. A damaged
+// Parquet file therefore yields no wrong rows.
 //
 // # Sends
 //
 // ReadSends reads files about messages that another system sent: rows with a user, a time, and usually a channel, a
-// message id and a namespace. A user is a decimal number from 0 to 4294967295, or an id of SendOptions.Scheme in any
-// spelling. The time of a send has one of these forms:
+// message id and a namespace. A user is given as a decimal number from 0 to 4294967295, or as an id of
+// SendOptions.Scheme in any spelling. The time of a send has one of these forms:
 //
 //   - RFC 3339, such as 2026-11-20T09:12:44.120Z or with an offset; a space may replace the T
 //   - RFC 3339 without an offset, if SendOptions.Zone is set. If clocks of the zone showed the time twice, ReadSends
@@ -40,11 +41,11 @@
 //   - milliseconds since 1970, 12 or 13 digits
 //   - in Parquet a TIMESTAMP in any unit; without adjustment to UTC, it has no offset
 //
-// ReadSends truncates times to milliseconds. A row with a time before 2000 or in the future is bad. If the row has a
+// ReadSends truncates times to milliseconds. A row is bad if its time is before 2000 or in the future. If the row has a
 // message id, a time up to one second in the future is allowed. The Parquet types DATE, TIME and INT96 are not valid
-// for times. An empty channel or message id field means that the send has none. An empty namespace field means the
-// namespace without a name; the row is bad if SendOptions.Namespace names another namespace. For a bad row, the caller
-// gets a RowError, with the number of the line if the format has lines. For a fault of the whole file, ReadSends
-// returns an error. Such faults are a missing column, a broken stream, or a text file without a final line break (see
-// SendOptions.FinalNewline).
+// for times. If the field of the channel or of the message id is empty, the send has no channel or no message id. An
+// empty namespace field means the namespace without a name; the row is bad if SendOptions.Namespace names another
+// namespace. For a bad row, the caller gets a RowError, with the number of the line if the format has lines. For a
+// fault of the whole file, ReadSends returns an error. Such faults are a missing column, a broken stream, or a text
+// file without a final line break (see SendOptions.FinalNewline).
 package format

@@ -37,8 +37,8 @@ func (s StandardInput) Open(context.Context, string) (io.ReadCloser, int64, erro
 // HeadBytes is the maximum number of bytes that Head returns.
 const HeadBytes = 1 << 20
 
-// Progress is called while files are read: with the number of newly read bytes, and with the number of bytes by which
-// the expected total grows.
+// Progress is a function that is called while files are read. The arguments are the number of newly read bytes, and by
+// how many bytes the expected total grows.
 type Progress func(read, total int64)
 
 // File is an open input file that is decompressed while it is read. Only one goroutine may use a File.
@@ -67,7 +67,7 @@ func Open(ctx context.Context, from Opener, name string, progress Progress) (*Fi
 	return f, nil
 }
 
-// ChangedAt returns when the file was last written, or nil if this is unknown.
+// ChangedAt returns the time at which the file was last written, or nil if this is unknown.
 func (f *File) ChangedAt() *time.Time {
 	if at, ok := objects.ChangedAt(f.stored.body); ok {
 		return &at
@@ -75,7 +75,7 @@ func (f *File) ChangedAt() *time.Time {
 	return nil
 }
 
-// unpack sets up the reader of the file's decompressed content, by the first bytes of the file.
+// unpack looks at the first bytes of the file, and sets up a reader that returns the decompressed content.
 func (f *File) unpack(raw *bufio.Reader, name string) error {
 	head, err := raw.Peek(4)
 	if err != nil && err != io.EOF {
@@ -111,14 +111,15 @@ func (f *File) unpack(raw *bufio.Reader, name string) error {
 	return nil
 }
 
-// isZstd reports whether the bytes begin with a zstd frame, or with the skippable frame that some programs write first.
+// isZstd reports whether the bytes are the beginning of a zstd frame, or of the skippable frame that some programs
+// write first.
 func isZstd(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
 		len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18})
 }
 
-// Head returns the next n bytes of the content, at most HeadBytes, without consuming them. Head returns fewer bytes if
-// the rest of the file is shorter.
+// Head returns the next n bytes of the content, at most HeadBytes, without consuming them. If the rest of the file is
+// shorter than n bytes, Head returns the rest.
 func (f *File) Head(n int) ([]byte, error) {
 	head, err := f.Peek(n)
 	if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
@@ -136,7 +137,7 @@ func (f *File) Close() error {
 	return errors.Join(faults...)
 }
 
-// Seekable returns the decompressed content as a file with random access: the file itself, or a temporary copy.
+// Seekable returns a file with random access to the decompressed content: the file itself, or a temporary copy.
 func (f *File) Seekable() (*os.File, int64, error) {
 	if f.plain != nil {
 		return f.plain, f.stored.size, nil
@@ -150,8 +151,8 @@ func (f *File) Seekable() (*os.File, int64, error) {
 	return spool, size, err
 }
 
-// spooling is a writer of a temporary copy that marks its errors, such as a full disk, as storage errors. Errors of the
-// copied file itself are thus distinguishable.
+// A spooling writes the temporary copy of an input file. It marks its own errors, such as a full disk, as storage
+// errors. Errors of the copied file itself are thus distinguishable.
 type spooling struct{ to io.Writer }
 
 // Write implements io.Writer.
@@ -179,8 +180,8 @@ func (f *File) SkipBOM() error {
 	return nil
 }
 
-// CheckLength returns an error if the length of a local file that was read with random access has changed since it was
-// opened.
+// CheckLength is for a local file that was read with random access: it returns an error if the file's length has
+// changed since it was opened.
 func (f *File) CheckLength() error {
 	local, ok := f.stored.body.(*os.File)
 	if !ok || f.stored.size < 0 {
@@ -193,8 +194,8 @@ func (f *File) CheckLength() error {
 	return err
 }
 
-// WithoutPacking returns a file name in lower case without the extension of its compression, and the compression that
-// the extension names, if any.
+// WithoutPacking returns a file name in lower case without an extension such as .gz, and the compression that this
+// extension names, if any.
 func WithoutPacking(name string) (plain, packing string) {
 	name = strings.ToLower(name)
 	for ext, packing := range map[string]string{".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"} {

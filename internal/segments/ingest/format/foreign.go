@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// foreign lists kinds of binary files with the bytes at their beginning, so that an error can name the kind of an
-// unexpected file. The list also has kinds that package ingest reads; the texts of these kinds say how to request the
-// format.
+// foreign lists the first bytes of binary files of several kinds, so that an error can say what an unexpected file is.
+// The list also has kinds that package ingest reads; the texts of these kinds say how to request the format.
 var foreign = []struct {
 	magic  string
 	binary bool // the first bytes are letters, so binary data must follow
@@ -47,7 +46,7 @@ var foreign = []struct {
 var markup = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?\s*<(\?xml|!doctype +html|html|head|body|[a-z!])`)
 
 // CheckKind returns an error that names the kind of an unexpected file, judged by its first bytes. The argument magic
-// has the expected first bytes of the file; an empty magic means that any first bytes are allowed.
+// is the expected beginning of the file. If magic is empty, any beginning is allowed.
 func CheckKind(head []byte, magic string) error {
 	for _, f := range foreign {
 		if f.magic == magic || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {

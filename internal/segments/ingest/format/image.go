@@ -8,7 +8,7 @@ import (
 	"capper/internal/ids"
 )
 
-// addImage works like Block.Add, for ids that are not dense.
+// addImage works like Block.Add, but for ids that are not dense 32-bit integers.
 func (b *Block) addImage(row int64, id, segment []byte) {
 	image, rest, ok := b.parse(row, id)
 	if !ok {
@@ -25,8 +25,8 @@ func (b *Block) addImage(row int64, id, segment []byte) {
 	b.keepImage(image, rest, id)
 }
 
-// parse converts an id to its image (64-bit number) and, for a UUID, the other 64 bits; for an invalid id, parse
-// rejects the row. parse ignores blanks around an id, except for the kind text.
+// parse converts an id to its image (64-bit number), and rejects the row if the id is invalid. For a UUID, it also
+// returns the other 64 bits. parse ignores blanks around an id, except for the kind text.
 func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
 	blank := len(bytes.TrimSpace(id)) == 0
 	if b.kind != ids.Text {
@@ -44,7 +44,7 @@ func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
 	return 0, 0, false
 }
 
-// keepImage adds the image of an id to the block, and the data that converts the image to its id.
+// keepImage adds the image (64-bit number) of an id to the block, with the data that converts the image back to the id.
 func (b *Block) keepImage(image, rest uint64, text []byte) {
 	b.Images = append(b.Images, image)
 	if b.rests {
@@ -64,8 +64,8 @@ func parseLines(into *Block, block []byte, line int64) {
 	}
 }
 
-// unescaped returns a field without the escape characters of the dialect. If a letter or digit is escaped, it means a
-// control character, which no id contains; ok is then false.
+// unescaped returns a field of a row without its escape characters. If a letter or digit is escaped, it means a control
+// character, which no id contains; ok is then false.
 func (d *dialect) unescaped(field []byte) (plain []byte, ok bool) {
 	if d.escape == 0 || bytes.IndexByte(field, d.escape) < 0 {
 		return field, true
@@ -84,7 +84,7 @@ func (d *dialect) unescaped(field []byte) (plain []byte, ok bool) {
 
 const reasonEscape = "not a user id: holds an escaped character"
 
-// jsonID returns the text of an id in a JSON value: a string, or a number if the ids are of the kind uint64.
+// jsonID returns the text of an id that is a JSON value: a string or, for ids of the kind uint64, also a number.
 func (b *Block) jsonID(value []byte, kind ids.Kind) ([]byte, error) {
 	if len(value) > 0 && value[0] == '"' {
 		if text, ok := jsonString(value); ok {
@@ -97,7 +97,7 @@ func (b *Block) jsonID(value []byte, kind ids.Kind) ([]byte, error) {
 	return nil, fmt.Errorf("is not a user id: must be a JSON string, got %s", Clip(value))
 }
 
-// takeOther works like the function takeRow, for ids that are not dense.
+// takeOther works like the function takeRow, but for ids that are not dense 32-bit integers.
 func (p *pageIDs) takeOther(into *Block, row int64, i int, code int16, table bool) {
 	if p.present != nil && !p.present[i] {
 		into.Reject(row, []byte("null"), reasonEmpty)
@@ -117,8 +117,8 @@ func (p *pageIDs) takeOther(into *Block, row int64, i int, code int16, table boo
 	}
 }
 
-// parse converts the value with the index i of a Parquet page to the image of an id, and to the other 64 bits of a UUID
-// or the text of a string. For an invalid id, parse rejects the row.
+// parse converts the value with the index i of a Parquet page to the image (64-bit number) of an id. It also returns
+// the other 64 bits of a UUID, or the text of a string. For an invalid id, parse rejects the row.
 func (p *pageIDs) parse(into *Block, row int64, i int) (image, rest uint64, text []byte, ok bool) {
 	switch p.as {
 	case packed:

@@ -2,9 +2,9 @@ package format
 
 import "fmt"
 
-// Multiline describes the rows of a file that span several lines, because of a quoted field or an escaped line break.
-// If such a row has few lines, it usually contains an address. If it has many lines, a quote is usually missing, and
-// the row contains other rows.
+// A Multiline describes those rows of a file that span several lines, because of a quoted field or an escaped line
+// break. If a row spans only few lines, it usually contains an address. If a row spans many lines, a quote is usually
+// missing, so that the row contains other rows.
 type Multiline struct {
 	Rows    int64 `json:"rows"`
 	Lines   int64 `json:"lines"`         // lines of all such rows
@@ -17,8 +17,8 @@ func (m *Multiline) Note(row, lines int64) {
 	m.Add(Multiline{Rows: 1, Lines: lines, Longest: lines, At: row})
 }
 
-// Add merges the counts from another block of the same file. If several rows are the longest, Add keeps the first one
-// in the file, in whichever order the blocks arrive.
+// Add adds the counts of another block of the same file. If several rows are equally long, Add keeps the one that comes
+// first in the file, in whichever order the blocks arrive.
 func (m *Multiline) Add(other Multiline) {
 	m.Rows += other.Rows
 	m.Lines += other.Lines

@@ -17,12 +17,13 @@ const (
 	TSV
 )
 
-// Header says whether the first row of a CSV, TSV or text file names the columns.
+// Header says whether the first row of a CSV, TSV or text file has the names of the columns.
 type Header string
 
-// headerAuto treats the first row as a header in two cases. In the first case, the user requests a column by name. In
-// the second case, the first row has no number and contains a usual name of an id column, such as user_id, customerId
-// or order_id. If the user requests the id column by number, that column must have such a name.
+// headerAuto treats the first row as a header in two cases. In the first case, the user requests the column of the ids
+// or names by its name. In the second case, no field of the first row is a number, and one is a usual name of an id
+// column, such as user_id, customerId or order_id. If the user requests the id column by number, the first row must
+// have such a name in that column.
 const (
 	headerAuto Header = ""
 	HeaderYes  Header = "yes"
@@ -47,8 +48,9 @@ type DelimitedOptions struct {
 	Scheme *ids.Scheme
 }
 
-// dialect returns the special characters that the user requested, or else those of the kind of file. TSV has no quotes,
-// because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write TSV with backslashes.
+// dialect returns the special characters of the file: those that the user requested, or else the usual ones for the
+// kind of file. TSV has no quotes, because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write TSV with
+// backslashes.
 func (o *DelimitedOptions) dialect() (dialect, error) {
 	d := dialect{delimiter: ',', quote: '"'}
 	if o.Kind == TSV {
@@ -70,8 +72,8 @@ func (o *DelimitedOptions) dialect() (dialect, error) {
 	return d, nil
 }
 
-// Mark is a special character of a delimited file, such as the quote. The zero value means the default character of the
-// format.
+// A Mark is one special character of a text, CSV or TSV file, such as the quote. The zero value means the default
+// character of the format.
 type Mark struct {
 	said bool
 	char byte // 0: none
@@ -88,7 +90,7 @@ func ParseMark(s string) (Mark, error) {
 	return Mark{said: true, char: s[0]}, nil
 }
 
-// UnmarshalText parses the value of a command-line flag.
+// UnmarshalText parses a Mark, such as a quote character, from the value of a command-line flag.
 func (m *Mark) UnmarshalText(text []byte) (err error) {
 	*m, err = ParseMark(string(text))
 	return err

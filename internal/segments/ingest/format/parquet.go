@@ -29,9 +29,10 @@ func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 	return opened, nil
 }
 
-// OpenParquet reads the footer of a Parquet file and finds the columns; size is the length of the file in bytes. The
-// arguments id and segment are column names, or numbers from 1. If one of these arguments is empty, OpenParquet detects
-// the column. If table is true, every row also has the name of a segment or set.
+// OpenParquet reads the footer of a Parquet file and finds the columns. The argument size is the length of the file in
+// bytes. The arguments id and segment name columns of the file: by their names, or by numbers from 1. If the argument
+// id or segment is empty, OpenParquet finds the column by its usual names. If the argument table is true, every row
+// also has the name of a segment or set.
 func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, kind ids.Kind) (f *Parquet, err error) {
 	defer damaged(&err)
 	opened, err := openParquet(from, size)
@@ -59,11 +60,12 @@ func (f *Parquet) NameColumn() string {
 // Groups returns the number of row groups in the Parquet file.
 func (f *Parquet) Groups() int { return len(f.opened.RowGroups()) }
 
-// check checks the compression codecs and the row counts in the footer of the Parquet file.
+// check returns an error if the Parquet file has ambiguous compression codecs, or a footer with contradictory row
+// counts.
 func (f *parquetFile) check() error { return errors.Join(f.checkCodecs(), checkRowCounts(f.opened)) }
 
-// checkCodecs rejects ambiguous compression codecs: programs disagree about the format of LZ4, which LZ4_RAW has
-// replaced.
+// checkCodecs rejects compression codecs that are ambiguous: programs disagree about the format of LZ4, which LZ4_RAW
+// has replaced.
 func (f *parquetFile) checkCodecs() error {
 	for _, group := range f.opened.Metadata().RowGroups {
 		for _, column := range f.leaves {
@@ -79,25 +81,25 @@ func (f *parquetFile) checkCodecs() error {
 	return nil
 }
 
-// blockRows is the maximum number of rows in a block before ReadGroup passes the block on.
+// blockRows is the number of rows after which ReadGroup passes a block on.
 const blockRows = 1 << 16
 
-// noSegment and badSegment are the codes for rows whose segment name is null or was rejected.
+// noSegment and badSegment stand in place of a segment's code for rows whose segment name is null or was rejected.
 const (
 	noSegment  = -1 // null
 	badSegment = -2 // rejected already
 )
 
-// damaged converts a panic of the Parquet library, which a damaged file can cause, into an error.
+// damaged converts a panic into an error, because a damaged Parquet file can cause a panic of the Parquet library.
 func damaged(err *error) {
 	if fault := recover(); fault != nil {
 		*err = fmt.Errorf("parquet: damaged: %v", fault)
 	}
 }
 
-// ReadGroup reads the rows of one Parquet row group into a block. Whenever the block is full, and at the end, ReadGroup
-// calls the function full, which processes and empties the block. Several goroutines may read row groups concurrently,
-// each with its own block.
+// ReadGroup reads the rows of one Parquet row group into a block. Whenever the block is full, and at the end of the row
+// group, ReadGroup calls the function full, which processes and empties the block. Several goroutines may read row
+// groups concurrently, each with its own block.
 func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()) (err error) {
 	defer damaged(&err)
 	group, err := f.group(i)
@@ -140,8 +142,8 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 	return nil
 }
 
-// checkRowCounts compares the row counts that the footer has for the file, for its row groups and for their columns.
-// ReadGroup later compares these counts with the actual rows of each group.
+// checkRowCounts compares the row counts in the footer of a Parquet file: for the file, for its row groups and for
+// their columns. These counts come from the footer; ReadGroup later compares them with the actual rows of each group.
 func checkRowCounts(file *parquet.File) error {
 	total := int64(0)
 	for i, group := range file.Metadata().RowGroups {
@@ -168,8 +170,8 @@ func checkRowCounts(file *parquet.File) error {
 	return nil
 }
 
-// takeRow adds the id with the index i of a Parquet page to the block. The argument at is the index of the row in the
-// row group.
+// takeRow adds one id to the block: the id with the index i of a Parquet page. The argument at is the index that the
+// row has in its row group.
 func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {
@@ -199,7 +201,7 @@ func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) 
 	}
 }
 
-// eachPage calls the function do for each page of one column of the row group.
+// eachPage calls the function do for each page of one column of a Parquet row group.
 func (g *rowGroup) eachPage(ctx context.Context, column int, do func(parquet.Page) error) (err error) {
 	pages := g.ColumnChunks()[g.leaves[column].Index()].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()

@@ -46,9 +46,9 @@ func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 	return nil
 }
 
-// leaf finds a Parquet column by its name, by its path of names if it is nested, or by its number from 1. If the user
-// requests no column, leaf returns the column with the usual name, or else the column that the function "likely"
-// chooses.
+// leaf finds a column of a Parquet file by its name, by its path of names if it is nested, or by its number from 1. If
+// the user requests no column, leaf returns the column with the usual name or, without such a column, the column that
+// the function "likely" chooses.
 func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, error)) (*parquet.Column, error) {
 	at := file.Root().Columns()
 	var names []string
@@ -71,7 +71,8 @@ func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, e
 	return found, nil
 }
 
-// topLevel returns the index of the requested or detected column in the list of names, or -1 if no name matches.
+// topLevel returns the index of a column in the list of names: of the column that the user requested, or else of the
+// one that it detects. If no name matches, it returns -1.
 func topLevel(names []string, asked, usual string, likely func([]string) (int, error)) (int, error) {
 	if asked == "" {
 		i, err := named(names, usual)
@@ -96,8 +97,8 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 	return n - 1, nil
 }
 
-// named returns the index of a column name in a list, or -1 if no name matches. named prefers an exact match to a match
-// that differs in upper and lower case. If the name occurs twice, named returns an error.
+// named returns the index of a column name in a list, or -1. A name that is exactly equal is preferred to a name that
+// differs in upper and lower case. If the name occurs twice, named returns an error.
 func named(names []string, name string) (int, error) {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		found := -1
@@ -226,8 +227,8 @@ func integerType(t parquet.Type) (idType, bool) {
 	return 0, false
 }
 
-// bytesType returns the form in which a Parquet column of bytes stores ids. Bytes without a declared type are strings,
-// because old programs write strings in this way.
+// bytesType returns in which form (idType) a Parquet column of bytes stores ids. Bytes without a declared type are
+// strings, because old programs write strings in this way.
 func bytesType(t parquet.Type) (idType, bool) {
 	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
 		switch d := logical.Value.(type) {

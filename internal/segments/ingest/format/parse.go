@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// These constants are the reasons why rows in text, CSV and TSV files are bad.
+// These constants are reasons why rows of text, CSV and TSV files are bad.
 const (
 	reasonColumns   = "row has %d columns, but the first row has %d"
 	reasonQuote     = "a quote is neither at the beginning nor at the end of a field"
@@ -33,7 +33,7 @@ func (l *layout) parse(into *Block, block []byte, line int64) {
 	}
 }
 
-// finder finds the positions of one character in a block of text, from left to right.
+// A finder finds the positions of one character, such as the quote, in a block of text from left to right.
 type finder struct {
 	char byte // 0 finds nothing
 	at   int  // the last position found
@@ -100,7 +100,7 @@ func trimBreak(row []byte) []byte {
 	return row
 }
 
-// parseRow parses the row at the beginning of b, and returns the size of the row in bytes and in lines.
+// parseRow parses the row at the beginning of b. It returns how many bytes and how many lines the row takes.
 func (l *layout) parseRow(into *Block, b []byte, line int64) (size int, lines int64) {
 	// This loop repeats the loop of dialect.row for only two columns, which saves a tenth of the time for rows with
 	// quotes.
@@ -155,8 +155,8 @@ func (l *layout) parseRow(into *Block, b []byte, line int64) (size int, lines in
 	return size, lines
 }
 
-// takeRow adds the id and the segment name of one row to the block. takeRow does not resolve escapes in dense ids and
-// names, because no valid id or name contains an escape.
+// takeRow adds the id and the segment name of one row to the block. It leaves escapes in dense ids and names, because
+// no valid id or name contains an escape.
 func (l *layout) takeRow(into *Block, line int64, id, segment []byte) {
 	switch {
 	case l.isNull(id):

@@ -14,7 +14,7 @@ import (
 	"capper/internal/ids"
 )
 
-// Columns holds the names of the columns in a file about sends.
+// Columns has the names of the columns in a file about sends (messages that another system sent).
 type Columns struct{ User, At, Channel, MessageID, Namespace string }
 
 // SendOptions says how to read files of sends.
@@ -31,10 +31,10 @@ type SendOptions struct {
 	Scheme             *ids.Scheme // of the users' ids; nil: dense ids
 }
 
-// usual holds the default names of the columns in a file about sends.
+// usual has the default names of the columns in a file about sends (messages that another system sent).
 var usual = Columns{"user_id", "at", "channel", "message_id", "namespace"}
 
-// These constants are the indexes of a send's columns in a record, and the number of these columns.
+// These constants are the column indexes in a record (the fields of one send), and the number of columns.
 const (
 	columnUser = iota
 	columnAt
@@ -98,7 +98,7 @@ func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, pro
 	return nil
 }
 
-// take converts the fields of a row to a send, and calls yield with the send, or with the reason why the row is bad.
+// take converts the fields of a row to a send. It calls yield with the send, or with the reason why the row is bad.
 func (r *sendReader) take(line int64, fields *record, fault error) error {
 	var row SendRow
 	if fault == nil {
@@ -194,7 +194,7 @@ func (r *csvRows) parse(block []byte, line int64) (err error) {
 	return nil
 }
 
-// joinCRLF replaces each carriage return and line feed within fields by a line feed.
+// joinCRLF replaces each carriage return with line feed inside fields by a line feed alone.
 func (r *csvRows) joinCRLF() {
 	for i, field := range r.fields {
 		if bytes.IndexByte(field, '\r') >= 0 {
@@ -203,8 +203,8 @@ func (r *csvRows) joinCRLF() {
 	}
 }
 
-// misquoted returns the error that encoding/csv has for a row, because this error contains the position of the faulty
-// quote.
+// misquoted parses a row with a faulty quote again, with encoding/csv, because the error of encoding/csv contains the
+// position of the quote.
 func (r *csvRows) misquoted(row []byte, line int64) error {
 	standard := csv.NewReader(bytes.NewReader(row))
 	standard.Comma = rune(r.delimiter)

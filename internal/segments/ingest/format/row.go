@@ -25,7 +25,7 @@ type SendRow struct {
 	Namespace string // "": the one without a name
 }
 
-// RowError reports why a row of a file is not a valid send.
+// A RowError reports why a row of a file about sends is not a valid send.
 type RowError struct {
 	Line int64 // or row, in formats without lines; counted from 1
 	Err  error
@@ -50,11 +50,12 @@ var (
 
 var errZone = errors.New("the time has no offset from UTC: set its time zone with --timezone")
 
-// earliest is the earliest time that a row may have for a send. An earlier time is usually a misread date in the form
-// of a number, a count of days, or zero.
+// earliest is the earliest time of a send that a row may have. A row with an earlier time usually has another number in
+// place of the time: a date such as 20261120, a count of days, or zero.
 var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// timeOf parses the time of a send into milliseconds since 1970. If zone is nil, the text must have an offset from UTC.
+// timeOf parses the time of a send into milliseconds since 1970. If the argument zone is nil, the time must have an
+// offset from UTC.
 func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)
 	at, err := instantOf(text, zone)
@@ -96,10 +97,10 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 		Clip([]byte(text)))
 }
 
-// latestAt returns the latest instant, in milliseconds since 1970, at which clocks of the zone showed a time. If clocks
-// showed the time twice, latestAt returns the later instant, because limits then count the send for longer. If clocks
-// skipped the time, found is false. The search covers two days and assumes that clocks change at most once within these
-// days, and that no offset exceeds one day.
+// latestAt returns the latest instant at which clocks of a time zone showed the given time, in milliseconds since 1970.
+// If clocks showed the time twice, latestAt returns the later instant, because limits then count the send for longer.
+// If clocks skipped the time, found is false. The search covers two days and assumes that clocks change at most once
+// within these days, and that no offset exceeds one day.
 func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	for _, side := range [2]time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := wall.Add(side).In(zone).Zone()
@@ -132,7 +133,7 @@ func epochOf(text string) (int64, bool) {
 	return 1000*int64(n) + millis, true
 }
 
-// rowOf converts the fields of a row to a send, or returns an error if the row is not a valid send.
+// rowOf converts the fields of a row to a send, and returns an error if the row is not a valid send.
 func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
 	if err := r.userOf(&row, fields[columnUser]); err != nil {
 		return row, err
@@ -196,8 +197,8 @@ func (r *sendReader) userOf(row *SendRow, field []byte) error {
 	return nil
 }
 
-// namespaceOf returns the namespace of a send from its field. An empty field means the namespace without a name, and
-// not the namespace of SendOptions.Namespace.
+// namespaceOf returns the namespace of a send from its field. If the field is empty, the send is in the namespace
+// without a name, and not in the namespace of SendOptions.Namespace.
 func (r *sendReader) namespaceOf(field []byte) (string, error) {
 	if field == nil {
 		if r.Namespace == nil {

@@ -12,7 +12,7 @@ import (
 	"capper/internal/ids"
 )
 
-// objectRows parses a file about sends with one JSON object per line.
+// objectRows parses a file about sends in NDJSON, that is, with one JSON object per line.
 type objectRows struct {
 	*sendReader
 	*object
@@ -21,7 +21,7 @@ type objectRows struct {
 	lacking int64             // the first line without a namespace; 0: none
 }
 
-// mostNames is the maximum number of member names that an error about a missing column lists.
+// mostNames is the maximum number of member names in an error about a missing column.
 const mostNames = 50
 
 func (r *sendReader) readNDJSON() (err error) {
@@ -49,8 +49,8 @@ func (r *sendReader) readNDJSON() (err error) {
 	return rows.missing()
 }
 
-// missing returns an error if the namespace of some lines is unknown. missing also returns an error if no JSON object
-// of the file has a column that the user requested by name, because the name may be misspelled.
+// missing returns an error if it is unknown in which namespace some sends are. It also returns an error if no JSON
+// object of the file has a column that the user requested by name, because the name may be misspelled.
 func (r *objectRows) missing() error {
 	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {
 		return fmt.Errorf("line %d must have a %s like other lines: the namespace of the send is unknown",
@@ -65,7 +65,7 @@ func (r *objectRows) missing() error {
 	return nil
 }
 
-// note records that a JSON object has a member with this name.
+// note records that a JSON object of the file has a member with this name.
 func (r *objectRows) note(name string) {
 	if len(r.seen) < mostNames {
 		r.seen[name] = true
@@ -109,7 +109,7 @@ func (r *objectRows) row(line []byte, n int64) (fields record, err error) {
 	return fields, err
 }
 
-// lacksColumn reports whether no line so far has some column that the user requested.
+// lacksColumn reports whether the user requested a column that no line so far has.
 func (r *objectRows) lacksColumn() bool {
 	for i, asked := range r.asked {
 		if asked != "" && !r.found[i] {
@@ -119,8 +119,8 @@ func (r *objectRows) lacksColumn() bool {
 	return false
 }
 
-// textIn returns the text of a JSON string or number. The text of null is empty, and the text of a missing value is
-// nil. textIn replaces each byte that is not valid UTF-8 by U+FFFD, like encoding/json.
+// textIn returns the text in a JSON value, which must be a string, a number or null. The text of null is empty, and the
+// text of a missing value is nil. Like encoding/json, textIn replaces each byte that is not valid UTF-8 by U+FFFD.
 func textIn(value []byte) ([]byte, error) {
 	switch {
 	case value == nil:

@@ -37,7 +37,7 @@ func (r *sendReader) readParquet() (err error) {
 	return r.file.CheckLength()
 }
 
-// parquetRows converts the rows of a Parquet file into sends.
+// A parquetRows converts the rows of a Parquet file about sends into sends.
 type parquetRows struct {
 	*sendReader
 	parquetFile
@@ -78,7 +78,7 @@ func (r *parquetRows) find() error {
 	return err
 }
 
-// read reads the sends in one row group of the Parquet file.
+// read reads the sends of one row group of the Parquet file.
 func (r *parquetRows) read(i int) (err error) {
 	group, err := r.group(i)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *parquetRows) fields(values parquet.Row, wide []bool) *record {
 	return fields
 }
 
-// textOf converts a Parquet value to the text that a CSV file would contain.
+// textOf converts a value in a Parquet file to the text that a CSV file would contain.
 func textOf(value parquet.Value, as idType) []byte {
 	switch {
 	case as == unsigned && value.Kind() == parquet.Int32:
@@ -159,8 +159,8 @@ func textOf(value parquet.Value, as idType) []byte {
 	return []byte(value.String())
 }
 
-// stampOf returns the timestamp type of a Parquet column, or nil if the column holds texts or numbers. stampOf rejects
-// types that do not denote an instant.
+// stampOf returns the timestamp type of a Parquet column, or nil if the column holds texts or numbers. It rejects types
+// that do not denote an instant.
 func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	refused := func(what string) error {
 		return fmt.Errorf(

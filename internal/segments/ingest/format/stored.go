@@ -11,7 +11,7 @@ import (
 	"capper/internal/objects"
 )
 
-// storedFile reads an input file in its stored form, before decompression. Read returns io.EOF only at the real end of
+// A storedFile reads an input file as it is stored, without decompression. Read returns io.EOF only at the real end of
 // the file, after exactly the announced number of bytes.
 type storedFile struct {
 	ctx      context.Context
@@ -23,7 +23,7 @@ type storedFile struct {
 	fault atomic.Pointer[error] // atomic, because a decoder reads ahead in its own goroutine
 }
 
-// bufferBytes returns a buffer size that is large enough for the first row, or for the whole of a small file.
+// bufferBytes returns the size of a read buffer that has space for the first row, or for the whole of a small file.
 func (s *storedFile) bufferBytes() int {
 	if s.size < 0 {
 		return HeadBytes
@@ -61,7 +61,7 @@ func (s *storedFile) broken() error {
 	return nil
 }
 
-// lengthFault returns an error that tells how the file's length has changed since the file was opened.
+// lengthFault returns an error for a file whose length has changed since it was opened.
 func (s *storedFile) lengthFault(now int64) error {
 	return fmt.Errorf("file has %d bytes but had %d when it was opened: another program is writing it", now, s.size)
 }

@@ -23,8 +23,8 @@ type Syntax struct {
 	Complete func(line []byte) bool
 }
 
-// Ready returns how many bytes at the beginning of a text can be parsed before more text arrives. Ready excludes blank
-// lines at the end, because only the following text shows whether more rows follow.
+// Ready returns how many bytes at the beginning of a text can be parsed now, before more of the text has been read.
+// Ready excludes blank lines at the end, because only the following text shows whether more rows follow.
 func (s *Syntax) Ready(text []byte) int {
 	end := s.Whole(text)
 	if s.Nulls {
@@ -37,7 +37,7 @@ func (s *Syntax) Ready(text []byte) int {
 	return len(trimmed) + bytes.IndexByte(text[len(trimmed):], '\n') + 1
 }
 
-// Rest returns the last block of a text without those blank lines at its end that are not rows.
+// Rest returns the last block of a text without blank lines at its end, unless such lines are rows.
 func (s *Syntax) Rest(text []byte) []byte {
 	if s.Nulls {
 		return text
@@ -45,13 +45,13 @@ func (s *Syntax) Rest(text []byte) []byte {
 	return bytes.TrimRight(text, "\r\n")
 }
 
-// shortText is the length in bytes up to which a text file may lack a final line break, because many hand-written files
-// do. Longer files are exports.
+// shortText is the length in bytes up to which a text file may end without a line break, because many hand-written
+// files do. Longer files are exports.
 const shortText = 16 << 10
 
-// MayBeTruncated reports whether the end of a text file may be missing. The argument size is the length of the text in
-// bytes, and end is the last block of the text. A long text without a final line break may be truncated, unless the
-// function Complete accepts its last line. A truncated id could be the id of another user.
+// MayBeTruncated reports whether a text file may have lost its end. The argument size is the length of the whole text
+// in bytes, and the argument end is the last block of the text. A long text without a final line break may be
+// truncated, unless the function Complete accepts its last line. A truncated id could be the id of another user.
 func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
 	if LineIsClosed(end) || size <= shortText {
 		return false
@@ -59,10 +59,10 @@ func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
 	return s.Complete == nil || !s.Complete(end[wholeLines(end):])
 }
 
-// LineIsClosed reports whether a text ends in a line break or is empty.
+// LineIsClosed reports whether a text is empty or ends in a line break.
 func LineIsClosed(text []byte) bool { return wholeLines(text) == len(text) }
 
-// Blocks reads a text and cuts it into blocks of complete rows. A row must have at most HeadBytes bytes.
+// Blocks reads a text file and cuts it into blocks of complete rows. A row must have at most HeadBytes bytes.
 type Blocks struct {
 	from   io.Reader
 	syntax Syntax
@@ -71,17 +71,17 @@ type Blocks struct {
 	size   int
 }
 
-// NewBlocks returns a Blocks that reads the text from a reader. The argument line is the number of the first line.
+// NewBlocks returns a Blocks for the text that the reader returns. The argument line is the number of the first line.
 func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
 	return &Blocks{from: from, line: line, syntax: s}
 }
 
-// Size returns the number of bytes of the text that have been read so far.
+// Size returns how many bytes of the text the Blocks has read so far.
 func (b *Blocks) Size() int { return b.size }
 
-// Next reads the next block into buffer, which may grow, and returns the block and the number of its first line. The
-// result last is true for the last block, which may be empty. After a read error, the result line is the number of the
-// line that cannot be read.
+// Next reads the next block of rows into buffer, which may grow. It returns the block and the number of the block's
+// first line. The result last is true for the last block, which may be empty. After a read error, the result line of
+// Next is the number of the line that cannot be read.
 func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err error) {
 	block, last, err = fill(b.from, append(buffer[:0], b.rest...))
 	if err != nil {
@@ -102,8 +102,7 @@ func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err e
 	return block, line, last, nil
 }
 
-// longRow is the error for a row with more than HeadBytes bytes; the value of longRow is the number of the row's first
-// line.
+// longRow is the error for a row with more than HeadBytes bytes; its value is the number of the row's first line.
 type longRow int64
 
 // Error returns a text with the line number and the limit.
@@ -111,8 +110,8 @@ func (l longRow) Error() string {
 	return fmt.Sprintf("line %d: a row has more than %d bytes, or a quote is never closed", int64(l), HeadBytes)
 }
 
-// fill reads from a reader until block has HeadBytes bytes. The result last is true if the reader returned io.EOF;
-// after any other error, bytes are missing.
+// fill reads from a reader until the argument block has HeadBytes bytes. The result last is true if the reader returned
+// io.EOF; after any other error, the block is incomplete.
 func fill(from io.Reader, block []byte) (filled []byte, last bool, err error) {
 	for len(block) < HeadBytes {
 		if len(block) == cap(block) {

@@ -11,8 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go/encoding"
 )
 
-// pageIDs holds the ids in a Parquet page, one per row. A value below 0 or above maxID is not a valid id; the method
-// text returns the original form of such a value.
+// A pageIDs holds the ids in one page of a Parquet file, one per row. A value below 0 or above maxID is not a valid id.
+// For such a value, the method text returns the original form.
 type pageIDs struct {
 	as      idType
 	values  []int64
@@ -20,7 +20,7 @@ type pageIDs struct {
 	present []bool   // nil if no row is null
 }
 
-// ids reads a page of the Parquet column with the ids.
+// ids returns the ids in one page of the Parquet column with the ids.
 func (g *rowGroup) ids(page parquet.Page, as idType) (pageIDs, error) {
 	column := g.leaves[0]
 	ids := pageIDs{as: as}
@@ -47,8 +47,8 @@ func (g *rowGroup) ids(page parquet.Page, as idType) (pageIDs, error) {
 	return ids, checkLength(n, page)
 }
 
-// storedIn returns the values in the dictionary of a Parquet page, or the values of the page itself if it has no
-// dictionary.
+// storedIn returns the stored values of a Parquet page: the values in the page's dictionary or, without a dictionary,
+// the values in the page.
 func storedIn(page parquet.Page) encoding.Values {
 	if dictionary := page.Dictionary(); dictionary != nil {
 		return dictionary.Page().Data()
@@ -82,7 +82,7 @@ func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	}
 }
 
-// narrow keeps only the lower halves of 64-bit integers; see chunk.go.
+// narrow keeps only the lower 32 bits of 64-bit integers; the comments in chunk.go say why the upper bits are wrong.
 func (p *pageIDs) narrow() {
 	for i, v := range p.values {
 		if p.values[i] = int64(uint32(v)); p.as == signed {
@@ -91,8 +91,8 @@ func (p *pageIDs) narrow() {
 	}
 }
 
-// lookUp returns the values of a Parquet page. The argument stored holds the values of the page itself, or the
-// dictionary entries to which the page refers.
+// lookUp returns the values of a Parquet page. If the page has a dictionary, the argument stored holds the dictionary's
+// values; otherwise it holds the values of the page itself.
 func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	if page.Dictionary() == nil {
 		return stored, nil
@@ -110,8 +110,8 @@ func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	return found, nil
 }
 
-// spread returns the values of a Parquet page by row; a null row gets the zero value. The result n is the number of
-// values in the page, including nulls.
+// spread returns the values of a Parquet page, one per row; a row with null gets the zero value. The result n is the
+// number of rows in the Parquet page, including null rows.
 func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows []T, n int) {
 	rows = make([]T, page.NumValues())
 	for i, level := range page.DefinitionLevels() {
@@ -123,7 +123,7 @@ func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows 
 	return rows, n + int(page.NumNulls())
 }
 
-// text returns the text of the value with the index i.
+// text returns, as a text, the value with the index i of a Parquet page.
 func (p *pageIDs) text(i int) []byte {
 	switch p.as {
 	case unsigned:
@@ -136,7 +136,7 @@ func (p *pageIDs) text(i int) []byte {
 	return strconv.AppendInt(nil, p.values[i], 10)
 }
 
-// decimalText returns the text of a decimal number that is stored as bytes in two's complement.
+// decimalText returns a decimal number as text; its argument is the number as bytes in two's complement.
 func decimalText(word []byte) []byte {
 	v := new(big.Int).SetBytes(word)
 	if len(word) > 0 && word[0] >= 0x80 {
@@ -145,8 +145,8 @@ func decimalText(word []byte) []byte {
 	return v.Append(nil, 10)
 }
 
-// bigEndian converts the big-endian bytes of a number in two's complement to an id. If the number is not a valid id,
-// the result is -1.
+// bigEndian converts a number to an id; its argument is the number as big-endian bytes in two's complement. If the
+// number is not a valid id, the result is -1.
 func bigEndian(word []byte) int64 {
 	v := int64(0)
 	for i, b := range word {
@@ -176,7 +176,8 @@ func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []
 	return wide
 }
 
-// codes reads the Parquet column of segment or set names, and returns a code, noSegment or badSegment for each row.
+// codes reads the Parquet column of segment or set names. It returns one code per row: that of the name, noSegment or
+// badSegment.
 func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, error) {
 	codes := []int16{}
 	err := g.eachPage(ctx, 1, func(page parquet.Page) error {
@@ -202,7 +203,7 @@ func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, 
 	return codes, err
 }
 
-// names returns the segment or set names in a Parquet page, one per row; nil means null.
+// names returns the segment or set names in a Parquet page, one per row; a nil name means null.
 func (g *rowGroup) names(page parquet.Page) (names [][]byte, err error) {
 	column := g.leaves[1]
 	stored := storedIn(page)
