@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// date records the as_of of a segment or set: the time up to which its input files reflect all changes. The as_of is
-// the earlier of two times: the time of the newest input file, and the earliest as_of of the segments and sets to which
-// the definition refers. The argument read lists the input files of the definition itself.
+// date records the as_of of a segment or set, that is, the time up to which its input files reflect all changes. The
+// as_of is the earlier of two times: the time of the newest input file, and the earliest as_of of the segments and sets
+// to which the definition refers. The argument read lists the input files that the definition itself names.
 func (b *builder) date(r *Definition, read []FileReport) {
 	files := slices.Clone(read)
 	if b.rows[r.Name] != nil {
@@ -32,8 +32,8 @@ func (b *builder) date(r *Definition, read []FileReport) {
 	}
 }
 
-// newest returns the time at which the newest of the input files was written. If the time is unknown for any of the
-// files, newest returns the zero time.
+// newest returns the time at which the newest of the input files was written. If it is unknown when one of the files
+// was written, newest returns the zero time.
 func newest(files []FileReport) (at time.Time) {
 	for _, f := range files {
 		if f.ChangedAt == nil {

@@ -15,15 +15,15 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// back collects, from all inputs of a build, the data with which capper later converts user numbers to ids. For UUIDs,
-// this data is the 64 bits that the image (64-bit number of an id) lacks; for text ids, it is the texts. A back also
-// finds different ids with the same image. A back is safe for concurrent use.
+// A back collects, from all inputs of a build, the data with which capper later converts user numbers to ids. For
+// UUIDs, this data is the 64 bits that an image (64-bit number of an id) lacks; for text ids, it is the texts. A back
+// also finds different ids that have the same image (64-bit number). A back is safe for concurrent use.
 type back struct {
 	scheme *ids.Scheme
 	shards [1 << partBits]backShard
 }
 
-// backShard holds those ids of a back whose images have the same upper bits.
+// A backShard holds those ids whose images (64-bit numbers) have the same upper bits.
 type backShard struct {
 	mu     sync.Mutex
 	clean  []backEntry // ascending, each image once
@@ -33,8 +33,8 @@ type backShard struct {
 	pairs  int64
 }
 
-// backEntry is the image of an id, together with the 64 bits of a UUID that the image lacks, or with the position of a
-// text id.
+// A backEntry is the image (64-bit number) of an id, with the data to convert it back: the other 64 bits of a UUID, or
+// the position of a text id.
 type backEntry struct{ image, rest uint64 }
 
 // SharedImage names two ids that have the same image (64-bit number of an id), so that capper counts their sends
@@ -44,13 +44,14 @@ type SharedImage struct {
 	B string `json:"b"`
 }
 
-// sharedSamples is the maximum number of pairs of ids with the same image that a build reports by name.
+// sharedSamples is the maximum number of pairs of ids with the same image that the report of a build shows.
 const sharedSamples = 20
 
-// compactAt is the number of added ids after which a backShard is sorted for the first time.
+// compactAt is the number of new ids in a backShard after which its ids are sorted for the first time.
 const compactAt = 1 << 12
 
-// newBack returns an empty back, or nil if the build need not convert user numbers to ids (names is false).
+// newBack returns an empty back. If names is false, the build need not convert user numbers to ids, and newBack returns
+// nil.
 func newBack(scheme *ids.Scheme, names bool) *back {
 	if !names {
 		return nil
@@ -82,8 +83,8 @@ func (k *back) add(b *format.Block) {
 
 func (s *backShard) text(e backEntry) []byte { return s.texts[e.rest>>8:][:e.rest&0xff+1] }
 
-// compact sorts the ids of a shard by image and drops repeated ids. If several ids have the same image, compact keeps
-// the first of these ids.
+// compact sorts the ids of a shard by their images (64-bit numbers), and drops repeated ids. If several different ids
+// have the same image, compact keeps the first of these ids.
 func (k *back) compact(s *backShard) {
 	clean, added := s.clean, s.added
 	if len(added) == 0 {
@@ -134,7 +135,7 @@ func (s *backShard) byText(a, b backEntry) int {
 	return bytes.Compare(s.text(a), s.text(b))
 }
 
-// packTexts removes the texts of ids that compact has dropped from memory.
+// packTexts frees the memory of the texts of those ids that compact has dropped.
 func (s *backShard) packTexts() {
 	size := 0
 	for _, e := range s.clean {
@@ -171,8 +172,8 @@ func (k *back) show(s *backShard, e backEntry) string {
 	return string(text)
 }
 
-// finish compacts all shards, and returns the number of pairs of ids that have the same image, with the first of these
-// pairs.
+// finish compacts all shards. It returns how many pairs of ids have the same image (64-bit number), and the first of
+// these pairs.
 func (k *back) finish() (count int64, pairs []SharedImage) {
 	if k == nil {
 		return 0, nil
@@ -185,7 +186,7 @@ func (k *back) finish() (count int64, pairs []SharedImage) {
 	return count, pairs[:min(len(pairs), sharedSamples)]
 }
 
-// number returns the dictionary of all ids, and the Back that converts user numbers to ids. number frees the memory of
+// number returns the dictionary of all ids, and the Back that converts user numbers to ids. It then frees the memory of
 // the collected ids.
 func (k *back) number() (*segments.Dictionary, *segments.Back, error) {
 	n, texts := 0, int64(0)

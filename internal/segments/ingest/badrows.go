@@ -10,7 +10,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// maxSamples is the maximum number of bad rows whose values a build keeps for its report. A build counts all bad rows.
+// maxSamples is the maximum number of bad rows for whose values a build's report has space. A build counts all bad
+// rows.
 const maxSamples = 20
 
 // badRows counts the bad rows of all input files and keeps the first bad rows of each file. badRows is safe for
@@ -36,8 +37,8 @@ func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
-// first returns some bad rows for a report, in the order of files and rows. If many files have bad rows, first returns
-// only a few rows of each, so that the first file does not hide the others.
+// first returns some of the bad rows for a report, in the order of files and rows. If many files have bad rows, first
+// returns only a few rows of each, so that the first file does not hide the others.
 func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +55,7 @@ func (b *badRows) first(files int) []format.Bad {
 	return list
 }
 
-// BadRowsError reports that the input files have more bad rows than the build tolerates.
+// BadRowsError reports that more rows of the input files are bad than the build tolerates.
 type BadRowsError struct {
 	Count     int64
 	Tolerated Tolerance
@@ -88,7 +89,7 @@ func (e *BadRowsError) Error() string {
 	return b.String()
 }
 
-// shown returns how many of the counted bad rows the samples stand for.
+// shown returns how many bad rows the samples represent, because a sample with several lines counts several times.
 func shown(samples []format.Bad) (count int64) {
 	for _, s := range samples {
 		count += max(s.Lines, 1)

@@ -11,7 +11,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// readBlocks cuts a file into blocks of whole rows and passes the blocks to workers, which parse them in any order.
+// readBlocks cuts a file into blocks of whole rows and passes the blocks to workers. The workers parse the blocks in
+// any order.
 func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, s format.Syntax) error {
 	var pending sync.WaitGroup
 	defer pending.Wait()
@@ -41,11 +42,11 @@ func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, 
 }
 
 // ErrNoFinalNewline reports that the last line of a long text file has no line break, so that the file may be
-// truncated. There is no other sign of a truncated file, because a truncated id may be the id of another user. For
-// NDJSON, the closing brace of the last object shows that the file is complete.
+// truncated. There is no other sign of a truncated file, because a truncated id may be the id of another user. NDJSON
+// needs no line break at the end, because the closing brace of the last object shows that the file is complete.
 var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may be truncated")
 
-// checkEnd returns an error if the end of a text file may be missing. The argument size is the length of the text in
+// checkEnd returns an error if a text file seems to end too early. The argument size is the length of the whole text in
 // bytes. The argument line is the number of the first line of the last block.
 func (f *fileReader) checkEnd(s *format.Syntax, block []byte, size int, line int64) error {
 	whole := !s.MayBeTruncated(block, size)

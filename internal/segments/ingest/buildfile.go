@@ -28,8 +28,8 @@ type reference struct {
 
 // Load parses a build file (YAML file that defines segments and sets) into a Plan. The argument base holds the default
 // settings of all inputs; the build file overrides these defaults. The argument into is the Plan that receives the
-// result, and already holds the values of command-line flags. If the build file is readable but faulty, the error
-// contains a *yamltree.Faults with all faults.
+// content of the build file; it already holds the values of command-line flags. If the build file is readable but
+// faulty, the error contains a *yamltree.Faults with all faults.
 func Load(path string, base Input, into *Plan) (*Plan, error) {
 	raw, err := yamltree.ReadFile(path)
 	if err != nil {
@@ -91,8 +91,8 @@ func (f *buildFile) segment(v yamltree.Value) {
 }
 
 // set parses a set of the build file. If the build file has "publish: true" for the set, the generation contains the
-// set, and the set may have limits. A set without "publish: true" only serves the definitions of other segments and
-// sets.
+// set, and the set may have limits. A set without "publish: true" is not published; it only serves the definitions of
+// other segments and sets.
 func (f *buildFile) set(v yamltree.Value) {
 	var r Definition
 	var own publish.SegmentBounds
@@ -135,8 +135,8 @@ func checkBounds(v yamltree.Value, own *publish.SegmentBounds) {
 	}
 }
 
-// table parses an entry of the build file for a table: input files whose rows name a segment or, with set_prefix, a
-// set. The limits of a table with set_prefix apply to each of its sets.
+// table parses an entry of the build file for a table. A table is a group of input files whose rows name a segment or,
+// with set_prefix, a set. The limits of a table with set_prefix apply to each of its sets.
 func (f *buildFile) table(v yamltree.Value) {
 	prefix := ""
 	var own publish.SegmentBounds
@@ -172,7 +172,7 @@ func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
 	}
 }
 
-// input parses an input of the build file: a path, or a mapping with a path, columns and expectations.
+// input parses one input in a build file, which is a path, or a mapping with a path, columns and expectations.
 func (f *buildFile) input(to *[]Input) yamltree.Field { return f.inputWith(to, nil) }
 
 // inputWith parses an input of the build file whose mapping may have additional fields.
@@ -227,7 +227,8 @@ func (f *buildFile) overlaps(v yamltree.Value) {
 	}
 }
 
-// maxBadRows parses how many bad rows the build may skip; a command-line flag overrides the build file.
+// maxBadRows returns the field of the build file that says how many bad rows the build may skip. A command-line flag
+// takes precedence over this field.
 func (f *buildFile) maxBadRows() yamltree.Field {
 	flag := f.into.MaxBadRows
 	return checked(func(text string) error {

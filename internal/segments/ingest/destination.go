@@ -5,8 +5,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// destination receives the rows that workers parse, and adds their users to one set, or to one set for each name in a
-// table.
+// A destination receives the rows that workers parse. It adds their users to one set or, for a table, to one set for
+// each name.
 type destination interface {
 	isTable() bool
 	// newSink returns a sink for one worker. The names are nil unless the destination is a table.
@@ -15,7 +15,7 @@ type destination interface {
 	addBitmap(*bitmap.Bitmap) error
 }
 
-// sink receives the rows that one worker has parsed, for a destination.
+// A sink receives, on behalf of a destination, the rows that one worker has parsed.
 type sink interface {
 	// add adds the rows of a block.
 	add(*format.Block)

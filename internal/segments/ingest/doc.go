@@ -9,18 +9,18 @@
 // One goroutine per open file reads the file and cuts the content into blocks of 1 MiB at the ends of rows. The number
 // of open files is the number of CPU cores, or up to 32 for S3 objects. A pool of workers, one per core and shared by
 // all files, parses the blocks into ids. A worker passes the ids to a Writer of the set, which sorts the ids by shard,
-// so that the Writer accesses little memory at a time. For Parquet files, the workers read row groups instead of
-// blocks. A set of dense ids needs at most 514 MiB of memory, plus a few MiB per worker, because the ids have 32 bits.
+// so that the Writer accesses little memory at a time. In Parquet files, the workers read row groups instead of blocks
+// of rows. A set of dense ids needs at most 514 MiB of memory, plus a few MiB per worker, because the ids have 32 bits.
 //
 // # Ids and bad rows
 //
 // A dense id is a decimal number from 0 to 4294967295, with optional leading zeros and surrounding spaces. The parser
-// never truncates, rounds or guesses an id. A row is bad if its id has a sign, a fraction or an exponent, is a number
+// never shortens, rounds or guesses an id. A row is bad if its id has a sign, a fraction or an exponent, is a number
 // above 4294967295, is empty or is null. A row with a different number of columns, a blank line between other lines,
 // and a row with the name of an unknown segment are also bad. A build counts all bad rows; a bad row that spans several
-// lines counts as many times as it has lines. For its report, a build keeps the first bad rows of each file, with file,
-// row and value. A fault of a whole file is an InputError, for example a missing column, a damaged archive, a column
-// type without whole numbers, or another kind of file. A file with only bad rows is always an error.
+// lines counts as often as it has lines. For its report, a build keeps the first bad rows of each file, with file, row
+// and value. A fault of a whole file is an InputError, for example a missing column, a damaged archive, a column type
+// without whole numbers, or another kind of file. A file with only bad rows is always an error.
 //
 // Blank lines at the end of a text file are not rows. In CSV and TSV files with a single column, blank lines at the end
 // are null ids, and therefore bad rows.
@@ -28,12 +28,11 @@
 // # Ids of other kinds
 //
 // If Config.Scheme is set, inputs hold ids of the kind uint64, uuid or text. A worker passes the images (64-bit
-// numbers) of the ids to an imageLists. After all inputs are read, the build sorts every list, merges the lists into
+// numbers) of the ids to an imageLists. After the build has read all inputs, it sorts every list, merges the lists into
 // the dictionary, and converts each list to a bitmap of user numbers. The build needs 8 bytes of memory for each id of
 // each segment and set, and 6 bytes for each id of the dictionary. If Config.Names is set, the build also needs 24
-// bytes for each UUID. For each text id, the build then needs 16 bytes and about the length of the text. The dictionary
-// of an amend (update of some sets) has only the ids of its input files. Result.WarningsOver compares these ids with
-// the live ids.
+// bytes for each UUID. For each text id, it needs 16 bytes and about the length of the text. The dictionary of an amend
+// (update of some sets) has only the ids of its input files. Result.WarningsOver compares these ids with the live ids.
 //
 // # The end of a file
 //
@@ -42,20 +41,20 @@
 // and empty standard input, also cause an error. Errors at the end of a file are InputErrors, unless the storage or the
 // connection failed (objects.StorageError) or the context ended. A text file of more than 16 KiB without a final line
 // break also causes an InputError, because the file may be truncated; see Input.FinalNewline. In NDJSON, the closing
-// brace of the last object is a sufficient sign of a complete file.
+// brace of the last object shows that the file is complete.
 //
 // # Build
 //
 // A Plan, from command-line flags or a build file, says which inputs and set operations define each segment and set.
-// Run reads the inputs, applies the set operations, and finds users who are in several segments. On request, Run keeps
-// such a user only in the first of these segments. A set operation uses the users of a segment before overlaps are
-// resolved, so the result of "everyone minus active" does not depend on the order of the segments.
+// Run reads the inputs, applies the set operations, and finds users who are in several segments. If the operator
+// requests this, Run keeps such a user only in the first of these segments. A set operation uses the users of a segment
+// before overlaps are resolved, so the result of "everyone minus active" does not depend on the order of the segments.
 //
 // A generation contains the segments and those sets of the plan that are marked as published; all other sets only serve
 // the definitions of segments and sets. If the rows of a table name sets, all these sets are published, after the other
-// sets and in the order of their names. A build makes the sets after the segments. Sets may overlap with segments and
-// with other sets.
+// sets and in the order of their names. A build makes the sets after the segments. Sets may have users in common with
+// segments and with other sets.
 //
-// A build makes the segments one after the other, each on all CPU cores. Besides the finished bitmaps and the rows of
-// tables, only one unfinished set is in memory at a time.
+// A build makes the segments one after the other, each on all CPU cores. Only one unfinished set is in memory at a
+// time, besides finished bitmaps and the rows of tables.
 package ingest

@@ -9,15 +9,15 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// file is one input file, after the file pattern of its input has been expanded.
+// A file is one input file of a build; an input with a file pattern stands for several files.
 type file struct {
 	name  string
 	input Input
 	of    int // index of its input
 }
 
-// expand replaces each file pattern by the matching files, in order. A pattern without a matching file is an error, so
-// that an export that is late does not produce empty segments.
+// expand returns the files of the inputs in order: it replaces each file pattern by the files that match. A pattern
+// without a matching file is an error, so that an export that is late does not produce empty segments.
 func (r *reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 	var files []file
 	stdins := 0

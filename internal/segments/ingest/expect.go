@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Expect states the minimum content of an input, so that a build detects an incomplete export before it publishes the
-// users. The zero Expect allows any content.
+// An Expect states how much content an input must have, so that a build detects an incomplete export before it
+// publishes the users. The zero Expect allows any content.
 type Expect struct {
 	MinFiles int64
 	MinRows  int64 // rows with an id, in all files of the input
@@ -15,10 +15,11 @@ type Expect struct {
 	NewerThan time.Duration
 }
 
-// Shortfalls returns texts about inputs, among those read so far, that have less content than their Expect states.
+// Shortfalls returns texts about the inputs that had less content than their Expect states, among those that were read
+// so far.
 func (r *reader) Shortfalls() []string { return r.shortfalls }
 
-// expect compares the reports about the files of each input with the minimum content that the input's Expect states.
+// expect compares the reports about an input's files with the minimum content that the Expect of the input states.
 func (r *reader) expect(inputs []Input, files []file, reports []FileReport) {
 	for i, in := range inputs {
 		var count, rows int64

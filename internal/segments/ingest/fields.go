@@ -23,7 +23,8 @@ func fieldNames(to *[]string) yamltree.Field {
 	}
 }
 
-// checked returns a field of the build file that passes a non-empty text to the function set, which parses the text.
+// checked returns a field of the build file whose value is a text. The field passes a non-empty text to the function
+// set, which parses it.
 func checked(set func(string) error) yamltree.Field {
 	return func(v yamltree.Value) {
 		s, ok := v.Scalar()
@@ -75,7 +76,8 @@ func age(to *time.Duration) yamltree.Field {
 	}
 }
 
-// whole returns a field of the build file for a whole number from 0, in YAML's notation, which allows 1_000_000.
+// whole returns a field of the build file whose value is a whole number from 0. The notation is YAML's, which allows
+// 1_000_000.
 func whole(set func(int64)) yamltree.Field {
 	return func(v yamltree.Value) {
 		n, err := uint64(0), strconv.ErrSyntax
@@ -104,8 +106,8 @@ func percent(set func(float64)) yamltree.Field {
 	}
 }
 
-// onlyGrows returns a field of the build file that says whether a set only grows: true, false, or the percentage of
-// users who may leave.
+// onlyGrows returns the field of the build file that says whether a set only grows. Its value is true, false, or the
+// percentage of users who may leave.
 func onlyGrows(to *publish.Growth) yamltree.Field {
 	return func(v yamltree.Value) {
 		growth, err := ParseGrowth(v.Token())
@@ -134,14 +136,14 @@ func ParseGrowth(text string) (publish.Growth, error) {
 	return publish.Growth{Said: true, OnlyGrows: true, MaxLoss: loss}, nil
 }
 
-// addChangeBounds adds those build-file fields that limit the changes of a segment or set to the map of fields.
+// addChangeBounds adds fields of the build file to the map: those that limit the changes of a segment or set.
 func addChangeBounds(fields map[string]yamltree.Field, to *publish.SegmentBounds) {
 	fields["max_change"] = percent(func(p float64) { to.MaxChange = &p })
 	fields["max_week_change"] = percent(func(p float64) { to.MaxWeekChange = &p })
 }
 
-// addBounds adds those build-file fields that limit the size and the changes of a published segment or set to the map
-// of fields.
+// addBounds adds fields of the build file to the map: those that limit the size and the changes of a published segment
+// or set.
 func addBounds(fields map[string]yamltree.Field, to *publish.SegmentBounds) {
 	users := func(to **uint64) yamltree.Field {
 		return whole(func(n int64) { u := uint64(n); *to = &u })

@@ -137,7 +137,7 @@ func (f *fileReader) readNDJSON(ctx context.Context, src *format.File) error {
 	return f.readBlocks(ctx, src, 1, format.NDJSON(f.column, f.names, f.reader.cfg.Scheme))
 }
 
-// readParquet reads the row groups of a Parquet file, several of them in parallel.
+// readParquet reads several row groups of a Parquet file in parallel, until it has read all.
 func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	from, size, err := src.Seekable()
 	if err != nil {
@@ -165,8 +165,8 @@ func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	return errors.Join(append(faults, err, src.CheckLength())...)
 }
 
-// maxRoaringBytes limits how much of a bitmap file is read. It is larger than the largest bitmap of 32-bit ids;
-// bitmap.Read checks the exact limit.
+// maxRoaringBytes limits how many bytes of a bitmap file are read. The limit is larger than the largest bitmap of
+// 32-bit ids; bitmap.Read checks the exact limit.
 const maxRoaringBytes = 1 << 30
 
 // readRoaring reads a bitmap in the portable roaring format for 32-bit ids.
@@ -183,7 +183,7 @@ func (f *fileReader) readRoaring(_ context.Context, src *format.File) error {
 	return f.to.addBitmap(b)
 }
 
-// take passes the rows in a worker's block to the worker's sink and empties the block.
+// take passes the rows in a worker's block to the worker's sink (receiver of parsed rows), and empties the block.
 func (f *fileReader) take(w *worker) {
 	b := w.block
 	w.sink.add(b)

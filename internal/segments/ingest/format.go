@@ -23,7 +23,7 @@ const (
 	roaring Format = "roaring"
 )
 
-// formatReader defines how to recognise and read one file format.
+// A formatReader defines how to recognise and read input files of one format.
 type formatReader struct {
 	format     Format
 	title      string   // the format's name in a sentence
@@ -58,11 +58,12 @@ func formats() (formats []Format) {
 	return formats
 }
 
-// Known reports whether users can request the format by name.
+// Known reports whether the format is one of those that users can request by name.
 func (f Format) Known() bool { return slices.Contains(formats(), f) }
 
-// FormatWords returns texts about the file formats with which the help of a command replaces ${formats} and
-// ${format_titles}. The first text lists the values of a flag, and the second names the formats in a sentence.
+// FormatWords returns texts about the file formats. The help of a command shows them in place of ${formats} and
+// ${format_titles}. The text for ${formats} lists the values of a flag, and the text for ${format_titles} names the
+// formats in a sentence.
 func FormatWords() map[string]string {
 	var names, titles []string
 	for _, r := range formatReaders() {
@@ -75,9 +76,9 @@ func FormatWords() map[string]string {
 	}
 }
 
-// readerOf returns the formatReader for a file. If the user requested a format, readerOf uses it. If no format is
-// requested, readerOf uses the extension of the file's name, without the extension of a compression. If the extension
-// is unknown, readerOf uses the first bytes of the file. readerOf returns false if it cannot determine the format.
+// readerOf returns the formatReader for a file. If the user requested a format, readerOf uses it. If the user requested
+// no format, readerOf looks at the extension of the file's name, without an extension such as .gz. If the extension is
+// unknown, readerOf uses the first bytes of the file. readerOf returns false if it cannot determine the format.
 func readerOf(f file, head []byte) (formatReader, bool) {
 	readers := formatReaders()
 	pick := func(has func(r formatReader) bool) (formatReader, bool) {

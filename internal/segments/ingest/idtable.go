@@ -2,7 +2,7 @@ package ingest
 
 import "math/bits"
 
-// hash maps ids to evenly distributed 64-bit numbers: it combines both halves of a 128-bit product, like wyhash
+// hash spreads ids evenly over all 64-bit numbers. It combines both halves of a 128-bit product, like wyhash
 // (https://github.com/wangyi-fudan/wyhash).
 func hash[ID uint32 | uint64](id ID) uint64 {
 	high, low := bits.Mul64(uint64(id)^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
@@ -22,7 +22,7 @@ func pick[ID uint32 | uint64](to, ids []ID, level uint32) []ID {
 	return to
 }
 
-// idTable is a set of ids, stored as a hash table with open addressing. The zero idTable is an empty set.
+// An idTable is a set of user ids, stored as a hash table with open addressing. The zero idTable is an empty set.
 type idTable[ID uint32 | uint64] struct {
 	slots []ID // 0: empty; the length is a power of two, and at most half are used
 	zero  bool // true if the set holds the id 0
@@ -48,7 +48,7 @@ func (t *idTable[ID]) add(id ID, h uint64) {
 	}
 }
 
-// put adds an id, whose hash is h, and reports whether it is new.
+// put adds an id to the set, and reports whether the id is new. The argument h is the hash of the id.
 func (t *idTable[ID]) put(id ID, h uint64) bool {
 	mask := uint64(len(t.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask { // uses the lower bits, because the upper bits are similar within a sample

@@ -21,7 +21,7 @@ type imageList struct {
 	sorted []uint64   // ascending, each image once; set by sort
 }
 
-// chunkImages is the number of images (64-bit numbers of ids) that a worker collects before it locks an imageList to
+// chunkImages is the number of images (64-bit numbers of ids) that a worker collects before it locks the imageList to
 // add them.
 const chunkImages = 1 << 16
 
@@ -31,8 +31,8 @@ func (l *imageList) take(chunk []uint64) {
 	l.chunks = append(l.chunks, chunk)
 }
 
-// imageLists is the destination for inputs whose ids are not dense. An imageLists has one list of images, or one list
-// for each name in a table.
+// imageLists is the destination for inputs whose ids are not dense. An imageLists has one list of images or, for a
+// table, one list for each name in the table.
 type imageLists struct {
 	of     *images
 	scheme *ids.Scheme
@@ -81,8 +81,8 @@ func (s *imageSink) flush() {
 	s.chunk = nil
 }
 
-// tableChunk is the number of images that a worker collects for one name in a table before it locks the imageList of
-// the name to add them. tableChunk is less than chunkImages, because a table may have many names.
+// tableChunk is how many images (64-bit numbers of ids) a worker collects for one name in a table before it locks the
+// name's imageList to add them. It is less than chunkImages, because a table may have many names.
 const tableChunk = 1 << 13
 
 type imageTableSink struct {
@@ -108,7 +108,7 @@ func (s *imageTableSink) flush() {
 	}
 }
 
-// hand moves the images that a worker has collected for a name to the imageList of this name.
+// hand adds the images that a worker has collected for a name to the imageList of this name, which all workers share.
 func (s *imageTableSink) hand(code int) {
 	s.to.names.mu.Lock()
 	list := s.to.lists[code]
@@ -117,21 +117,22 @@ func (s *imageTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// images holds the ids of all inputs of a build until every id has a user number; it is used if ids are not dense.
+// images holds the ids from all inputs of a build until the ids have user numbers. It is used only if ids are not
+// dense.
 type images struct {
 	lists []*imageList
 	back  *back
 	twins *twinFinder
 }
 
-// keep stores what the images of a block's ids do not contain: the data that converts images to ids, and texts that may
-// be twins.
+// keep stores, for a block of ids, the data that converts images to ids, and texts that differ from other ids only in
+// case or blanks.
 func (m *images) keep(b *format.Block) {
 	m.back.add(b)
 	m.twins.add(b)
 }
 
-// newList adds an empty list of images, and returns it.
+// newList adds an empty list of images (64-bit numbers of ids) to the build, and returns the list.
 func (m *images) newList() *imageList {
 	l := &imageList{}
 	m.lists = append(m.lists, l)
@@ -149,20 +150,20 @@ func (l *imageList) sort() {
 	release(n)
 }
 
-// release returns the memory of large lists to the operating system at once. Otherwise the Go runtime would return this
-// memory only after the build had used much more memory.
+// release returns free memory to the operating system at once, if a list was large. Without this call, the Go runtime
+// would return the memory only after the build had used much more.
 func release(images int) {
 	if images >= 1<<22 {
 		debug.FreeOSMemory()
 	}
 }
 
-// partBits is the number of upper bits of an image by which the lists are divided into parts. All CPU cores then merge
-// parts of the lists in parallel.
+// partBits is the number of upper bits of an image (64-bit number of an id) by which lists of images are divided into
+// parts. All CPU cores then merge the parts of the lists in parallel.
 const partBits = 11
 
-// number returns the dictionary of all images in the lists, and the Back that converts user numbers to ids. The Back is
-// nil if the build keeps no ids.
+// number returns the dictionary of all ids that the inputs have, and the Back that converts user numbers to ids. The
+// Back is nil if the build keeps no ids.
 func (m *images) number(kind ids.Kind) (*segments.Dictionary, *segments.Back, error) {
 	if m.back != nil {
 		return m.back.number()
@@ -188,7 +189,7 @@ func (m *images) number(kind ids.Kind) (*segments.Dictionary, *segments.Back, er
 	return w.Close()
 }
 
-// newNumberWriter works like segments.NewNumberWriter, and returns an error for too many ids.
+// newNumberWriter works like segments.NewNumberWriter, but returns an error if there are too many ids.
 func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter, error) {
 	if n >= dictionary.Unknown {
 		return nil, fmt.Errorf("the inputs have %d different ids, and at most %d are allowed", n,
@@ -197,7 +198,8 @@ func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter,
 	return segments.NewNumberWriter(kind, uint32(n), names)
 }
 
-// part returns, from all lists, the images whose upper bits have the given value, in ascending order, each once.
+// part returns one part of all images: those whose upper bits have the given value, from all lists, in ascending order,
+// each once.
 func (m *images) part(upper uint64) []uint64 {
 	var runs [][]uint64
 	for _, l := range m.lists {
@@ -226,7 +228,7 @@ func (m *images) part(upper uint64) []uint64 {
 	return runs[0]
 }
 
-// union returns the images of two ascending lists, each image once.
+// union merges two ascending lists of images into one ascending list, which has each image once.
 func union(a, b []uint64) []uint64 {
 	both := make([]uint64, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
@@ -242,7 +244,8 @@ func union(a, b []uint64) []uint64 {
 	return append(append(both, a...), b...)
 }
 
-// numbered converts the images of a list to a bitmap of user numbers in the dictionary, and frees the list.
+// numbered converts a list of images to a bitmap of the user numbers that the dictionary gives them, and frees the
+// list.
 func (l *imageList) numbered(d *segments.Dictionary) *bitmap.Bitmap {
 	numbers := make([]uint32, len(l.sorted))
 	const piece = 1 << 16

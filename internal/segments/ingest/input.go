@@ -11,21 +11,22 @@ import (
 // FinalNewline says whether the last line of a text, CSV, TSV or NDJSON file must end in a line break.
 type FinalNewline string
 
-// newlineAuto requires a final line break in files of more than 16 KiB, because nothing else shows whether a file is
-// truncated. For NDJSON, newlineAuto requires no final line break, because the closing brace of the last object shows
-// that the file is complete.
+// For files of more than 16 KiB, newlineAuto requires a line break at the end, because nothing else shows whether a
+// text file is truncated. For NDJSON files, newlineAuto requires no line break at the end, because the closing brace of
+// the last object shows that the file is complete.
 const (
 	newlineAuto     FinalNewline = ""
 	newlineRequired FinalNewline = "required"
 	newlineOptional FinalNewline = "optional"
 )
 
-// Known reports whether f is one of the values of FinalNewline defined here.
+// Known reports whether f is one of the defined values of FinalNewline.
 func (f FinalNewline) Known() bool {
 	return f == newlineAuto || f == newlineRequired || f == newlineOptional
 }
 
-// Input is one input file of a build, or one pattern that matches several files, with the settings to read them.
+// An Input names one input file of a build, or a pattern that matches several files, together with the settings to read
+// them.
 type Input struct {
 	// Path is a file, a pattern with * ? [ ], s3://bucket/key (also with a pattern), or "-" for
 	// standard input.

@@ -8,10 +8,11 @@ import (
 	"capper/internal/segments"
 )
 
-// WarningsOver adds warnings about the ids of an amend (update of some sets) and of the live generation to the result.
-// The warnings name ids that have the same image, and twins (text ids that differ only in case or blanks). The argument
-// live has a Back only if the amend has new ids and the location stores a BackFile. If live has no Back, the warnings
-// cover only ids of the input files that share an image, and twins whose plain form is an id.
+// WarningsOver is for an amend (update of some sets): it adds warnings about the amend's ids and the ids of the live
+// generation to the result. The warnings name ids that have the same image, and twins (text ids that differ only in
+// case or blanks). The argument live has a Back only if the amend has new ids and the location stores a BackFile. If
+// live has no Back, WarningsOver cannot compare with the ids in it. The warnings then cover only ids of the input files
+// that share an image, and twins whose plain form is an id.
 func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	own := r.Candidate
 	if live == nil || live.Dictionary == nil || own.Dictionary == nil {
@@ -30,8 +31,8 @@ func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	return &over
 }
 
-// addShared adds pairs with the same image, of an id in the input files and a different id of the live generation, to
-// the result.
+// addShared adds pairs of ids with the same image to the result: one id is in the input files, and a different id is in
+// the live generation.
 func (r *Result) addShared(live *segments.Generation) {
 	own := r.Candidate
 	r.Shared = r.Shared[:len(r.Shared):len(r.Shared)]
@@ -47,8 +48,9 @@ func (r *Result) addShared(live *segments.Generation) {
 	}
 }
 
-// addRelated adds those texts of a Back that may be twins of ids in the input files (differ only in case or blanks). A
-// text of the Back may be a twin if its plain form equals an id of the files or the plain form of such an id.
+// addRelated looks in a Back for texts that may be twins of ids in the input files, that is, differ only in case or
+// blanks. It collects these texts. A text is such a twin if its plain form is an id of the files, or equals the plain
+// form of such an id.
 func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary) {
 	plainForms := map[uint64]bool{}
 	for _, one := range f.odd {
@@ -68,8 +70,8 @@ func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary)
 	}
 }
 
-// oddOf returns an oddText for a text id, or false if the text is already in its plain form (lower case, without blanks
-// around it).
+// oddOf returns an oddText if a text id differs from its plain form (lower case, without blanks around it), and
+// otherwise false.
 func (f *twinFinder) oddOf(text []byte) (oddText, bool) {
 	plain, err := f.scheme.Parse(bytes.ToLower(bytes.TrimSpace(text)))
 	if err != nil {

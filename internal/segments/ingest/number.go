@@ -13,7 +13,7 @@ import (
 // rank of the id's image (64-bit number) among all images. The build therefore reads the inputs of all definitions
 // before it makes the first segment or set.
 
-// input holds the users from the input files of a segment's or set's definition.
+// An input holds the users from the input files of one definition of a segment or set.
 type input struct {
 	list  *imageList
 	users *bitmap.Bitmap // nil until the numbers are known
@@ -37,8 +37,8 @@ func (b *builder) readTableImages(ctx context.Context) error {
 	return nil
 }
 
-// readSetImages reads one table whose rows name sets. The bitmaps in the result are nil until the ids have user
-// numbers.
+// readSetImages reads one table whose rows name sets. The map has nil in place of each set's bitmap until the ids have
+// user numbers.
 func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bitmap.Bitmap, error) {
 	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
 	check := func(name string) error { return segments.CheckSetName(t.Prefix + name) }
@@ -58,8 +58,8 @@ func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bi
 	return sets, nil
 }
 
-// number reads the inputs of all necessary definitions, and sets the candidate's dictionary of all ids. number then
-// converts the users of tables and inputs to bitmaps of user numbers.
+// number reads the inputs of all definitions that the build needs, and sets the candidate's dictionary of all ids. It
+// then converts the users of tables and inputs to bitmaps of user numbers.
 func (b *builder) number(ctx context.Context, names []string, c *publish.Candidate) error {
 	b.read = map[string]input{}
 	for _, r := range b.needed(names) {
@@ -105,7 +105,7 @@ func (b *builder) number(ctx context.Context, names []string, c *publish.Candida
 }
 
 // needed returns the definitions of segments and sets that a build must make, in the order in which the build makes
-// them. Each definition follows the definitions to which it refers.
+// them. In this order, each definition comes after the definitions to which it refers.
 func (b *builder) needed(names []string) (list []*Definition) {
 	seen := map[string]bool{}
 	var visit func(name string)

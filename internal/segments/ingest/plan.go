@@ -40,8 +40,9 @@ type Plan struct {
 	AsOf map[string]time.Time
 }
 
-// SetTable describes input files (tables) whose rows have an id and the name of a set. The prefix plus the name in a
-// row is the name of the set. If the plan already has a set with this name, the build adds the users to it.
+// SetTable describes input files (tables) whose rows have an id and the name of a set. The name of the set is the
+// prefix of the table, followed by the name in the row. If the plan itself defines a set with this name, the build adds
+// the users to that set.
 type SetTable struct {
 	Prefix string // for example tz/
 	Inputs []Input
@@ -59,8 +60,9 @@ func (p *Plan) AddSetTable(prefix string, inputs ...Input) {
 }
 
 // Definition defines the users of a segment or set: all users in any input or any Union, who are also in every
-// Intersect and in no Minus. Union, Intersect and Minus name segments or sets, in any order. A definition uses the
-// users of named segments before overlaps are resolved.
+// Intersect and in no Minus. The fields Union, Intersect and Minus name segments or sets; the plan may define these in
+// any order. If a definition names a segment, it uses the segment's users before the build resolves overlaps of
+// segments.
 type Definition struct {
 	Name      string
 	Inputs    []Input
@@ -73,7 +75,7 @@ type Definition struct {
 	Growth publish.Growth
 }
 
-// check returns an error that lists all faults of the plan.
+// check returns an error that lists all faults of the build's plan.
 func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 && !p.SetsAlone {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
@@ -132,7 +134,8 @@ func (p *Plan) check() error {
 	return errors.Join(faults...)
 }
 
-// checkName checks the name of the segment or set. Only a published set may have a longer name that contains folders.
+// checkName checks the name of the segment or set. The name of a published set may be longer and may contain folders;
+// other names may not.
 func (r *Definition) checkName() error {
 	if r.Publish {
 		return segments.CheckSetName(r.Name)
@@ -148,7 +151,8 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// mayBeInTable reports whether the segment or set may get all of its users from the rows of a table.
+// mayBeInTable reports whether all users of a segment or set may come from the rows of a table, so that its definition
+// needs no input.
 func (p *Plan) mayBeInTable(r *Definition) bool {
 	return len(p.Tables) > 0 || r.Publish && p.inSetTable(r.Name)
 }
@@ -157,12 +161,12 @@ func (p *Plan) inSetTable(name string) bool {
 	return slices.ContainsFunc(p.SetTables, func(t SetTable) bool { return strings.HasPrefix(name, t.Prefix) })
 }
 
-// published returns those sets of the plan that the published generation will contain.
+// published returns those sets of the plan that the build will publish.
 func (p *Plan) published() []Definition {
 	return slices.DeleteFunc(slices.Clone(p.Sets), func(s Definition) bool { return !s.Publish })
 }
 
-// SetGrowth stores in the plan whether the named published set only grows.
+// SetGrowth sets in the plan whether a published set only grows.
 func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	for i := range p.Sets {
 		if p.Sets[i].Name == name && p.Sets[i].Publish {
@@ -173,8 +177,8 @@ func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	return fmt.Errorf("%q: must be the name of a set to publish", name)
 }
 
-// SetAsOf stores in the plan the as_of that the operator stated for a published set, or for a folder of sets such as
-// "country/*".
+// SetAsOf stores the as_of that the operator stated in the plan. The name is that of a published set, or of a folder of
+// sets such as "country/*".
 func (p *Plan) SetAsOf(name string, at time.Time) error {
 	if !p.publishesSet(name) {
 		return fmt.Errorf("%q: must be the name of a set to publish", name)
@@ -186,7 +190,7 @@ func (p *Plan) SetAsOf(name string, at time.Time) error {
 	return nil
 }
 
-// asOf returns the as_of that the operator stated for a set.
+// asOf returns the as_of (time up to which a set's file reflects all changes) that the operator stated for a set.
 func (p *Plan) asOf(set string) (at time.Time, ok bool) {
 	if at, ok = p.AsOf[set]; !ok {
 		folder, _, _ := strings.Cut(set, "/")
@@ -195,7 +199,7 @@ func (p *Plan) asOf(set string) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// publishesSet works like Publishes, but ignores segments.
+// publishesSet works like Publishes, but only for sets.
 func (p *Plan) publishesSet(name string) bool {
 	return slices.ContainsFunc(p.published(), named(name)) || p.inSetTable(name)
 }
@@ -210,7 +214,8 @@ func named(name string) func(Definition) bool {
 }
 
 // Publishes reports whether a name belongs to a segment or published set of the plan, or stands for a folder of such
-// sets, such as "country/*". Publishes does not find names in the rows of tables, because these are not known yet.
+// sets, such as "country/*". Publishes cannot find names that only occur in the rows of tables, because these are not
+// known before the build.
 func (p *Plan) Publishes(name string) bool {
 	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, named(name)) || p.publishesSet(name)
 }

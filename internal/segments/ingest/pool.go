@@ -7,7 +7,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// pool holds the workers that parse the blocks of all files that go to one destination.
+// A pool holds the workers that parse blocks of rows, of all files that go to one destination.
 type pool struct {
 	work    chan func(*worker)
 	wg      sync.WaitGroup
@@ -22,8 +22,8 @@ type worker struct {
 	images  []uint64 // likewise
 }
 
-// startPool starts the workers of a pool. The argument keep is the maximum number of bad rows that a worker keeps of a
-// block.
+// startPool starts the workers of a pool. The argument keep is the maximum number of bad rows whose values a worker
+// keeps from one block.
 func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Pool) *pool {
 	p := &pool{work: make(chan func(*worker)), buffers: buffers}
 	for range workers {
@@ -48,8 +48,8 @@ func (p *pool) stop() {
 	p.wg.Wait()
 }
 
-// do passes work to a worker of the pool and waits until a worker has accepted it. The WaitGroup pending counts the
-// work until it is done.
+// do passes work to the workers of the pool and waits until one of them has accepted it. The WaitGroup pending counts
+// the work until it is done.
 func (p *pool) do(ctx context.Context, pending *sync.WaitGroup, work func(*worker)) error {
 	pending.Add(1)
 	counted := func(w *worker) {

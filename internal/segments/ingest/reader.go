@@ -46,7 +46,7 @@ func (c *Config) kind() ids.Kind {
 	return c.Scheme.Kind()
 }
 
-// reader reads input files into sets of users. The caller must call the methods of a reader one after the other; each
+// reader reads input files into sets of users. The caller must not call two methods of a reader at the same time; each
 // method uses all workers.
 type reader struct {
 	cfg      Config
@@ -83,9 +83,9 @@ func (r *reader) Reports() []FileReport { return r.reports }
 // data: hidden files, _SUCCESS, .crc.
 func (r *reader) LeftOut() []string { return r.leftOut }
 
-// Check returns a *BadRowsError if the inputs had more bad rows than the build tolerates, or if a file has only bad
-// rows. A reader continues after bad rows in order to report all of them, so the caller must call Check before it uses
-// the sets.
+// Check returns a *BadRowsError if the inputs had more bad rows than the build tolerates, or if all rows of a file are
+// bad. A reader does not stop at a bad row, because it reports all of them. The caller must therefore call Check before
+// it uses the sets.
 func (r *reader) Check() error {
 	refused := r.cfg.MaxBadRows.refuses(r.reports)
 	if len(refused) == 0 && (r.cfg.MaxBadRows.Share > 0 || r.bad.count <= r.cfg.MaxBadRows.Rows) {
@@ -95,7 +95,7 @@ func (r *reader) Check() error {
 		Samples: r.bad.first(r.fileSeen)}
 }
 
-// BadRows returns the number of bad rows that the reader has found so far, and the first of them.
+// BadRows returns how many bad rows the reader has found so far, and the first of these rows.
 func (r *reader) BadRows() (int64, []format.Bad) { return r.bad.count, r.bad.first(r.fileSeen) }
 
 // ReadIDs reads the ids of the inputs into one set.
@@ -105,7 +105,7 @@ func (r *reader) ReadIDs(ctx context.Context, inputs []Input) (*bitmap.Set, erro
 }
 
 // ReadTable reads input files whose rows have an id and the name of a segment. If the argument known is not nil, a row
-// with any other name is bad; nil allows every valid segment name.
+// is bad if its segment name is not in known. If known is nil, every valid segment name is allowed.
 func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) (map[string]*bitmap.Set, error) {
 	t := newTable(known)
 	if err := r.read(ctx, inputs, t); err != nil {
@@ -114,7 +114,7 @@ func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) 
 	return t.bySegment(), nil
 }
 
-// read reads all files of the inputs and passes their rows to a destination. It reads several files in parallel.
+// read reads all files of the inputs and passes the parsed rows to a destination. It reads several files in parallel.
 func (r *reader) read(ctx context.Context, inputs []Input, to destination) error {
 	files, err := r.expand(ctx, inputs)
 	if err != nil {
@@ -152,11 +152,11 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 	return nil
 }
 
-// s3AtOnce is the number of S3 objects that a reader reads at the same time. The number is high because reading a small
-// object is mostly waiting for its first byte.
+// s3AtOnce is the number of S3 objects that a reader reads at the same time. The number is high because the time to
+// read a small object is mostly the wait for its first byte.
 const s3AtOnce = 32
 
-// atOnce returns how many of the files the reader reads in parallel.
+// atOnce returns how many of the files the reader may read in parallel.
 func (r *reader) atOnce(files []file) int {
 	for _, f := range files {
 		if r.files(f.name) == objects.Files(r.s3) {
@@ -166,8 +166,8 @@ func (r *reader) atOnce(files []file) int {
 	return r.cfg.Workers
 }
 
-// InputError reports an input file that is missing, damaged, or of another kind than stated. If the storage of a file
-// cannot be reached, or not in time, the error has another type.
+// InputError reports that an input file is missing, damaged, or of another kind than stated. If the storage of an input
+// file cannot be reached in time, the error is not an InputError.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
@@ -183,7 +183,7 @@ func inputFault(err error) error {
 	return &InputError{err}
 }
 
-// firstFault returns the original fault of parallel work, and not the cancellations that this fault caused.
+// firstFault returns the fault that made parallel work fail, and not a cancellation that was only a consequence.
 func firstFault(ctx context.Context, faults []error) error {
 	var given error
 	for _, err := range faults {

@@ -72,11 +72,11 @@ type PlanError struct{ Err error }
 func (e *PlanError) Error() string { return e.Err.Error() }
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// step is called with a description of each step of Run, for progress output.
+// A step is a function for progress output. Run calls it with a description of each step.
 type step func(what string)
 
 // Run reads the input files of a plan and builds the segments and sets. If the error is an *OverlapError or a
-// *BadRowsError, Run also returns the result for a report; the caller must not publish this result.
+// *BadRowsError, Run also returns the result so that the caller can report it; the caller must not publish this result.
 func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, &PlanError{err}
@@ -115,8 +115,8 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	return result, nil
 }
 
-// builder makes the segments and sets that a plan defines. A builder converts each finished one to a bitmap, so that
-// besides tables and operands only one bitmap.Set is in memory at a time.
+// builder makes the segments and sets that a plan defines. A builder converts each finished segment or set to a bitmap.
+// Besides tables and operands, only one bitmap.Set is therefore in memory at a time.
 type builder struct {
 	plan   *Plan
 	reader *reader
@@ -207,7 +207,7 @@ func (b *builder) readSets(ctx context.Context, t SetTable) (map[string]*bitmap.
 	return b.reader.ReadSets(ctx, t.Inputs, t.Prefix)
 }
 
-// readInputs returns the users from the input files of a definition, and the reports about these files.
+// readInputs returns the users from the input files that a definition names, and the reports about these files.
 func (b *builder) readInputs(ctx context.Context, r *Definition) (*bitmap.Set, []FileReport, error) {
 	if b.images != nil {
 		of := b.read[r.Name]
@@ -226,8 +226,8 @@ func (b *builder) readInputs(ctx context.Context, r *Definition) (*bitmap.Set, [
 	return set, b.reader.Reports()[before:], nil
 }
 
-// readSetTables reads the tables whose rows name sets. readSetTables adds a definition for each named set that the plan
-// does not define, in the order of names, because the order in the files has no meaning.
+// readSetTables reads the tables whose rows name sets. If the plan does not define a named set, readSetTables adds a
+// definition, in the order of names, because the order in the files has no meaning.
 func (b *builder) readSetTables(ctx context.Context) error {
 	for _, t := range b.plan.SetTables {
 		b.step("reading tables of " + t.Prefix)
@@ -258,7 +258,7 @@ func (b *builder) readSetTables(ctx context.Context) error {
 	return nil
 }
 
-// known returns the names of segments and sets that may occur in the rows of a table.
+// known returns the names of the plan's segments and sets that may occur in the rows of a table.
 func (b *builder) known() []string {
 	names := slices.Clone(b.plan.Order)
 	list := b.plan.published()
@@ -271,7 +271,7 @@ func (b *builder) known() []string {
 	return names
 }
 
-// names returns the names of the segments in the order of precedence.
+// names returns the names of the segments in their order of precedence.
 func (b *builder) names() ([]string, error) {
 	var names []string
 	for _, r := range b.plan.Segments {
@@ -289,8 +289,8 @@ func (b *builder) names() ([]string, error) {
 	return order, nil
 }
 
-// make returns the users of the named segment or set, and first makes the segments and sets to which its definition
-// refers. make computes each segment or set only once.
+// make returns the users of the segment or set with the name. It first makes the segments and sets to which the
+// definition refers, each only once.
 func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if made := b.made[name]; made != nil {
 		return made, nil

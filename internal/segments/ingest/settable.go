@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// ReadSets reads input files whose rows have an id and the name of a set. The prefix plus the name in a row is the name
-// of the set to which the user belongs. A row is bad if the prefix plus its name is not a valid name of a set.
+// ReadSets reads input files whose rows have an id and the name of a set. The name of the set is the prefix, followed
+// by the name in the row. A row is bad if the prefix plus its name is not a valid name of a set.
 func (r *reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (map[string]*bitmap.Bitmap, error) {
 	t := &setTable{}
 	check := func(name string) error { return segments.CheckSetName(prefix + name) }
@@ -31,7 +31,8 @@ func (r *reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (m
 var errTooManySets = fmt.Errorf("table has more than %d different sets: is this the column of set names?",
 	segments.MaxSets)
 
-// setTable is the destination for input files whose rows name sets. A setTable may have many sets, most of them small.
+// A setTable receives the rows of input files that name sets, and adds the users to these sets. A setTable may have
+// many sets, most of them small.
 type setTable struct {
 	names   *names
 	members []*members
@@ -46,7 +47,7 @@ func (t *setTable) newSink() (sink, format.Names) {
 
 func (t *setTable) addBitmap(*bitmap.Bitmap) error { return errBitmapTable }
 
-// flushAt is the number of ids that a worker collects for one set before it takes the lock of the set.
+// flushAt is how many ids a worker collects for one set before it locks the set to add them.
 const flushAt = 4096
 
 type setTableSink struct {
@@ -69,7 +70,7 @@ func (s *setTableSink) flush() {
 	}
 }
 
-// hand moves the ids that a worker has collected for a set to the members that all workers share.
+// hand adds the ids that a worker has collected for a set to the members of the set, which all workers share.
 func (s *setTableSink) hand(code int) {
 	s.table.names.mu.Lock()
 	to := s.table.members[code]
@@ -78,15 +79,15 @@ func (s *setTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// members holds the users of one set: as a list while the set has few users, and later as a bitmap.Set.
+// A members value holds the users of one set: as a list while the set has few users, and later as a bitmap.Set.
 type members struct {
 	mu   sync.Mutex
 	list []uint32
 	set  *bitmap.Set // nil while there is a list
 }
 
-// listedMembers is the maximum length of the list in members, at 4 bytes per row. A list of listedMembers users takes
-// the memory of an empty bitmap.Set.
+// listedMembers is the maximum length of the list in a members value, which takes 4 bytes per row. A list with
+// listedMembers users takes as much memory as an empty bitmap.Set.
 const listedMembers = 1 << 19
 
 // sortedMembers is the number of users up to which sorting a list is faster than building a bitmap.Set.

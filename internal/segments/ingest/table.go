@@ -12,8 +12,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// names assigns numeric codes to the names of segments or sets in a table's rows, in the order of their first
-// appearance. The codes differ between runs, but no result depends on them.
+// names gives each name of a segment or set in a table's rows a numeric code, in the order in which the names first
+// appear. The codes differ between runs, but no result depends on them.
 type names struct {
 	mu      sync.Mutex
 	check   func(name string) error // returns why rows with this name are bad
@@ -68,7 +68,7 @@ func (n *names) refuse(name string) error {
 // errNoName reports that the name of a segment or set is empty, with a clearer text than the rule for names.
 var errNoName = errors.New("segment or set name is empty")
 
-// table is the destination for input files whose rows name segments or sets.
+// A table receives the rows of input files that name segments or sets, and adds the users to these.
 type table struct {
 	known []string // nil: every name
 	names *names
@@ -106,8 +106,7 @@ func (t *table) check(name string) error {
 	return fmt.Errorf("segment %q: must be one of the segments to build%s", name, t.similar(name))
 }
 
-// similar returns a hint for an error text: the expected name that differs from the given one only in upper and lower
-// case.
+// similar returns a hint for an error text if an expected name differs from the given one only in upper and lower case.
 func (t *table) similar(name string) string {
 	for _, known := range t.known {
 		if strings.EqualFold(known, name) {
@@ -125,7 +124,7 @@ func (t *table) bySegment() map[string]*bitmap.Set {
 	return sets
 }
 
-// nameCache caches names and their codes for one worker.
+// A nameCache stores names of segments or sets and their codes for one worker, which then needs no lock.
 type nameCache struct {
 	names  *names
 	codes  map[string]uint16
@@ -150,10 +149,10 @@ func (s *nameCache) Code(name []byte) (uint16, error) {
 	return code, nil
 }
 
-// splitter groups the ids of a block by the code of the segment or set to which each row belongs.
+// A splitter divides the ids of a block into lists: one list for each segment or set that the rows name.
 type splitter[ID uint32 | uint64] [][]ID
 
-// split appends each id to the list for the code of its row, and returns the lists by code.
+// split appends each id to the list of the segment or set with the code of the id's row. It returns the lists by code.
 func (s *splitter[ID]) split(ids []ID, codes []uint16) [][]ID {
 	for i, id := range ids {
 		for int(codes[i]) >= len(*s) {

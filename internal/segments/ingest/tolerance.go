@@ -14,8 +14,8 @@ type Tolerance struct {
 	Share float64 // share of the rows of each file, 0 to 1; excludes Rows
 }
 
-// parseTolerance parses how many bad rows a build tolerates: a number of rows, such as 500, or a percentage of every
-// file's rows, such as 0.1%.
+// parseTolerance parses how many bad rows a build tolerates: a number of rows, such as 500, or a percentage of the rows
+// of every file, such as 0.1%.
 func parseTolerance(s string) (Tolerance, error) {
 	if percent, ok := strings.CutSuffix(s, "%"); ok {
 		v, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
@@ -44,8 +44,8 @@ func (t Tolerance) String() string {
 	return strconv.FormatInt(t.Rows, 10)
 }
 
-// refuses returns the files that make a build fail: files without a good row, and files with too large a percentage of
-// bad rows.
+// refuses returns the files because of which a build fails: files without a good row, and files with too large a
+// percentage of bad rows.
 func (t Tolerance) refuses(files []FileReport) (refused []FileReport) {
 	for _, f := range files {
 		if f.Bad == 0 {

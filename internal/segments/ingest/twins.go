@@ -13,7 +13,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Twins describes text ids that differ only in upper and lower case, or in blanks around them. capper treats twins as
+// Twins are text ids that differ only in upper and lower case, or in blanks around them. capper treats twins as
 // different users, although they are often one person.
 type Twins struct {
 	// IDs is the number of ids that have such a twin and are not in their plain form (lower case, without blanks around
@@ -40,10 +40,11 @@ type oddText struct {
 	text         string // "" if too many texts are known
 }
 
-// keptOdd is the maximum number of collected text ids whose text a twinFinder keeps for examples.
+// keptOdd is the maximum number of text ids that a twinFinder keeps as texts, for examples in a report.
 const keptOdd = 1 << 16
 
-// newTwinFinder returns a twinFinder for ids of the given scheme. The twinFinder finds twins only if the ids are texts.
+// newTwinFinder returns a twinFinder, which finds ids that differ only in case or blanks. The twinFinder finds twins
+// only if the ids are texts.
 func newTwinFinder(scheme *ids.Scheme) *twinFinder {
 	if scheme.Kind() == ids.Text {
 		return &twinFinder{scheme: scheme}
@@ -51,7 +52,8 @@ func newTwinFinder(scheme *ids.Scheme) *twinFinder {
 	return &twinFinder{}
 }
 
-// add collects the ids of a block that are not in their plain form. Calling add on a nil twinFinder does nothing.
+// add collects those ids of a block that are not in their plain form (lower case, without blanks around them). Calling
+// add on a nil twinFinder does nothing.
 func (f *twinFinder) add(b *format.Block) {
 	if f == nil || f.scheme == nil {
 		return
@@ -78,7 +80,8 @@ func (f *twinFinder) add(b *format.Block) {
 	}
 }
 
-// isPlain reports whether a text id is certainly in its plain form (lower case, without blanks around it).
+// isPlain reports whether a text id is certainly in its plain form, that is, in lower case and without blanks around
+// it.
 func isPlain(text []byte) bool {
 	for _, c := range text {
 		if c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
@@ -90,7 +93,7 @@ func isPlain(text []byte) bool {
 	return !unicode.IsSpace(first) && !unicode.IsSpace(last)
 }
 
-// compact drops repeated texts from the collected ones. The caller holds f.mu.
+// compact removes repeated texts from those that the twinFinder has collected. The caller holds f.mu.
 func (f *twinFinder) compact() {
 	slices.SortFunc(f.odd, func(a, b oddText) int {
 		return cmp.Or(cmp.Compare(a.plain, b.plain), cmp.Compare(a.image, b.image), cmp.Compare(b.text, a.text))
@@ -123,8 +126,8 @@ func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	return twins
 }
 
-// note counts text ids that have the same plain form. The argument plain is true if the plain form itself is also an
-// id.
+// note counts text ids that have the same plain form. The argument plain is true if one of the ids is equal to this
+// plain form.
 func (t *Twins) note(odd []oddText, plain bool) {
 	t.IDs += int64(len(odd))
 	switch a := odd[0].text; {

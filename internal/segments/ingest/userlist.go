@@ -15,8 +15,8 @@ import (
 )
 
 // UserList holds the ids of input files whose ids are not dense: each id once, in the order of the images (64-bit
-// numbers of ids). Callers name an id by its position in the list, from 0. The list has the same order as the buckets
-// in which the store keeps users.
+// numbers of ids). To name an id, callers use its position in the list, which counts from 0. The ids of the list have
+// the same order as the buckets in which the store keeps users.
 type UserList struct {
 	scheme *ids.Scheme
 
@@ -25,11 +25,11 @@ type UserList struct {
 	texts [][]byte // text ids, each after a byte with its length minus 1
 }
 
-// listed is an id of a UserList. For a text id, the field rest holds the position of the text: an index into
+// listed is an id of a UserList. If the id is a text, the field rest holds the position of the text: an index into
 // UserList.texts, and an offset.
 type listed struct{ image, rest uint64 }
 
-// offsetBits is the number of bits that the offset takes in the position of a text id (listed.rest).
+// The position of a text id (listed.rest) contains an offset; offsetBits is the number of bits that this offset takes.
 const offsetBits = 40
 
 // ReadUsers reads the ids of the inputs into a UserList; the ids must not be dense. The caller must call Check before
@@ -135,8 +135,8 @@ func (l *UserList) AppendText(dst []byte, position int) []byte {
 	return dst
 }
 
-// AppendPacked appends the packed form (bytes) of the id at the given position in the list. AppendPacked panics for
-// kinds of ids without a packed form.
+// AppendPacked appends the id at the given position of the list to dst, in packed (binary) form. AppendPacked panics
+// for kinds of ids without a packed form.
 func (l *UserList) AppendPacked(dst []byte, position int) []byte {
 	one := l.users[position]
 	dst, err := l.scheme.BackPacked(dst, one.image, one.rest)
