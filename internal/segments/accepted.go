@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// AcceptedFormatVersion is the format version of a manifest that lists approved changes of sets or segments. Older
-// programs reject such a manifest, and keep the generation of segments that they have.
+// AcceptedFormatVersion is the format version of a manifest that lists changes of sets or segments that an operator
+// approved. Older programs reject such a manifest, and keep the generation of segments that they have.
 const AcceptedFormatVersion = 3
 
 // MaxAccepted and the constants below limit the list of approved changes in a manifest.
@@ -23,8 +23,8 @@ const (
 	MaxAcceptedReason = 1024
 )
 
-// Accepted records that a publisher approved one change of a set or segment, for example the loss of many users. A
-// reader can join several approved changes to a chain: the ToSHA256 of each change is the FromSHA256 of a later change.
+// Accepted records that a publisher approved one change of a set or segment, for example the loss of many users.
+// Several approved changes can form a chain: the ToSHA256 of each change is the FromSHA256 of a later change.
 type Accepted struct {
 	// Set or Segment is the name of the set or segment; the other field is empty.
 	Set     string `json:"set,omitempty"`
@@ -86,8 +86,8 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// WithAccepted returns a copy of the manifest with the given list of approved changes in place of its own. The copy has
-// a new generation name, because the name contains a hash of all fields.
+// WithAccepted returns a copy of the manifest with the given list of approved changes in place of its own. Such a copy
+// has a new generation name, because this name contains a hash of all fields of the manifest.
 func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	with := *m
 	with.Accepted = slices.Clone(list)
@@ -97,7 +97,8 @@ func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 }
 
 // CarriedAccepted returns the approved changes of the manifest that a later manifest must repeat. These are the newest
-// changes, at most MaxAccepted minus room. CarriedAccepted leaves out changes that are older than MaxAcceptedAge.
+// approved changes, at most MaxAccepted minus the argument room. CarriedAccepted leaves out changes that are older than
+// MaxAcceptedAge.
 func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
 	return list[max(0, len(list)-max(0, MaxAccepted-room)):]

@@ -12,11 +12,11 @@ const AsOfFormatVersion = 4
 // newestFormatVersion is the highest format version of a manifest that this program reads.
 const newestFormatVersion = IDsFormatVersion
 
-// timed reports whether the manifest entry of the set has a field that needs AsOfFormatVersion.
+// timed reports whether the manifest entry of the set has a time, which only readers of AsOfFormatVersion know.
 func (s *Set) timed() bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }
 
-// checkAsOf returns an error if a time of the set is not in whole milliseconds of UTC, or is later than
-// the generation.
+// checkAsOf checks the times of a set in a manifest: each must be in whole milliseconds of UTC, and not later than the
+// generation.
 func (s *Set) checkAsOf(created time.Time) error {
 	for _, t := range []struct {
 		field string

@@ -104,7 +104,8 @@ func (b *Back) Len() uint32 {
 	return b.rests.Len()
 }
 
-// at returns, for the number of a user, the text id, or the 64 bits of the UUID that its image lacks.
+// at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that its image
+// lacks.
 func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	if b.texts != nil {
 		return 0, b.texts.Text(number)
@@ -112,7 +113,7 @@ func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	return b.rests.Rest(number), nil
 }
 
-// describe returns the description of the BackFile for a manifest, or nil for a nil Back.
+// describe returns the description of the BackFile (file with the user ids) for a manifest, or nil for a nil Back.
 func (b *Back) describe(kind ids.Kind) *BackFile {
 	if b == nil {
 		return nil
@@ -120,7 +121,7 @@ func (b *Back) describe(kind ids.Kind) *BackFile {
 	return &BackFile{Key: BackKey(kind, b.sha256), SHA256: b.sha256, SizeBytes: int64(len(b.raw))}
 }
 
-// open checks the bytes of the BackFile against the manifest and returns a Back that uses them.
+// open checks the bytes of a BackFile against the manifest, and returns a Back that uses these bytes.
 func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	if int64(len(raw)) != f.SizeBytes {
 		return nil, fmt.Errorf("file of ids has %d bytes, but the manifest says %d", len(raw), f.SizeBytes)
@@ -142,7 +143,8 @@ func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	return b, nil
 }
 
-// back returns the manifest's description of the BackFile, or nil if the generation has no BackFile.
+// back returns the manifest's description of the BackFile (file with the user ids), or nil if the generation has no
+// BackFile.
 func (m *Manifest) back() *BackFile {
 	if m.IDs == nil {
 		return nil
@@ -196,7 +198,7 @@ func (g *Generation) names() (*Back, error) {
 var ErrNoNames = errors.New(
 	"the generation of the segments does not contain the original user ids: it was built with --no-names")
 
-// HasNames reports whether the method Back of the snapshot can convert user numbers to user ids.
+// HasNames reports whether the snapshot can convert user numbers to user ids (see Snapshot.Back).
 func (s *Snapshot) HasNames() bool {
 	return s.scheme == nil || s.scheme.Kind() == ids.Uint64 || s.back != nil
 }
@@ -258,7 +260,8 @@ func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
 
 // BackPacked appends the ids of users with the given numbers to dst, in the packed form of ids (bytes). The numbers
 // must come from bitmaps of the snapshot. The kind of the ids must have a packed form. BackPacked is fastest for
-// ascending numbers. The only possible error of BackPacked is ErrNoNames.
+// ascending numbers. If the snapshot cannot convert numbers to ids, the error of BackPacked is ErrNoNames; there is no
+// other error.
 func (s *Snapshot) BackPacked(dst []byte, numbers []uint32) ([]byte, error) {
 	if !s.HasNames() {
 		return dst, ErrNoNames
@@ -292,7 +295,7 @@ func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 	return total
 }
 
-// BackTexts appends the text ids of users with the given numbers to dst, and appends the end index of each id to ends.
+// BackTexts appends the text ids of users, given by their numbers, to dst. It appends the end index of each id to ends.
 // The user numbers must come from bitmaps of the snapshot, and its method HasNames must return true.
 func (s *Snapshot) BackTexts(dst []byte, ends, numbers []uint32) (texts []byte, extended []uint32) {
 	defer runtime.KeepAlive(s)

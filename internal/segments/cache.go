@@ -101,8 +101,8 @@ func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	return b, nil
 }
 
-// mapped maps a cached file into memory and calls the function open, which checks every byte. mapped deletes a damaged
-// file, so that cache.save writes the file again.
+// mapped maps a cached file into memory and calls the function open, which checks every byte. If the file is damaged,
+// mapped deletes it, so that cache.save writes the file again.
 func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open func([]byte) error) (unmap func(),
 	err error) {
 	files, ok := c.at.(mapper)
@@ -138,8 +138,8 @@ func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	return b, err == nil
 }
 
-// holds reports whether the cache has the bitmap files of all entries in the list, judged by their sizes. For a nil
-// cache, the result is true.
+// holds reports whether the cache has the bitmap file of every entry in the list. It checks only the sizes of the
+// files. For a nil cache, the result is true.
 func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	if c == nil {
 		return true
@@ -174,8 +174,8 @@ func (c *cache) exists(ctx context.Context) bool {
 	return false
 }
 
-// save stores the generation g in the cache, and then deletes files that the cache no longer needs. Like a publisher,
-// save writes the bitmaps first and current.json last, so that a crash leaves the old generation intact.
+// save stores a generation in the cache, and then deletes files that the cache no longer needs. Like a publisher, save
+// writes the bitmaps first and current.json last, so that a crash leaves the old generation intact.
 func (c *cache) save(ctx context.Context, g *Generation) error {
 	if c == nil {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"capper/internal/objects"
 )
 
-// Checked is the content of the object checked.json, which tells when the last complete build ran. A complete build
-// either publishes a generation or finds that the live generation equals its result. The object checked.json thus shows
-// that a nightly build has run, even without changes.
+// Checked is the content of the object checked.json, which tells when the last complete build of the segments ran. A
+// complete build either publishes a generation or finds that the live generation equals its result. The object
+// checked.json thus shows that a nightly build has run, even without changes.
 type Checked struct {
 	FormatVersion int       `json:"format_version"`
 	Generation    string    `json:"generation"`

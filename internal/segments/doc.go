@@ -10,8 +10,8 @@
 // of a generation. Segments have an order of precedence: a user in the bitmaps of two segments belongs to the segment
 // that comes first in the manifest. The code of a segment is its index in the manifest plus 1; code 0 means no segment.
 // A set is a named group of users that is not a segment. Sets may overlap and have no precedence. The set "tz/NAME"
-// holds the users in the time zone NAME of the IANA database. A user in several time zone sets belongs to the earliest
-// of these sets in the manifest.
+// holds the users who live in the time zone NAME of the IANA database. A user in several time zone sets belongs to the
+// earliest of these sets in the manifest.
 //
 // # Ids
 //
@@ -19,8 +19,8 @@
 // is the id itself. A location with another kind of ids has an object ids.json with the kind and the hash key of the
 // ids. If ids are not dense, each generation has a dictionary (package dictionary): the sorted images (64-bit numbers)
 // of all ids. The number of a user is the index of the id's image in the dictionary, and is valid in this generation
-// alone. Type Renumbering makes the bitmaps of two generations with different dictionaries comparable. A generation may
-// also have a Back, which converts user numbers to ids.
+// alone. The type Renumbering makes bitmaps of two generations comparable if their dictionaries give users different
+// numbers. A generation may also have a Back, which converts user numbers to ids.
 //
 // The manifest names the kind of the user ids and a checksum of their hash key. A reader rejects a generation if
 // ids.json is missing, or has another kind or key than the manifest. A Refresher also rejects a generation if the kind
@@ -54,12 +54,12 @@
 // these checks fails, the reader rejects the whole generation.
 //
 // A Refresher replaces the whole generation with one atomic pointer, so that all lookups on a Snapshot see the same
-// generation. After any failure to load a new generation, the Refresher keeps the generation in use and retries.
-// Status, metrics and the log report the failure. A cache directory holds a checked copy of a generation, so that a
-// service can start while its source is down; the service then reports the outage. To check an unchanged generation
-// costs two conditional GETs. If the live generation is faulty, the Refresher retries after one interval, then two,
-// four, up to 15 minutes, and immediately when current.json changes. If the file system hangs, a refresh still ends at
-// its time-out, and Run ends with its context.
+// generation. After any failure to load a new generation, the Refresher keeps the generation in use and tries again
+// later. Status, metrics and the log report the failure. A cache directory holds a checked copy of a generation, so
+// that a service can start while its source is down; the service then reports the outage. To check an unchanged
+// generation costs two conditional GETs. If the live generation is faulty, the Refresher retries after one interval,
+// then two, four, up to 15 minutes, and immediately when current.json changes. If the file system hangs, a refresh
+// still ends at its time-out, and Run ends with its context.
 //
 // The function RefresherConfig.Require can reject a generation by its manifest, for example if a set that the policy
 // needs is missing. When a service starts, its Refresher prefers a cached generation to a rejected one. The Refresher
@@ -78,17 +78,18 @@
 // # Snapshot
 //
 // A Snapshot is a generation in memory: a bitmap.CodeMap of the segments, the bitmaps of the sets, and a CodeMap of the
-// time zone sets. With the CodeMap, the time zone of a user takes one lookup, instead of one lookup for each time zone
+// time zone sets. With this CodeMap, the time zone of a user takes one lookup, instead of one lookup for each time zone
 // set.
 //
 // # Pinned generations
 //
 // Work that spans many API calls pins its generation: each call names the generation, and gets answers from the same
 // one. A Refresher keeps an earlier generation in memory for RefresherConfig.Keep after its last pin, and keeps at most
-// MaxPinned generations. Pins belong to one process. The calls of one piece of work may reach several instances of the
-// service, which load a new generation at different moments. A Refresher therefore keeps a replaced generation without
-// pins for a short time. If a request names a newer generation than this instance has used, Pin returns a NotYetError
-// and makes the Refresher check the source. For a generation that is no longer in memory, Pin returns a GoneError.
+// MaxPinned generations. Pins belong to one process. The API calls of one piece of work may reach several instances of
+// the service, which load a new generation at different moments. A Refresher therefore keeps a replaced generation
+// without pins for a short time. If a request names a newer generation than this instance has used, Pin returns a
+// NotYetError and makes the Refresher check the source. For a generation that is no longer in memory, Pin returns a
+// GoneError.
 //
 // # Files
 //

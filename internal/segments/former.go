@@ -14,8 +14,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// errNoCache, errEmptyCache and errNoEarlier report that a source or cache has no earlier generation, for a reason that
-// is not a fault.
+// errNoCache, errEmptyCache and errNoEarlier are normal reasons why a source or cache has no earlier generation for a
+// comparison.
 var (
 	errNoCache    = errors.New("segments cache is not configured")
 	errEmptyCache = errors.New("segments cache is empty")
@@ -42,7 +42,8 @@ type former struct {
 	follows string
 }
 
-// stayed is a complete earlier generation that a starting service uses because it rejects the live generation.
+// stayed is an earlier generation, completely loaded, that a starting service uses because it rejects the live
+// generation.
 type stayed struct {
 	*Generation
 	origin string
@@ -66,7 +67,7 @@ func (f *former) load(ctx context.Context) (*stayed, error) {
 	return &stayed{g, OriginSource}, err
 }
 
-// inUseBefore returns the generation in use in the form that a comparison with the next generation needs.
+// inUseBefore returns the generation in use as a former, which a comparison with the next generation needs.
 func inUseBefore(now *Snapshot) *former {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return now.sets[s.Name], nil }
 	return &former{manifest: &now.manifest, read: read, scheme: now.scheme,
@@ -87,9 +88,9 @@ func (m *Manifest) SameIDs(other *Manifest) bool {
 	return m.IDs.Kind == other.IDs.Kind && m.IDs.Check == other.IDs.Check
 }
 
-// dictionaryOf returns a function that returns the dictionary of ids that the manifest m names. The returned function
-// takes the dictionary from the generation g if g has the same dictionary in memory. If g has another dictionary, the
-// returned function reads the file from the first of the given places that has it.
+// dictionaryOf returns a function that gets the dictionary of ids to which the manifest m refers. If the generation g
+// has this dictionary in memory, the function returns it. If the generation g has another dictionary, the function
+// reads the file from the first of the given places that has it.
 func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(context.Context) (*Dictionary, error) {
 	return func(ctx context.Context) (d *Dictionary, err error) {
 		if g.Dictionary != nil && m.SameNumbers(g.Manifest) {
@@ -104,10 +105,10 @@ func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(co
 	}
 }
 
-// formers yields the earlier generations with which a starting service may compare the live generation, in order of
-// preference. The cached generation comes first. Then follow the generations of the source that a running service would
-// have used. Generations that lack a guarded set (a set with a limit on lost users) come last. An error that the
-// iterator yields tells why an earlier generation is missing.
+// When a service starts, it compares the live generation with an earlier one. formers yields the possible earlier
+// generations, the best first. The cached generation comes first. After the cached generation, formers yields the
+// generations of the source that a running service would have used. Generations that lack a guarded set (a set with a
+// limit on lost users) come last. An error that the iterator yields tells why an earlier generation is missing.
 func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*former, error] {
 	return func(yield func(*former, error) bool) {
 		if !yield(r.cachedFormer(ctx, blank.next)) {
@@ -135,10 +136,11 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 	}
 }
 
-// measures reports whether a comparison of the next generation with this earlier one can show that guarded sets lost
-// users. The cached generation can always show losses, because a service used this generation. A generation of the
-// source cannot show losses if a guarded set is missing or empty in it. Such a generation was never used by a service
-// with this guard, or is itself the result of a loss.
+// measures reports whether a comparison with this earlier generation can show that guarded sets lost users. A
+// comparison with the cached generation can always show lost users, because a service used this generation. A
+// comparison with a generation of the source cannot show lost users if that generation lacks a guarded set or has an
+// empty one. No service with this guard has ever used such a generation, or the generation itself is the result of a
+// loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -154,8 +156,8 @@ func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	return true
 }
 
-// cachedFormer returns the cached generation for a comparison with the next generation. The field read of the result
-// reads bitmaps that the cache lacks from the source.
+// cachedFormer returns the cached generation in the form that a comparison with the next generation needs. The field
+// read of the result is a function that reads bitmaps from the source if the cache lacks them.
 func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former, error) {
 	if r.cache == nil {
 		return nil, errNoCache
@@ -176,8 +178,9 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		back:       func(ctx context.Context) (*Back, error) { return m.ReadBack(ctx, r.cfg.Source) }}, nil
 }
 
-// earlierFormers returns earlier generations of the source for a comparison, newest first, without rolled-back
-// generations. The returned faults tell why there is no earlier generation, or which generations cannot be read.
+// earlierFormers returns earlier generations of the source for a comparison, the newest first. It leaves out
+// rolled-back generations. The returned faults tell why there is no earlier generation, or which generations cannot be
+// read.
 func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -219,10 +222,10 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 	return list, faults
 }
 
-// Reconsider compares the generation in use with the newest earlier generation of the source. If the generation in use
-// lacks too many users whom API calls added to sets (RefresherConfig.Overruled), Reconsider switches to the earlier
-// generation. Callers call Reconsider after Load and before Run, because the users whom API calls added are unknown
-// until a store is open. If no earlier generation can be read, Reconsider keeps the generation in use.
+// Reconsider compares the generation in use with the newest earlier generation that the source has. If the generation
+// in use lacks too many users whom API calls added to sets (RefresherConfig.Overruled), Reconsider switches to the
+// earlier generation. Callers call Reconsider after Load and before Run, because the users whom API calls added are
+// unknown until a store is open. If it can read no earlier generation, Reconsider keeps the generation in use.
 func (r *Refresher) Reconsider(ctx context.Context) error {
 	now, guarded := r.Current(), r.cfg.Guarded()
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
@@ -256,7 +259,8 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	return nil
 }
 
-// overrules reports whether the next generation would remove too many users whom API calls added to a guarded set.
+// overrules reports whether the next generation would remove too many users whom API calls added to a set with a limit
+// on lost users.
 func (c *comparison) overrules() bool {
 	for name := range c.guarded.MayLose {
 		var loss Loss
@@ -270,8 +274,8 @@ func (c *comparison) overrules() bool {
 	return false
 }
 
-// orRead returns a function that gets a bitmap: from memory if the generation g has the bitmap, and otherwise from the
-// first of the places that has it.
+// orRead returns a function that gets a bitmap from the memory of the generation g, or else from the first of the
+// places that has the bitmap.
 func (g *Generation) orRead(places ...objects.Source) readFunc {
 	return g.orReadBy(func(ctx context.Context, s *Segment) (b *bitmap.Bitmap, err error) {
 		for _, place := range places {
@@ -283,8 +287,7 @@ func (g *Generation) orRead(places ...objects.Source) readFunc {
 	})
 }
 
-// bitmapWith returns the generation's bitmap with the given SHA-256, or nil if the generation does not have it in
-// memory.
+// bitmapWith returns the bitmap with the given SHA-256 if the generation has it in memory, and otherwise nil.
 func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	for i, b := range g.Sets {
 		if b != nil && g.Manifest.Sets[i].SHA256 == sha256 {
@@ -299,9 +302,8 @@ func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	return nil
 }
 
-// namesBefore lists the generations of a source that are older than the given generation, newest first. namesBefore
-// also returns the names and content hashes of rolled-back generations, because no service may use such a generation
-// again.
+// namesBefore lists the generations of a source that are older than the given one, newest first. It also returns the
+// names and content hashes of rolled-back generations, because no service may use such a generation again.
 func namesBefore(ctx context.Context, src objects.Source, one string) (names []string, withdrawn map[string]bool,
 	err error) {
 	list, err := src.List(ctx, GenerationsPrefix)
@@ -321,8 +323,8 @@ func namesBefore(ctx context.Context, src objects.Source, one string) (names []s
 	return names, withdrawn, nil
 }
 
-// readWithdrawn reads the names and content hashes of rolled-back generations from controls.json. The other fields of
-// controls.json matter only to publishers.
+// readWithdrawn reads from controls.json which generations were rolled back: their names and content hashes.
+// readWithdrawn ignores the other fields of controls.json, which matter only to publishers.
 func readWithdrawn(ctx context.Context, src objects.Source) (map[string]bool, error) {
 	raw, _, err := src.ReadTagged(ctx, ControlsKey, "")
 	if errors.Is(err, objects.ErrNotFound) {

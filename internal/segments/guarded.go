@@ -26,8 +26,8 @@ const (
 	zonesMayLose = 5  // users of all zones
 )
 
-// Guarded configures how many users a set may lose from one generation to the next before a service rejects the next
-// generation. The zero value guards no set.
+// Guarded states how many users a set may lose from one generation to the next. If a set loses more, the service
+// rejects the next generation. The zero value guards no set.
 type Guarded struct {
 	// MayLose is, for each guarded set, the percentage of its users who may leave from the generation
 	// in use to the next. At 100 every loss is allowed and nothing is compared.
@@ -69,8 +69,8 @@ type Loss struct {
 	AsOf      time.Time // as_of of the set in the next generation
 }
 
-// mayOverrule is how many users whom API calls added to a set a new generation may always lack. A build may be right to
-// remove a few users whom API calls added, for example because they subscribed again elsewhere.
+// mayOverrule is how many users a new generation may always lack although API calls added them to a set. If a build
+// leaves out a few users whom API calls added, it may be right, for example because they subscribed again elsewhere.
 const mayOverrule = 1000
 
 // Zone reports whether the set that lost users is a time zone set.
@@ -78,11 +78,10 @@ func (l *Loss) Zone() bool { return strings.HasPrefix(l.Set, ZonePrefix) }
 
 func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
 
-// loses reports whether the set lost more users, compared with the earlier generation, than the limit and approved
-// changes allow.
+// loses reports whether the set lost more users since the earlier generation than the limit and approved changes allow.
 func (l *Loss) loses() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
 
-// overrules reports whether the build would remove too many users whom API calls added to the set.
+// overrules reports whether the next generation would remove too many users whom API calls added to the set.
 func (l *Loss) overrules() bool { return l.Overruled > max(l.Allowed, mayOverrule) }
 
 func (l *Loss) String() string {
@@ -135,12 +134,12 @@ func (e *LossError) Error() string {
 		strings.Join(texts, "; "), e.Before)
 }
 
-// onlyOverrules reports whether the removal of users whom API calls added is the only reason to reject the generation.
+// onlyOverrules reports whether a generation is rejected only because it would remove users whom API calls added.
 func (e *LossError) onlyOverrules() bool {
 	return e.ZoneLeft == 0 && !slices.ContainsFunc(e.Losses, func(l Loss) bool { return l.loses() })
 }
 
-// comparison compares a generation with an earlier one, to detect sets that lost too many users.
+// A comparison compares a generation with an earlier one, and so finds sets that lost too many users.
 type comparison struct {
 	guarded Guarded
 	was     *former
@@ -161,7 +160,7 @@ type comparison struct {
 	uncertain bool
 }
 
-// against returns the name of the earlier generation of the comparison, or "" if there is none.
+// against returns the name of the earlier generation with which a generation is compared, or "".
 func (c *comparison) against() string {
 	if c.was == nil {
 		return ""
@@ -169,7 +168,8 @@ func (c *comparison) against() string {
 	return c.was.manifest.Generation
 }
 
-// run compares the two generations. The error is a *LossError if sets lost too many users, or the error of ctx.
+// run compares the two generations. If sets lost too many users, the error of run is a *LossError; otherwise it is the
+// error of ctx.
 func (c *comparison) run(ctx context.Context) error {
 	refused := &LossError{Before: c.was.manifest.Generation}
 	for _, name := range slices.Sorted(maps.Keys(c.guarded.MayLose)) {
@@ -195,8 +195,8 @@ func (c *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-// countOverruled counts the users whom API calls added to the set and whom the next generation would remove.
-// countOverruled returns false if there are no such users.
+// countOverruled counts users whom API calls added to the set and whom the next generation would remove. It returns
+// false if there are none.
 func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	is := c.next.Manifest.set(name)
 	if is == nil || c.overruled == nil || c.guarded.MayLose[name] >= 100 {
@@ -218,8 +218,8 @@ func (g *Generation) lacking(set string, users []capping.UserID) (lacking uint64
 	return lacking
 }
 
-// lossOf counts the users who left the set between the two generations; ok is false if the earlier generation lacks the
-// set.
+// lossOf counts the users who left the set from the earlier to the next generation. ok is false if the earlier
+// generation lacks the set.
 func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok bool) {
 	was, is := c.was.manifest.set(name), c.next.Manifest.set(name)
 	if was == nil {
@@ -250,7 +250,7 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	return loss, true
 }
 
-// readBefore reads a bitmap of the earlier generation, and converts its user numbers to those of the next generation.
+// readBefore reads a bitmap of the earlier generation, and converts it to the user numbers of the next generation.
 func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 	b, err := c.was.read(ctx, s)
 	if err != nil || c.renumbered || c.was.manifest.SameNumbers(c.next.Manifest) {
@@ -268,11 +268,11 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 	return c.numbers.Bitmap(b), nil
 }
 
-// accounted returns how many users, by the approved changes in the manifest, left the set since the earlier generation.
-// accounted counts only approved changes in a chain that starts at the set's users in the earlier generation. If ids
-// are not dense and the chain does not end at the set's users in the next generation, all approved changes since the
-// earlier generation count. Every new id changes the user numbers, and with them the result of Manifest.Users, so that
-// a chain may break although no user left.
+// accounted returns how many users have left the set since the earlier generation by approved changes in the manifest.
+// It counts only approved changes in a chain that starts at the set's users in the earlier generation. If ids are not
+// dense, the chain may break before the set's users in the next generation. All approved changes since the earlier
+// generation then count. Every new id changes the user numbers, and with them the result of Manifest.Users, so that a
+// chain may break although no user left.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})
@@ -282,9 +282,9 @@ func (c *comparison) accounted(was, is *Set) uint64 {
 	return removed
 }
 
-// accepted returns how many of the users who left a set are covered by approved changes in the manifest. The approved
-// changes must form a chain from the set's old bitmap to the new bitmap. All other changes in the chain must be within
-// the set's limit. accepted reads bitmaps of other generations only if the result depends on them.
+// accepted returns how many of the users who left a set did so by approved changes in the manifest. The approved
+// changes must form a chain from the set's old bitmap to the new bitmap. The changes between approved changes must be
+// within the limit of the set. accepted reads bitmaps of other generations only if the result depends on them.
 func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
 	if m.IDs != nil { // a bitmap between the two cannot be found by its users
@@ -327,9 +327,9 @@ func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitm
 	return removed + left
 }
 
-// bridge counts the users who left the set between the end of the chain so far and the start of the next approved
-// change. ok is false if this change exceeds the set's limit. bridge ignores approved changes that are older than the
-// earlier generation.
+// bridge counts users who left the set after the last approved change of the chain and before the next approved change.
+// ok is false if more users left than the limit of the set allows. bridge ignores approved changes that are older than
+// the earlier generation.
 func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	users **bitmap.Bitmap) (left uint64, ok bool) {
 	if !a.At.After(c.was.manifest.CreatedAt) {
@@ -348,8 +348,8 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	return left, ok
 }
 
-// between reads a bitmap of a generation that was published between the two compared generations. between returns nil
-// if the bitmap does not exist or cannot be read.
+// between reads a bitmap from a generation that was published after the earlier one and before the next one. It returns
+// nil if the bitmap does not exist or cannot be read.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {
@@ -359,17 +359,17 @@ func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap 
 	return b
 }
 
-// within counts the users who are in the bitmap before but not in the bitmap after, and reports whether the set's limit
-// allows this number.
+// within counts the users who are in the bitmap before but not in the bitmap after. It also reports whether the limit
+// of the set allows so many.
 func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint64, ok bool) {
 	left = bitmap.Outside([]*bitmap.Bitmap{before}, []*bitmap.Bitmap{after}, c.cores)[0]
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
 }
 
-// accounted returns how many users left a set by the chain of approved changes that starts at the given users. The
-// arguments and results for users are results of Manifest.Users; accounted also returns the users at the end of the
-// chain. Approved changes after the time "since" also count if they are not in the chain; if since is zero, only
-// changes in the chain count.
+// accounted returns how many users left a set by a chain of approved changes, which starts at the users that the
+// argument identifies. The argument users and the result end identify the users of a set, as Manifest.Users does; end
+// is for the end of the chain. If the argument since is not zero, approved changes after this time also count, even if
+// they are not in the chain.
 func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64, end string) {
 	end = users
 	for i := range m.Accepted {
@@ -395,7 +395,7 @@ func JudgeZones(before, next *Generation) *LossError {
 	return refused
 }
 
-// zones compares the time zone sets of the two generations and adds their losses to the error refused.
+// zones compares the time zone sets of the two generations, and adds the lost users to the error refused.
 func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	was, is := c.was.manifest.zones(), c.next.Manifest.zones()
 	same := func(a, b *Set) bool {
@@ -425,7 +425,7 @@ func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	}
 }
 
-// zoneless counts, for each time zone of the earlier generation, its users who have no time zone in the next
+// zoneless counts, for each time zone of the earlier generation, those users who have no time zone in the next
 // generation.
 func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	before, after := make([]*bitmap.Bitmap, len(was)), make([]*bitmap.Bitmap, len(is))
@@ -443,7 +443,8 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 }
 
 // acceptsEnd reports whether an approved change in the manifest covers the removal of a set that an earlier generation
-// had. Such an approved change must start at the set's users in that generation, or be later than that generation.
+// had. Such an approved change must start at the set's users in the earlier generation, or be later than that
+// generation.
 func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {
 		return a.Set == set.Name && a.ToSHA256 == "" &&
@@ -451,7 +452,7 @@ func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	})
 }
 
-// set returns the set of the manifest with the given name, or nil.
+// set returns the manifest's entry of the set with the given name, or nil.
 func (m *Manifest) set(name string) *Set {
 	for i := range m.Sets {
 		if m.Sets[i].Name == name {
@@ -461,7 +462,7 @@ func (m *Manifest) set(name string) *Set {
 	return nil
 }
 
-// bitmapOf returns the bitmap of a set by name, or nil.
+// bitmapOf returns the generation's bitmap of the set with the given name, or nil.
 func (g *Generation) bitmapOf(name string) *bitmap.Bitmap {
 	for i := range g.Manifest.Sets {
 		if g.Manifest.Sets[i].Name == name {

@@ -13,9 +13,9 @@ import (
 	"capper/internal/objects"
 )
 
-// holding stores the manifest of the source's live generation, and why the service does not use this generation. A
-// generation may have hundreds of megabytes, so the Refresher repeats a comparison only if one of the two generations
-// or the limits change.
+// holding stores the manifest of the generation that is live at the source, and why the service does not use this
+// generation. A comparison may read hundreds of megabytes, so the Refresher repeats it only if one of the two
+// generations or the limits change.
 type holding struct {
 	live    *Manifest // manifest of the live generation at the last read
 	checked Checked   // checked.json at the last read
@@ -27,11 +27,11 @@ type holding struct {
 	former  *stayed // generation that a starting service prefers to the live one
 }
 
-// sees records the manifest of the source's live generation, as last read.
+// sees stores the manifest that the live generation of the source had at the last read.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
-// again returns the result of an earlier comparison of the same two generations with the same limits. The result is nil
-// if there was no such comparison.
+// again returns the result of an earlier comparison, if it was of the same two generations with the same limits. The
+// result is nil if there was no such comparison.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {
 		return h.err
@@ -39,7 +39,7 @@ func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	return nil
 }
 
-// inUse returns the name of the generation in use, or "".
+// inUse returns the name of the generation in use, or "" if none is loaded.
 func (r *Refresher) inUse() string {
 	if now := r.Current(); now != nil {
 		return now.Generation()
@@ -47,8 +47,8 @@ func (r *Refresher) inUse() string {
 	return ""
 }
 
-// compare compares the next generation with the generation in use or, when the service starts, with an earlier
-// generation. The error is a *RefusedError if sets lost too many users, or the error of ctx.
+// compare compares the next generation with the one in use. When the service starts, none is in use, and compare
+// chooses an earlier generation. The error is a *RefusedError if sets lost too many users, or the error of ctx.
 func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation) (*comparison, error) {
 	c := &comparison{guarded: r.cfg.Guarded(), next: next, cores: known.cores, object: r.object,
 		overruled: r.cfg.Overruled}
@@ -72,11 +72,11 @@ func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation
 	return c, err
 }
 
-// compareAtStart compares the live generation, when the service starts, with the first earlier generation that can be
-// read. The service rejects the live generation only if the earlier generation can be read completely, because the
-// service then uses the earlier one. If the earlier generation cannot be read completely, the comparison with the next
-// earlier generation decides. If no earlier generation can be read completely, the result of the first comparison
-// applies.
+// compareAtStart compares the live generation with the first earlier generation that can be read. A service needs this
+// comparison when it starts. The service rejects the live generation only if the earlier generation can be read
+// completely, because it must then use the earlier one. If the earlier generation cannot be read completely, the
+// comparison with the next earlier generation decides. If no earlier generation can be read completely, the service
+// uses the result of the first comparison.
 func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*comparison, error) {
 	var first *comparison
 	var refused error
@@ -115,8 +115,8 @@ func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*com
 	return blank, nil
 }
 
-// unmeasured returns the reasons why a starting service found no earlier generation for a comparison. After a first
-// publish, an empty cache and a source without earlier generations are normal.
+// unmeasured returns the reasons why a starting service found no earlier generation with which to compare. After a
+// first publish, an empty cache and a source without earlier generations are normal.
 func unmeasured(none []error) (texts []string) {
 	usual := true
 	for _, err := range none {
@@ -130,7 +130,8 @@ func unmeasured(none []error) (texts []string) {
 	return texts
 }
 
-// stay makes a starting service use the earlier generation, because the service has rejected the live generation.
+// stay is for a starting service that has rejected the live generation: it makes the service use the earlier
+// generation.
 func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) bool {
 	f := r.held.former
 	if f == nil || f.Manifest.fulfils(require) != nil {
@@ -149,10 +150,10 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 	return true
 }
 
-// Judge reports whether a service that starts with the given cache directory would reject a generation of the source.
-// The error is a *RefusedError if the service would reject the generation, or reports a failed read. The result
-// "against" of Judge is the name of the earlier generation in the comparison. The result unjudged lists the missing
-// comparisons with their reasons.
+// Judge reports whether a service that starts with the given cache directory would reject the generation with the
+// manifest m. If the service would reject the generation, the error is a *RefusedError; other errors report a failed
+// read. The result "against" of Judge is the name of the earlier generation in the comparison. The result unjudged
+// lists earlier generations with which Judge could not compare, and the reasons.
 func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string,
 	unjudged []string, err error) {
 	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Guarded: func() Guarded { return guarded }})
@@ -169,7 +170,7 @@ func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest
 	return c.against(), c.unjudged, err
 }
 
-// readGuarded reads only those bitmaps of a generation that belong to guarded sets.
+// readGuarded reads, of all bitmaps of a generation, only those of sets with a limit on lost users.
 func readGuarded(ctx context.Context, m *Manifest, guarded *Guarded, read readFunc) (*Generation, error) {
 	g := &Generation{Manifest: m, Sets: make([]*bitmap.Bitmap, len(m.Sets))}
 	for i := range m.Sets {
@@ -186,7 +187,7 @@ func readGuarded(ctx context.Context, m *Manifest, guarded *Guarded, read readFu
 	return g, nil
 }
 
-// object reads the bitmap with the given SHA-256 from the source.
+// object reads from the source the bitmap that has the given SHA-256.
 func (r *Refresher) object(ctx context.Context, sha256 string) (*bitmap.Bitmap, error) {
 	raw, err := r.cfg.Source.Read(ctx, BitmapKey(sha256), bitmap.MaxBytes)
 	if err != nil {
@@ -254,7 +255,7 @@ func (f *Refusal) Reasons() (list []string) {
 	return slices.DeleteFunc(Reasons(), func(reason string) bool { return !found[reason] })
 }
 
-// noteRefusal records whether the service rejects the live generation of the source. The caller holds r.mu.
+// noteRefusal records whether the service rejects the generation that is live at the source. The caller holds r.mu.
 func (r *Refresher) noteRefusal(err error, now time.Time) {
 	var refused *RefusedError
 	switch {
@@ -274,7 +275,7 @@ type Left struct {
 	Total uint64 // since the start of the service, over all generations in use
 }
 
-// Guard describes a guarded set (a set with a limit on lost users) in the generation in use.
+// A Guard describes one guarded set (set with a limit on lost users) of the generation in use.
 type Guard struct {
 	Set       string
 	Users     uint64
@@ -284,8 +285,8 @@ type Guard struct {
 	AsOf      time.Time // the result of Refresher.AsOf
 }
 
-// Guards describes each guarded set of the generation in use, except time zone sets. Guards lists the sets in the order
-// of the manifest. Guards may be called at any time from any goroutine.
+// Guards describes each guarded set (set with a limit on lost users) of the generation in use, except time zone sets.
+// Guards lists the guarded sets in the order of the manifest. Guards may be called at any time from any goroutine.
 func (r *Refresher) Guards() (list []Guard) {
 	now := r.Current()
 	if now == nil {
@@ -304,7 +305,8 @@ func (r *Refresher) Guards() (list []Guard) {
 	return list
 }
 
-// countLosses adds the users who left guarded sets with this change of generation to the counts that Guards returns.
+// countLosses is called when a new generation comes into use. It adds the users who left guarded sets to the counts
+// that Guards returns.
 func (r *Refresher) countLosses(c *comparison) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -331,8 +333,8 @@ func (r *Refresher) countLosses(c *comparison) {
 	}
 }
 
-// confirmed holds, for each set of the generation in use, the time of the newest generation or build in which the set
-// has the same users.
+// confirmed holds, for each set of the generation in use, the time of the newest generation or build that has the same
+// users in this set.
 type confirmed map[string]confirmation
 
 type confirmation struct {
@@ -341,10 +343,10 @@ type confirmation struct {
 }
 
 // AsOf returns the time at which the users of a set in the generation in use were last known to be right. Each build
-// that reads exactly these users from its input sets this time, even if the service rejects the generation of the
-// build. If the field "as_of" of the set has a later time, AsOf returns that time. A rollback does not change the time.
-// If a build only adds users to some sets, it sets this time only for these sets. AsOf returns the zero time if the
-// generation in use lacks the set. AsOf may be called at any time from any goroutine.
+// that reads exactly the same users from its input updates this time, even if the service rejects the generation of the
+// build. If the field "as_of" in the set's manifest entry has a later time, AsOf returns this later time. A rollback
+// does not change the time. If a build only adds users to some sets, it updates this time only for these sets. AsOf
+// returns the zero time if the generation in use lacks the set. AsOf may be called at any time from any goroutine.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
 		return (*of)[set].at
@@ -352,8 +354,8 @@ func (r *Refresher) AsOf(set string) time.Time {
 	return time.Time{}
 }
 
-// confirm updates the times that Refresher.AsOf returns. confirm replaces a time in the future by the current time, so
-// that a builder's fast clock cannot make a set look fresh.
+// confirm updates the times that Refresher.AsOf returns. If a time is in the future, confirm replaces it by the current
+// time, so that a builder's fast clock cannot make a set look fresh.
 func (r *Refresher) confirm() {
 	now := r.Current()
 	if now == nil {
@@ -386,8 +388,8 @@ func (r *Refresher) confirm() {
 	r.asOf.Store(&next)
 }
 
-// sets returns, for each set of the source's live generation, an identifier of its users (see Manifest.Users). If the
-// service uses the live generation, sets returns nil.
+// sets returns, for each set of the generation that is live at the source, an identifier of the users (see
+// Manifest.Users). If the service uses the live generation of the source, sets returns nil.
 func (h *holding) sets(inUse *Manifest) map[string]string {
 	if h.live == nil || h.live.Generation == inUse.Generation {
 		return nil
@@ -399,8 +401,9 @@ func (h *holding) sets(inUse *Manifest) map[string]string {
 	return sums
 }
 
-// confirmedBy returns the time of the newest build whose input had the same users as all sets of the generation. A
-// generation that is newer than the last complete build also contains sets that no build has read from an input.
+// confirmedBy returns the time of the newest build whose input had the same users as the generation in all sets. A
+// generation that is newer than the last complete build may contain sets that no build has read from an input, so
+// confirmedBy leaves it out.
 func (h *holding) confirmedBy(m *Manifest) time.Time {
 	switch {
 	case h.checked.Generation == m.Generation:
@@ -411,8 +414,8 @@ func (h *holding) confirmedBy(m *Manifest) time.Time {
 	return m.CreatedAt
 }
 
-// incomplete reports whether the generation comes from a rollback, or from a build that published only users who joined
-// sets. Neither a rollback nor such a build writes checked.json.
+// incomplete reports whether the generation does not come from a complete build: it comes from a rollback, or from a
+// build that published only users who joined sets. Neither a rollback nor such a build writes checked.json.
 func (h *holding) incomplete(m *Manifest) bool {
 	return !h.checked.CheckedAt.IsZero() && h.checked.Generation != m.Generation &&
 		m.CreatedAt.After(h.checked.CheckedAt)
@@ -425,7 +428,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// readCachedChecked reads the time of the last complete build from the cache, where an earlier run of the service
+// readCachedChecked reads the time of the last complete build from the local cache, where an earlier run of the service
 // stored it.
 func (r *Refresher) readCachedChecked(ctx context.Context) {
 	c, err := ReadChecked(ctx, r.cache.at)
@@ -446,8 +449,8 @@ func (c *cache) saveChecked(ctx context.Context, of Checked) {
 	}
 }
 
-// LostZones returns the sorted names of time zone sets that disappeared in a newer generation, although no publisher
-// accepted their removal. LostZones may be called at any time from any goroutine.
+// LostZones returns the sorted names of time zone sets that a newer generation no longer has, although no operator
+// approved their removal. LostZones may be called at any time from any goroutine.
 func (r *Refresher) LostZones() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

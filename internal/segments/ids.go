@@ -19,8 +19,8 @@ import (
 // reject such a manifest, and keep the generation of segments that they have.
 const IDsFormatVersion = 5
 
-// IDsKey is the object key of ids.json, which holds the kind and the hash key of a location's user ids. A location with
-// dense ids (32-bit integers) has no ids.json.
+// IDsKey is the object key of ids.json. This object holds the kind and the hash key of the user ids at a location. A
+// location with dense ids (32-bit integers) has no ids.json.
 const IDsKey = ids.FileName
 
 // IDs describes the user ids of a generation if they are not dense 32-bit integers. In the bitmaps, a number stands
@@ -35,7 +35,7 @@ type IDs struct {
 	Dictionary []Layer `json:"dictionary"`
 }
 
-// Layer describes one layer (file) of a dictionary of ids.
+// A Layer describes one file of a dictionary of ids in the manifest.
 type Layer struct {
 	Key       string `json:"key"`
 	SHA256    string `json:"sha256"`
@@ -51,8 +51,8 @@ const MaxDictionaryBytes = 40 << 30
 
 var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// numbering identifies the mapping from users to their numbers in the bitmaps. In two generations with the same
-// numbering, a user has the same number. The numbering of dense ids is "".
+// numbering returns a text that identifies which number each user has in the bitmaps of the generation. If two
+// generations have the same numbering, each user has the same number in both. The numbering of dense ids is "".
 func (m *Manifest) numbering() string {
 	if m.IDs == nil {
 		return ""
@@ -60,8 +60,8 @@ func (m *Manifest) numbering() string {
 	return m.IDs.Kind + " " + m.IDs.Check + " " + m.IDs.Dictionary[0].SHA256
 }
 
-// Objects returns the keys and sizes of the objects that the manifest names, except the bitmaps: the dictionary and the
-// BackFile.
+// Objects returns the keys and sizes of the objects to which the manifest refers besides the bitmaps: the dictionary
+// and the BackFile.
 func (m *Manifest) Objects() (list []objects.Object) {
 	if m.IDs == nil {
 		return nil
@@ -75,12 +75,12 @@ func (m *Manifest) Objects() (list []objects.Object) {
 	return list
 }
 
-// SameNumbers reports whether each user has the same number in the bitmaps of both generations.
+// SameNumbers reports whether a user has the same number in the bitmaps of both generations.
 func (m *Manifest) SameNumbers(other *Manifest) bool { return m.numbering() == other.numbering() }
 
-// Users returns 64 hex digits that identify the users of a segment or set of the manifest. If Users returns the same
-// for two segments or sets, they have the same users. For dense ids, the result is the SHA-256 of the bitmap; for other
-// ids, the result also depends on the dictionary of the generation.
+// Users returns 64 hex digits that identify the users of a segment or set of the manifest. If the results of Users for
+// two segments or sets are equal, they have the same users. For dense ids, the result is the SHA-256 of the bitmap; for
+// other ids, the result also depends on the dictionary of the generation.
 func (m *Manifest) Users(s *Segment) string {
 	if m.IDs == nil {
 		return s.SHA256
@@ -94,7 +94,7 @@ func (m *Manifest) WithIDs(scheme *ids.Scheme, d *Dictionary, back *Back) (*Mani
 	return m.Numbered(DescribeIDs(scheme, d, back))
 }
 
-// Numbered works like WithIDs, but takes a description of the dictionary in place of the dictionary.
+// Numbered works like WithIDs, but its argument is the description of a dictionary and not the dictionary itself.
 func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	with := *m
 	with.IDs = is
@@ -103,8 +103,8 @@ func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// DescribeIDs returns the description of a scheme's ids for the manifest field IDs, with their dictionary and Back. The
-// argument back may be nil.
+// DescribeIDs returns the description of user ids for the field IDs of a manifest: their kind, their dictionary and
+// their Back. The argument back may be nil.
 func DescribeIDs(scheme *ids.Scheme, d *Dictionary, back *Back) *IDs {
 	layer := Layer{Key: DictionaryKey(d.sha256), SHA256: d.sha256, SizeBytes: int64(len(d.raw)), Count: d.Len(),
 		Back: back.describe(scheme.Kind())}
@@ -189,8 +189,8 @@ func (d *Dictionary) Bytes() []byte { return d.raw }
 // SHA256 returns the SHA-256 of the dictionary file in hex.
 func (d *Dictionary) SHA256() string { return d.sha256 }
 
-// SizeBytes returns how many bytes of memory the dictionary takes. If the dictionary is a mapped file, this memory
-// belongs to the page cache.
+// SizeBytes returns how many bytes the dictionary of ids takes in memory. If the dictionary is a mapped file, this
+// memory belongs to the page cache.
 func (d *Dictionary) SizeBytes() int64 { return int64(len(d.raw)) }
 
 // open checks the bytes of a dictionary file against the manifest and returns the dictionary.
@@ -296,7 +296,7 @@ func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, 
 }
 
 // ReadScheme reads the object ids.json of a location, and checks that it agrees with the manifest. The result is nil
-// for dense ids. The error is an *IDsError if ids.json does not belong to the manifest. If ids are dense, ReadScheme
+// for dense ids. If ids.json does not belong to the manifest, the error is an *IDsError. If ids are dense, ReadScheme
 // treats a denied read like a missing ids.json. S3 denies reading a missing object if the caller may not list the
 // bucket, and a caller with dense ids needs no ids.json.
 func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
@@ -311,8 +311,8 @@ func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Sche
 	return s, m.agreesWith(s)
 }
 
-// agreesWith returns an *IDsError if the manifest was built with another scheme of ids than the one in ids.json. The
-// argument s is nil if the location has no ids.json.
+// agreesWith returns an *IDsError if the manifest is for ids of another kind or hash key than the scheme s from
+// ids.json. If the location has no ids.json, the argument s is nil.
 func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	switch {
 	case m.IDs == nil && s == nil:
@@ -336,8 +336,7 @@ func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	return nil
 }
 
-// agreesWithUse returns an *IDsError if the ids of the manifest differ in kind or hash key from the ids of the
-// generation in use.
+// agreesWithUse returns an *IDsError if the manifest is for ids of another kind or hash key than the generation in use.
 func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	kind, check := ids.Dense.String(), ""
 	if m.IDs != nil {
@@ -375,14 +374,14 @@ func (s *Snapshot) KnownIDs() int {
 	return int(s.dictionary.Len())
 }
 
-// Numbers sets numbers[i] to the number that stands for users[i] in the bitmaps of the snapshot. For a user whom the
-// dictionary lacks, Numbers sets numbers[i] to 2^32-1. The number of a dense id is the id itself. Numbers does not
-// allocate memory.
+// Numbers sets numbers[i] to the number that stands for users[i] in the bitmaps of the snapshot. If the dictionary
+// lacks a user, Numbers sets the user's element of the slice numbers to 2^32-1. The number of a dense id is the id
+// itself. Numbers does not allocate memory.
 func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) {
 	s.dictionary.users(users, numbers)
 }
 
-// users works like Snapshot.Numbers; a nil Dictionary means that ids are dense.
+// users sets numbers[i] to the number of users[i], like Snapshot.Numbers; a nil Dictionary means that ids are dense.
 func (d *Dictionary) users(users []capping.UserID, numbers []uint32) {
 	if d == nil {
 		capping.DenseIDs{}.Numbers(users, numbers)

@@ -9,8 +9,8 @@ import (
 	"capper/internal/dictionary"
 )
 
-// Insertion is the dictionary of a generation after the insertion of further users. Because each insertion moves the
-// numbers of later users, an Insertion converts bitmaps from the old numbers to the new ones.
+// An Insertion is the dictionary of a generation after further users were added. Each added user moves the numbers of
+// later users, so an Insertion converts bitmaps from the old user numbers to the new ones.
 type Insertion struct {
 	Dictionary *Dictionary
 	// Back converts user numbers of the new dictionary to ids; nil if one of the two generations has no Back.
@@ -20,10 +20,10 @@ type Insertion struct {
 	behind uint32 // the number of users before the insertion
 }
 
-// Insert returns the dictionary of the generation g with further users, who come from the generation "from". Both
-// generations must have the same kind and hash key of ids. The argument numbers holds the numbers of the further users
-// in the generation "from", in ascending order. The dictionary of g must not contain these users. Insert makes one pass
-// over the ids. Insert needs memory for the result, and 12 bytes for each further user.
+// Insert returns the dictionary of the generation g with further users added, who come from the generation "from". Both
+// generations must have the same kind and hash key of ids. The argument numbers holds the numbers that the further
+// users have in the generation "from", in ascending order. The dictionary of g must not contain these users. Insert
+// makes one pass over the ids. Insert needs memory for its result, and 12 more bytes for each further user.
 func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, error) {
 	n := uint64(g.Dictionary.Len()) + uint64(len(numbers))
 	if n >= dictionary.Unknown {
@@ -58,14 +58,14 @@ func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, err
 	return in, err
 }
 
-// entries is a list of ids, with their images, in the ascending order of their user numbers.
+// An entries value is a list of ids with their images (64-bit numbers), in ascending order of the user numbers.
 type entries struct {
 	of      backReader
 	numbers []uint32
 	images  []uint64
 }
 
-// next writes the first id of the entries to w, and removes this id from the entries.
+// next writes the first id of the list to w, and removes it from the list.
 func (e *entries) next(w *NumberWriter) error {
 	rest, text := e.of.at(e.numbers[0])
 	image := e.images[0]
@@ -73,7 +73,8 @@ func (e *entries) next(w *NumberWriter) error {
 	return w.Add(image, rest, text)
 }
 
-// write writes the ids of the dictionary d together with the further ids to w, in ascending order of their images.
+// write writes the ids of the dictionary d and the further ids to w, in one ascending order of their images (64-bit
+// numbers).
 func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further *entries) error {
 	for number, image := range d.All() {
 		for len(further.images) > 0 && further.images[0] < image {
@@ -96,13 +97,13 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 	return nil
 }
 
-// number returns the number that the inserted user with the index i (in the field before) has in the new dictionary.
+// number returns the number in the new dictionary of an inserted user: the user with the index i in the field before.
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
-// Bitmap converts a bitmap of the generation from its old user numbers to those of the new dictionary.
+// Bitmap converts a bitmap from the user numbers before the insertion to the user numbers of the new dictionary.
 func (in *Insertion) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return b.Spread(in.before) }
 
-// BitmapBeyond works like Bitmap, but the bitmap may come from Generation.RenumberedBy and thus contain users whom the
+// BitmapBeyond works like Bitmap, but also for a bitmap from Generation.RenumberedBy, which may contain users whom the
 // generation lacks. The argument beyond holds the numbers of all inserted users in the numbering of that bitmap, in
 // ascending order.
 func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bitmap, error) {
@@ -123,8 +124,8 @@ func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bi
 	return users.Bitmap(), nil
 }
 
-// Generation returns the generation with all bitmaps converted to the user numbers of the new dictionary. The manifest
-// of the result is unchanged, so it still describes the stored bitmaps.
+// Generation returns the generation with all of its bitmaps converted to the user numbers of the new dictionary. The
+// result keeps the old manifest, which still describes the stored bitmaps.
 func (in *Insertion) Generation(g *Generation) *Generation {
 	n := *g
 	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = in.Dictionary, in.Back, nil, g, nil
@@ -144,8 +145,8 @@ func (g *Generation) Only(wanted func(set string) bool) *Generation {
 	return &part
 }
 
-// NumbersIn returns, for each user number of the dictionary, the number of the same user in another dictionary. If the
-// other dictionary lacks a user, the result for this user is 2^32-1. All other results ascend.
+// NumbersIn returns, for each user of the dictionary in the order of the numbers, the number of the same user in
+// another dictionary. For a user whom the other dictionary lacks, the result is 2^32-1. All other results ascend.
 func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	numbers := make([]uint32, d.Len())
 	images := make([]uint64, 0, 1024)
@@ -174,8 +175,8 @@ func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
 	return bitmap.OfSorted(numbers)
 }
 
-// NumbersBefore returns the numbers that users had in the generation before Generation.RenumberedBy changed them. The
-// argument numbers must ascend, and must belong to users whom the later dictionary lacks.
+// NumbersBefore returns the numbers that users had before Generation.RenumberedBy gave them new ones. The argument
+// numbers must be in ascending order, and must be numbers of users whom the later dictionary lacks.
 func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
 	for number, is := range g.by.to {
 		if len(was) == len(numbers) {
@@ -194,7 +195,7 @@ type backReader struct {
 	texts *dictionary.TextReader
 }
 
-// reader returns a reader of the ids in the Back; for a nil Back, the zero value.
+// reader returns a reader of the ids in the Back; for a nil Back, it returns the zero backReader.
 func (b *Back) reader() (r backReader) {
 	switch {
 	case b == nil:
@@ -207,7 +208,8 @@ func (b *Back) reader() (r backReader) {
 	return r
 }
 
-// at returns, for the number of a user, the text id, or the 64 bits of the UUID that its image lacks.
+// at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that its image
+// lacks.
 func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	switch {
 	case r.rests != nil:
@@ -218,7 +220,7 @@ func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	return 0, nil
 }
 
-// sizeOf returns an upper bound, above 0, for the size of a BackFile with only the ids of the given users.
+// sizeOf returns how large a BackFile with only the ids of the given users can be at most; the result is above 0.
 func (b *Back) sizeOf(numbers []uint32) int64 {
 	if b.rests != nil {
 		return dictionary.RestsSize(uint32(len(numbers)))
@@ -230,7 +232,7 @@ func (b *Back) sizeOf(numbers []uint32) int64 {
 	return dictionary.TextsSize(uint32(len(numbers)), total)
 }
 
-// Texts yields the numbers and texts of all ids of the kind text, in ascending order of the numbers.
+// Texts yields all ids of a Back with text ids: the user number and the text, in ascending order of the numbers.
 func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
 	texts := b.texts.Reader()
 	for number := range b.Len() {
@@ -240,8 +242,8 @@ func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
 	}
 }
 
-// SameID reports whether two user numbers in two Backs belong to the same id. Callers of SameID must ensure that the
-// ids have the same kind and the same image.
+// SameID reports whether two user numbers, each in its own Back, belong to the same id. Callers of SameID must ensure
+// that the ids have the same kind and the same image.
 func (b *Back) SameID(number uint32, other *Back, its uint32) bool {
 	rest, text := b.at(number)
 	otherRest, otherText := other.at(its)

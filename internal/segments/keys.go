@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// These constants are the keys and key prefixes of the objects at a location; doc.go describes the objects.
+// These constants are the keys, and the beginnings of keys, of the objects at a location of segments; doc.go describes
+// the objects.
 const (
 	CurrentKey        = "current.json"
 	CheckedKey        = "checked.json"
@@ -42,7 +43,7 @@ func IsBitmapKey(key string) bool {
 // DictionaryKey returns the object key of the dictionary with the given SHA-256.
 func DictionaryKey(sha256 string) string { return DictionariesPrefix + sha256 + dictionarySuffix }
 
-// IsDictionaryKey reports whether a key has the form of a dictionary's object key.
+// IsDictionaryKey reports whether an object key has the form of the key of a dictionary.
 func IsDictionaryKey(key string) bool {
 	sum := strings.TrimSuffix(strings.TrimPrefix(key, DictionariesPrefix), dictionarySuffix)
 	return sha256Rule.MatchString(sum) && DictionaryKey(sum) == key
@@ -51,8 +52,8 @@ func IsDictionaryKey(key string) bool {
 // ManifestKey returns the object key of a generation's manifest.
 func ManifestKey(generation string) string { return GenerationsPrefix + generation + generationSuffix }
 
-// GenerationOf returns the name of the generation whose manifest has the given object key; ok is false if the key has
-// another form.
+// GenerationOf returns the name of the generation whose manifest has the given object key. ok is false if the key is
+// not that of a manifest.
 func GenerationOf(key string) (generation string, ok bool) {
 	generation = strings.TrimSuffix(strings.TrimPrefix(key, GenerationsPrefix), generationSuffix)
 	return generation, IsGeneration(generation) && ManifestKey(generation) == key
@@ -64,8 +65,8 @@ func IsGeneration(name string) bool { return generationRule.MatchString(name) }
 // TimeName returns the text with which the name of a generation begins if it is created at the given time.
 func TimeName(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
 
-// sumPart is the number of bytes that Sum passes to the SHA-256 code in one call. The Go runtime cannot interrupt such
-// a call, so a larger number would prolong the pauses of the garbage collector.
+// sumPart is the number of bytes that Sum passes to the SHA-256 code in one call. The Go runtime cannot interrupt one
+// call, so with a larger number, the pauses of the garbage collector would be longer.
 const sumPart = 64 << 10
 
 // Sum returns the SHA-256 of raw in lower-case hex, the form in which documents and object keys contain it.

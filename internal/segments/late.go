@@ -7,7 +7,8 @@ import (
 	"capper/internal/capping"
 )
 
-// lateInterval is the time between two checks for API calls that reached the store late.
+// lateInterval is the time between two checks for API calls that reached the store after the Refresher's last
+// comparison.
 const lateInterval = time.Second
 
 // lateCalls detects API calls that added users to sets but reached the store after the Refresher had checked the
@@ -19,7 +20,8 @@ type lateCalls struct {
 	next    time.Time         // no check before this time, because checking long lists takes long
 }
 
-// compared stores, when a generation comes into use, how many users whom API calls added to sets this generation lacks.
+// compared is called when a generation comes into use. It stores how many users this generation lacks although API
+// calls added them to sets.
 func (l *lateCalls) compared(now *Snapshot, overruled func(string, time.Time, time.Time) []capping.UserID) {
 	l.known = nil
 	if overruled != nil {
@@ -27,8 +29,8 @@ func (l *lateCalls) compared(now *Snapshot, overruled func(string, time.Time, ti
 	}
 }
 
-// watchCalls calls Reconsider if the generation in use lacks many more users whom API calls added than when the
-// Refresher checked it.
+// watchCalls calls Reconsider if users whom API calls added are missing in the generation in use: many more than when
+// the Refresher checked the generation.
 func (r *Refresher) watchCalls(ctx context.Context) {
 	now, began := r.Current(), time.Now()
 	if now == nil || r.cfg.Overruled == nil || r.cfg.Changes == nil || began.Before(r.late.next) {
@@ -50,8 +52,8 @@ func (r *Refresher) watchCalls(ctx context.Context) {
 	r.late.next = time.Now().Add(50 * time.Since(began))
 }
 
-// arrived reports whether, since the Refresher checked the generation in use, the store has got many added users whom
-// this generation lacks.
+// arrived reports whether many more added users have reached the store since the Refresher checked the generation in
+// use, which lacks these users.
 func (l *lateCalls) arrived(overruled map[string]uint64) bool {
 	for set, n := range overruled {
 		if n > l.known[set]+mayOverrule {
@@ -61,8 +63,8 @@ func (l *lateCalls) arrived(overruled map[string]uint64) bool {
 	return false
 }
 
-// overrules counts, for each set, the users whom API calls added before the set's as_of (the time up to which it
-// reflects calls), but whom the set lacks.
+// overrules counts, for each set, users whom the set lacks although API calls added them before the set's as_of (the
+// time up to which it reflects calls).
 func (s *Snapshot) overrules(overruled func(set string, before, next time.Time) []capping.UserID) map[string]uint64 {
 	found, g := map[string]uint64{}, s.setsOnly()
 	for i := range s.manifest.Sets {

@@ -17,7 +17,7 @@ import (
 // that wraps ErrNothingLive always wraps objects.ErrNotFound, too.
 var ErrNothingLive = errors.New("no generation is live")
 
-// Generation is one published version of all segments and sets, with its checked bitmaps.
+// A Generation is one published version of all segments and sets, in memory and with checked bitmaps.
 type Generation struct {
 	Manifest *Manifest
 	Bitmaps  []*bitmap.Bitmap // one per segment of the manifest, in the same order
@@ -35,8 +35,8 @@ type Generation struct {
 	by  *Renumbering
 }
 
-// ReadPointer reads current.json, the pointer to the live generation. For the argument tag, see
-// objects.Source.ReadTagged.
+// ReadPointer reads current.json, the pointer to the live generation. The comment of objects.Source.ReadTagged explains
+// the argument tag.
 func ReadPointer(ctx context.Context, src objects.Source, tag string) (live Pointer, newTag string, err error) {
 	body, newTag, err := src.ReadTagged(ctx, CurrentKey, tag)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -84,8 +84,8 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 	return m.ReadBitmaps(ctx, src)
 }
 
-// ReadBitmaps reads and checks the bitmaps that the manifest names. If ids are not dense, ReadBitmaps also reads and
-// checks the dictionary, the BackFile and ids.json.
+// ReadBitmaps reads all bitmaps of a generation, which its manifest names, and checks them. If ids are not dense,
+// ReadBitmaps also reads and checks the dictionary, the BackFile and ids.json.
 func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
 	return m.ReadBitmapsOver(ctx, src, nil)
 }
@@ -100,7 +100,7 @@ func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, know
 	return g, g.readBack(ctx, src, known)
 }
 
-// ReadNumbersOver works like ReadBitmapsOver, but does not read the BackFile, so that the result cannot convert user
+// ReadNumbersOver works like ReadBitmapsOver, but does not read the BackFile. The result therefore cannot convert user
 // numbers to ids.
 func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	if known == nil {
@@ -116,10 +116,10 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 	return g, g.readNumbers(ctx, src, known.Dictionary)
 }
 
-// ReadForComparison reads a generation and converts its bitmaps to the user numbers of the dictionary "numbering"; nil
-// keeps the generation's own numbers. ReadForComparison reuses the bitmaps and the dictionary of the generation
-// "known", which may be nil. The BackFile may be larger than all other objects, so the result reads it, with ctx, only
-// when an id is needed.
+// ReadForComparison reads a generation and converts its bitmaps to the user numbers of the dictionary "numbering". If
+// numbering is nil, the generation keeps its own numbers. ReadForComparison reuses the bitmaps and the dictionary of
+// the generation "known", which may be nil. The BackFile may be larger than all other objects together. The result
+// therefore reads the BackFile, with ctx, only when an id is needed.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
 	if known != nil {
@@ -133,8 +133,8 @@ func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, kn
 	return g.RenumberedBy(numbering)
 }
 
-// Only returns a copy of the manifest with the wanted sets only, without segments. The returned copy serves to compare
-// the wanted sets; it is not the manifest of a published generation.
+// Only returns a copy of the manifest in which there are only the wanted sets, and no segments. Such a copy serves only
+// to compare the wanted sets; it is not the manifest of a published generation.
 func (m *Manifest) Only(wanted func(set string) bool) *Manifest {
 	part := *m
 	part.Segments = nil
@@ -179,9 +179,8 @@ func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx con
 	return g, nil
 }
 
-// firstOf returns, for each segment and set of a manifest, the index of the first one with the same bitmap. firstOf
-// compares segments only with segments and sets only with sets, because fetch may skip bitmaps of segments, but never
-// those of sets.
+// firstOf returns, for each segment and set of a manifest, the index of the first one with the same bitmap. It never
+// takes a segment's bitmap for a set, because fetch may skip bitmaps of segments, but never those of sets.
 func (m *Manifest) firstOf(entries []*Segment) []int {
 	first := make([]int, len(entries))
 	seen := map[string]int{}
@@ -197,7 +196,7 @@ func (m *Manifest) firstOf(entries []*Segment) []int {
 	return first
 }
 
-// bitmap returns the bitmap of the segment or set with the given index in Manifest.Entries.
+// bitmap returns the bitmap of a segment or set by its index in the list Manifest.Entries.
 func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 	if entry < len(g.Bitmaps) {
 		return g.Bitmaps[entry]
@@ -205,7 +204,7 @@ func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 	return g.Sets[entry-len(g.Bitmaps)]
 }
 
-// parallelReads is the maximum number of bitmaps that are read at the same time.
+// parallelReads is the maximum number of bitmaps of a generation that are read at the same time.
 const parallelReads = 8
 
 // Snapshot converts the generation to a Snapshot, which can look up the segment, sets and time zone of users.
@@ -221,7 +220,7 @@ func ReadLiveManifest(ctx context.Context, src objects.Source) (*Manifest, error
 	return live.ReadManifest(ctx, src)
 }
 
-// ReadSegment reads and checks the bitmap of one segment or set of a manifest.
+// ReadSegment reads and checks the bitmap of one segment or set in a manifest, by its name.
 func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name string) (*bitmap.Bitmap, error) {
 	for i, s := range m.Entries() {
 		if s.Name != name {
@@ -237,7 +236,7 @@ func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name stri
 		name, m.Generation, m.someNames())
 }
 
-// shownNames is the maximum number of segment and set names in an error message.
+// shownNames is the maximum number of segment and set names in one error message.
 const shownNames = 60
 
 func (m *Manifest) someNames() (names []string) {

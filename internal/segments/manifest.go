@@ -24,8 +24,8 @@ const SetsFormatVersion = 2
 // RollbackReason begins the field Reason in the manifest of a generation that a rollback created.
 const RollbackReason = "rollback to "
 
-// MaxSegments is the maximum number of segments in a generation, because the code of a segment is one byte, and code 0
-// means no segment.
+// MaxSegments is the maximum number of segments in a generation. The code of a segment is one byte, and code 0 means no
+// segment.
 const MaxSegments = 255
 
 // Manifest is the index of one generation: it lists the bitmaps of all segments and sets, and is stored as
@@ -71,7 +71,8 @@ type Set struct {
 	AmendedAsOf time.Time `json:"amended_as_of,omitzero"`
 }
 
-// MaxManifestBytes is larger than a manifest with MaxSegments segments and MaxSets sets of the longest names.
+// MaxManifestBytes is the maximum size of a manifest. It is larger than a manifest with MaxSegments segments and
+// MaxSets sets of the longest names.
 const MaxManifestBytes = 4 << 20
 
 // Entries returns the manifest's descriptions of all bitmaps: first those of the segments, then those of the sets, in
@@ -87,8 +88,8 @@ func (m *Manifest) Entries() []*Segment {
 	return list
 }
 
-// Segment is the manifest entry of one segment, or the common part of a set's entry. Min and Max are the lowest and
-// highest number in the bitmap; both are absent if the bitmap is empty.
+// Segment is the manifest entry of one segment, or the common part of a set's entry. The fields Min and Max are the
+// lowest and highest user number in the bitmap; both are absent if the bitmap is empty.
 type Segment struct {
 	Name        string  `json:"name"`
 	Key         string  `json:"key"`
@@ -102,8 +103,8 @@ type Segment struct {
 // segmentRule matches valid segment names.
 var segmentRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ReservedName stands, in API responses and metrics, for the users who are in no segment. No segment may have the name
-// ReservedName.
+// ReservedName is the name that API responses and metrics use for the users who are in no segment. No segment may have
+// the name ReservedName.
 const ReservedName = "default"
 
 // CheckName returns an error if the argument is not a valid name of a segment.
@@ -180,8 +181,8 @@ func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set)
 	return m, nil
 }
 
-// version returns the lowest format version that supports all fields that the manifest uses. Programs that only know
-// lower versions reject the manifest instead of misreading it.
+// version returns the lowest format version that knows all fields that the manifest uses. Programs that only know lower
+// versions reject the manifest instead of misreading it.
 func (m *Manifest) version() int {
 	switch {
 	case m.IDs != nil:
@@ -354,7 +355,7 @@ func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	return b, s.agree(b)
 }
 
-// agree checks that a bitmap with the right hash also has the cardinality and bounds in its manifest entry.
+// agree is for a bitmap with the right hash: it checks that the cardinality and bounds are those in the manifest entry.
 func (s *Segment) agree(b *bitmap.Bitmap) error {
 	if int64(len(b.Bytes())) != s.SizeBytes {
 		return fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(b.Bytes()), s.SizeBytes)
@@ -369,7 +370,7 @@ func (s *Segment) agree(b *bitmap.Bitmap) error {
 	return nil
 }
 
-// same reports whether two manifest entries describe the same bitmap, even under different names.
+// same reports whether two manifest entries describe equal bitmaps, even if the names differ.
 func (s *Segment) same(other *Segment) bool {
 	return s.SHA256 == other.SHA256 && s.SizeBytes == other.SizeBytes && s.Cardinality == other.Cardinality &&
 		equal(s.Min, other.Min) && equal(s.Max, other.Max)

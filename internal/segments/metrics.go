@@ -7,15 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// resultSwapped, resultUnchanged and resultFailed are the results of a check of the source for a new generation. They
-// are the label values of the metric capper_segments_refresh_total.
+// resultSwapped, resultUnchanged and resultFailed are the possible results when a Refresher checks the source for a new
+// generation. They are the label values of the metric capper_segments_refresh_total.
 const (
 	resultSwapped   = "swapped"
 	resultUnchanged = "unchanged"
 	resultFailed    = "failed"
 )
 
-// metrics holds the Prometheus metrics of a Refresher. The gauges read the current snapshot at each scrape.
+// metrics holds the Prometheus metrics of a Refresher. The gauges read the snapshot in use at each scrape.
 type metrics struct {
 	refreshes *prometheus.CounterVec
 	of        *Refresher
@@ -114,7 +114,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectGuards sends the metrics of guarded sets (sets with a limit on lost users) to out.
+// collectGuards sends the metrics about guarded sets (sets with a limit on lost users) to the channel out.
 func (m *metrics) collectGuards(out chan<- prometheus.Metric, s *Snapshot, refusal *Refusal) {
 	var reasons []string
 	if refusal != nil {

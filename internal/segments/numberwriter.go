@@ -6,7 +6,7 @@ import (
 )
 
 // NumberWriter writes the dictionary of a generation, and the BackFile that converts its user numbers to ids. The
-// caller adds the ids in ascending order of their images (64-bit numbers of ids).
+// caller must add the ids in ascending order of their images (64-bit numbers of ids).
 type NumberWriter struct {
 	kind           ids.Kind
 	dictionary     *dictionary.Writer
@@ -24,8 +24,9 @@ func (f *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// NewNumberWriter returns a NumberWriter for n ids. The argument names is an upper bound for the size of the BackFile
-// in bytes. With names = 0, the NumberWriter writes no BackFile; ids of the kind uint64 never need one.
+// NewNumberWriter returns a NumberWriter for n ids. The argument names is the largest possible size of the BackFile
+// (file with the user ids) in bytes. With names = 0, the NumberWriter writes no BackFile; ids of the kind uint64 never
+// need one.
 func NewNumberWriter(kind ids.Kind, n uint32, names int64) (w *NumberWriter, err error) {
 	w = &NumberWriter{kind: kind, numbers: make(buffer, 0, dictionary.Size(n)), names: make(buffer, 0, names)}
 	if w.dictionary, err = dictionary.NewWriter(&w.numbers, n); err != nil || names == 0 {
@@ -39,7 +40,8 @@ func NewNumberWriter(kind ids.Kind, n uint32, names int64) (w *NumberWriter, err
 	return w, err
 }
 
-// Add adds an id by its image, together with the text id, or with the 64 bits of the UUID that the image lacks.
+// Add adds an id by its image (64-bit number). The caller also passes the text of a text id, or the 64 bits of a UUID
+// that its image lacks.
 func (w *NumberWriter) Add(image, rest uint64, text []byte) error {
 	if err := w.dictionary.Add(image); err != nil {
 		return err

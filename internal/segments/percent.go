@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// mostDigits is the number of decimal places with which a percentage can tell one user in 2^32 from no user.
+// mostDigits is the number of decimal places that a percentage needs to tell one user in 2^32 from no user.
 const mostDigits = 9
 
 // RoundPercent rounds a percentage to a number of decimal places, half up. RoundPercent rounds all percentages that
@@ -16,8 +16,8 @@ func RoundPercent(percent float64, digits int) float64 {
 	return math.Floor(percent*unit+0.5+binary) / unit
 }
 
-// PercentText formats a percentage for people with at most one decimal place. PercentText gives a percentage near 0
-// enough decimal places to distinguish the percentage from 0.
+// PercentText formats a percentage for people, usually with at most one decimal place. PercentText gives a percentage
+// near 0 enough decimal places to distinguish the percentage from 0.
 func PercentText(percent float64) string {
 	digits := 1
 	for percent > 0 && RoundPercent(percent, digits) == 0 && digits < mostDigits {
@@ -31,7 +31,7 @@ func FormatPercent(percent float64, digits int) string {
 	return strconv.FormatFloat(RoundPercent(percent, digits), 'f', digits, 64)
 }
 
-// PercentAbove formats a percentage that exceeds a limit, with enough decimal places to show that it is above the
+// PercentAbove formats a percentage that is above a limit, with so many decimal places that the text is also above the
 // limit.
 func PercentAbove(percent, bound float64) string {
 	digits := 1
@@ -41,7 +41,7 @@ func PercentAbove(percent, bound float64) string {
 	return plain(RoundPercent(percent, digits))
 }
 
-// BoundText formats a limit in per cent as it was configured, for example 20 or 0.05.
+// BoundText formats a limit in per cent in the form in which it was configured, for example 20 or 0.05.
 func BoundText(percent float64) string { return plain(RoundPercent(percent, mostDigits)) }
 
 func plain(percent float64) string { return strconv.FormatFloat(percent, 'f', -1, 64) }

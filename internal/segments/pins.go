@@ -14,16 +14,17 @@ import (
 // name to callers.
 const leastGrace = time.Minute
 
-// earlyLook is the minimum time between two early checks of the source. A request that names an unknown, newer
-// generation causes an early check.
+// earlyLook is the minimum time between two checks of the source that requests cause. A request that names an unknown,
+// newer generation causes an early check.
 const earlyLook = time.Second
 
-// DefaultKeep is the default time for which a Refresher keeps a replaced generation in memory after a call last named
-// it.
+// DefaultKeep is for how long, by default, a Refresher keeps a replaced generation in memory after an API call last
+// named it.
 const DefaultKeep = time.Hour
 
-// MaxPinned is the maximum number of replaced generations that a Refresher keeps in memory for calls that name them. If
-// calls have named more than MaxPinned generations, the Refresher drops the generation with the oldest pin first.
+// MaxPinned is the maximum number of replaced generations that a Refresher keeps in memory because API calls have named
+// them. If API calls have named more than MaxPinned generations, the Refresher first drops the one that was named
+// longest ago.
 const MaxPinned = 8
 
 // Pinned describes a generation that a Refresher keeps in memory because a call has named (pinned) it.
@@ -47,8 +48,8 @@ func (e *GoneError) Error() string {
 		e.Generation, e.InUse)
 }
 
-// NotYetError reports that the generation that a request names is newer than every generation that this service
-// instance has used. Another instance has already loaded that generation.
+// NotYetError reports that a request names a generation that is newer than all generations that this service instance
+// has used. Another instance of the service has already loaded that generation.
 type NotYetError struct {
 	Generation string
 	InUse      string
@@ -61,10 +62,10 @@ func (e *NotYetError) Error() string {
 		e.Interval, e.InUse)
 }
 
-// Pin returns the named generation if the Refresher uses it or still has it in memory. The Refresher then keeps this
-// generation in memory for at least RefresherConfig.Keep, even if another generation replaces it. With an empty name,
-// Pin returns the generation in use without pinning it. The error of Pin is a GoneError or a NotYetError; after a
-// NotYetError, Run soon checks the source. Pin may be called at any time from any goroutine.
+// Pin returns the named generation if the Refresher uses it or still has it in memory. The Refresher then keeps the
+// returned generation in memory for at least RefresherConfig.Keep, even if another generation replaces it. With an
+// empty name, Pin returns the generation in use without pinning it. The error of Pin is a GoneError or a NotYetError;
+// after a NotYetError, Run soon checks the source. Pin may be called at any time from any goroutine.
 func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	now := r.Current()
 	switch {
@@ -124,7 +125,7 @@ func newPins(cfg *RefresherConfig) *pins {
 	return &pins{keep: cfg.Keep, grace: grace, clock: cfg.Clock, kept: map[string]pin{}}
 }
 
-// put pins the generation of the snapshot s: it stays in memory for the time pins.keep.
+// put pins the generation of the snapshot s: this generation then stays in memory for the time pins.keep.
 func (p *pins) put(s *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,8 +138,8 @@ func (p *pins) hold(s *Snapshot) {
 	p.kept[s.Generation()] = pin{s, now, now.Add(p.keep)}
 }
 
-// supersede keeps the snapshot s in memory for at least the time p.grace, because the caller will replace s by a newer
-// generation. If p.grace is 0, supersede keeps nothing.
+// supersede keeps the snapshot s in memory for at least the time p.grace, because the caller is about to replace s by a
+// newer generation. If p.grace is 0, supersede keeps nothing.
 func (p *pins) supersede(s *Snapshot) {
 	if p.grace <= 0 {
 		return
@@ -165,14 +166,14 @@ func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	return kept.snapshot
 }
 
-// expire removes generations from memory whose retention time has ended.
+// expire removes those generations from memory whose time in memory (pins.keep or pins.grace) has ended.
 func (p *pins) expire(current *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(current)
 }
 
-// list returns the generations that stay in memory because of a pin, sorted by name.
+// list returns the generations that stay in memory because an API call has named them, sorted by name.
 func (p *pins) list(current *Snapshot) (list []Pinned) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +196,7 @@ func (p *pins) snapshots() (list []*Snapshot) {
 	return list
 }
 
-// sizeBytes returns how much memory the kept generations take in addition to the generation in use.
+// sizeBytes returns how much memory the kept generations take in addition to the memory of the generation in use.
 func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	counted := map[any]bool{}
 	current.beyond(counted)

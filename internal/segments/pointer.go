@@ -57,13 +57,13 @@ func (p Pointer) check(m *Manifest) error {
 	return nil
 }
 
-// PointerTo returns the pointer that makes the generation of m live.
+// PointerTo returns the pointer (content of current.json) that makes the generation with the manifest m live.
 func PointerTo(m *Manifest) Pointer {
 	return Pointer{FormatVersion: FormatVersion, Generation: m.Generation, SHA256: m.sum()}
 }
 
-// Encode returns the JSON of the pointer, followed by 64 random bits encoded as blanks and tabs. The object tag of
-// current.json therefore never repeats, and each writer can recognise the bytes that it wrote itself.
+// Encode returns the JSON of the pointer, followed by 64 random bits encoded as blanks and tabs. The random bits make
+// every object tag of current.json different, and each writer can recognise the bytes that it wrote itself.
 func (p Pointer) Encode() []byte {
 	raw := fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q, ", p.FormatVersion, p.Generation)
 	if p.SHA256 != "" {

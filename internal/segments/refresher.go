@@ -128,11 +128,11 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 
 // Load loads the live generation from the source, or from the cache if the source fails; Status and the log report the
-// failure. Load uses a generation that Require rejects only if the source and the cache have no other generation.
-// Status then reports the reason, and Run keeps checking the source. If guarded sets lost too many users, Load uses the
-// generation with which it compared the live one: the cached generation, or an earlier generation of the source. Load
-// fails if neither the source nor the cache has a usable generation. The error of Load is objects.ErrNotFound only if
-// nothing has ever been published and the cache is empty.
+// failure. If Require rejects a generation, Load uses it only if the source and the cache have no other generation.
+// Status then reports the reason, and Run keeps checking the source. If guarded sets lost too many users in the live
+// generation, Load uses the earlier generation of the comparison. This is the cached generation, or an earlier one of
+// the source. Load returns an error if neither the source nor the cache has a usable generation. The error of Load is
+// objects.ErrNotFound only if nothing has ever been published and the cache is empty.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
 	if sourceErr == nil || r.stay(ctx, r.cfg.Require) {
@@ -168,9 +168,9 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 	return nil
 }
 
-// loadError reports why the Refresher could not load any generation. loadError implements errors.Is itself, because
-// objects.ErrNotFound must mean that nothing was published. An object that is missing from a damaged generation must
-// not count as objects.ErrNotFound.
+// loadError reports why the Refresher could not load any generation. It implements errors.Is itself, because
+// objects.ErrNotFound must mean that nothing was published. If only an object of a damaged generation is missing, the
+// error must not count as objects.ErrNotFound.
 type loadError struct {
 	error
 	never bool
@@ -213,7 +213,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	}
 }
 
-// refresh checks the source for a new generation once, and records the result.
+// refresh checks once whether the source has a new generation, and records the result.
 func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) error {
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
@@ -259,8 +259,8 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	return nil
 }
 
-// releaseFrom is the size of a generation, in bytes, from which the function release returns free memory to the
-// operating system.
+// releaseFrom is a size in bytes: for generations of at least this size, the function release returns free memory to
+// the operating system.
 const releaseFrom = 64 << 20
 
 // release returns the memory that is free after loading a generation to the operating system. Without release, the Go
@@ -278,7 +278,7 @@ func release(m *Manifest) {
 	}
 }
 
-// inMemory returns all generations in memory: the one in use and the kept ones.
+// inMemory returns all generations that are in memory: the one in use and the kept ones.
 func (r *Refresher) inMemory() []*Snapshot {
 	list := r.pins.snapshots()
 	if now := r.Current(); now != nil {
@@ -287,8 +287,8 @@ func (r *Refresher) inMemory() []*Snapshot {
 	return list
 }
 
-// keepCopy stores a generation in the local cache. keepCopy does not store a generation that Require rejects, so that
-// the cache keeps the last good generation.
+// keepCopy stores a generation in the local cache, unless Require rejects the generation. The cache thus keeps the last
+// good generation.
 func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	if g.Manifest.fulfils(r.cfg.Require) != nil {
 		return
@@ -311,9 +311,9 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	}
 }
 
-// fetch reads the live generation unless this generation is already in use or Require rejects it. fetch reads only
-// bitmaps and files that are not in memory, from the local cache if possible. Reading from the cache may take at most a
-// quarter of the time-out, so that enough time remains for the source if the cache hangs.
+// fetch reads the live generation unless it is already in use or Require rejects it. It reads only bitmaps and files
+// that are not in memory, from the local cache if possible. A cache may hang, so reading from it may take at most a
+// quarter of the time-out; enough time then remains for the source.
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,
 	error) {
 	m, tag, err := r.look(ctx)
@@ -358,8 +358,8 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 	return g, tag, err
 }
 
-// readScheme reads the object ids.json of the source. The error is a *RefusedError if the manifest's kind or key of ids
-// differs from ids.json, or from the generation in use.
+// readScheme reads the object ids.json of the source. The error is a *RefusedError if the kind or key of ids in the
+// manifest differs from ids.json, or from the generation in use.
 func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -373,8 +373,8 @@ func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, e
 	return scheme, err
 }
 
-// readBack gets the BackFile that the manifest names from memory, from the cache, or from the source. The result is nil
-// if the manifest names none.
+// readBack returns the BackFile to which the manifest refers: from memory, from the cache, or from the source. The
+// result is nil if the manifest names none.
 func (r *Refresher) readBack(ctx, near context.Context, known *memory, m *Manifest) (*Back, error) {
 	if m.back() == nil {
 		return nil, nil
@@ -435,8 +435,8 @@ func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	return nil, tag, err
 }
 
-// readChecked reads the time of the last complete build from the source. If this read fails, readChecked keeps the
-// known time, because the segments themselves have no fault.
+// readChecked reads the time of the last complete build from the source. If readChecked cannot read it, it keeps the
+// time that it knows, because the segments themselves have no fault.
 func (r *Refresher) readChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -448,7 +448,7 @@ func (r *Refresher) readChecked(ctx context.Context) {
 	r.noteChecked(ctx, c)
 }
 
-// noteChecked records the time of the last complete build, and stores it in the local cache.
+// noteChecked records when the last complete build ran, and stores this time in the local cache.
 func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.held.checked = c
 	r.cache.saveChecked(ctx, c)
@@ -457,7 +457,7 @@ func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.status.BuiltAt = c.CheckedAt
 }
 
-// swap makes s the generation in use, and records the result of its comparison with the previous generation.
+// swap makes the snapshot s the generation in use, and records the result of comparing it with the previous generation.
 func (r *Refresher) swap(s *Snapshot, origin string, compared *comparison) {
 	if r.cfg.OnSwap != nil {
 		r.cfg.OnSwap(s)

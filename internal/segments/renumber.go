@@ -37,7 +37,7 @@ func NewRenumbering(earlier, later *Dictionary) (*Renumbering, error) {
 	return r, nil
 }
 
-// Bitmap converts a bitmap of the earlier generation to the user numbers of the later generation.
+// Bitmap converts a bitmap of the earlier generation, so that it has the user numbers of the later generation.
 func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
 	var users bitmap.Set
 	for number := range b.All() {
@@ -47,8 +47,8 @@ func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
 }
 
 // RenumberedBy returns the generation with its bitmaps converted to the user numbers of another dictionary. The result
-// serves only for comparisons, because its manifest is unchanged and describes the stored bitmaps. If the numbers are
-// the same, RenumberedBy returns g itself.
+// serves only for comparisons, because its manifest is unchanged and describes the stored bitmaps. If both dictionaries
+// give the same numbers, RenumberedBy returns g itself.
 func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	if later == nil || g.Dictionary == nil || g.Dictionary.sha256 == later.sha256 {
 		return g, nil
@@ -61,8 +61,9 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	return n, nil
 }
 
-// RenumberedName appends the id of the user who has the given number after RenumberedBy. If the generation does not
-// contain the id, RenumberedName appends "image:" and the 16 hexadecimal digits of its image (64-bit number of the id).
+// RenumberedName appends the id of the user who has the given number after RenumberedBy. If the generation cannot
+// convert the user to an id, RenumberedName appends "image:" and the 16 hexadecimal digits of its image (64-bit number
+// of the id).
 func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	if g.by != nil {
 		g, number = g.was, uint32(slices.Index(g.by.to, number))
@@ -74,8 +75,8 @@ func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	return named
 }
 
-// eachBitmap calls the function "of" for each bitmap of a list and returns the results. For a nil bitmap, the result is
-// nil.
+// eachBitmap calls the function "of" for each bitmap of a list, and returns the list of the results. For a nil bitmap,
+// the result is nil.
 func eachBitmap(list []*bitmap.Bitmap, of func(*bitmap.Bitmap) *bitmap.Bitmap) []*bitmap.Bitmap {
 	results := make([]*bitmap.Bitmap, len(list))
 	parallel.OnAllCores(len(list), func(i int) {

@@ -8,7 +8,7 @@ import (
 	"capper/internal/bitmap"
 )
 
-// mostReplayed and mostReads limit how many earlier generations a service that starts without a cache reads.
+// mostReplayed and mostReads limit how many earlier generations a service reads when it starts without a cache.
 const (
 	// mostReplayed is the maximum number of earlier generations whose manifests are read.
 	mostReplayed = 64
@@ -16,9 +16,8 @@ const (
 	mostReads = 16
 )
 
-// replay returns those earlier generations that a continuously running service would have used, newest first. replay
-// leaves out generations that lost too many users themselves, because a later generation must not be compared with
-// them.
+// replay returns those earlier generations that a service without a restart would have used, newest first. It leaves
+// out generations that lost too many users themselves, because a later generation must not be compared with them.
 func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*former) (used []*former) {
 	reads := 0
 	for i, f := range earlier {
@@ -39,7 +38,7 @@ func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*fo
 	return used
 }
 
-// takes reports whether a service that uses the generation "was" would accept the generation "next" in its place.
+// takes reports whether a service would accept the generation "next" if it used the generation "was".
 func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *former) bool {
 	c := &comparison{was: was, guarded: stepTo(&blank.guarded, was, next), object: r.object, cores: blank.cores}
 	switch {
@@ -64,8 +63,7 @@ func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *for
 	return true
 }
 
-// orReadBy returns a function that returns a bitmap from the memory of the generation g, or calls read if g does not
-// have the bitmap.
+// orReadBy returns a function that returns a bitmap: from the memory of the generation g, or else by a call of read.
 func (g *Generation) orReadBy(read readFunc) readFunc {
 	return func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		if b := g.bitmapWith(s.SHA256); b != nil {
@@ -75,8 +73,8 @@ func (g *Generation) orReadBy(read readFunc) readFunc {
 	}
 }
 
-// shrank reports whether the user counts in the manifests prove that too many users left a set, and no approved change
-// covers the set.
+// shrank reports whether a set lost too many users without an approved change, as far as the user counts in the
+// manifests prove it.
 func (g *Guarded) shrank(was, next *Manifest) bool {
 	for name, mayLose := range g.MayLose {
 		before, after := was.set(name), next.set(name)
@@ -88,10 +86,11 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 	return false
 }
 
-// stepTo returns the limits on lost users that the replay must check between two consecutive generations. stepTo
-// returns limits only of sets that differ, unless the publisher has already checked the same loss. stepTo includes time
-// zones only if their user counts show a loss. If as many users gain a time zone as lose one, the user counts do not
-// show the loss. Comparing the users of all time zone sets would show the loss, but is too expensive for each step.
+// stepTo returns the limits on lost users that replay must check from one generation to the next. It leaves out sets
+// that are equal, and sets for which the publisher has already checked the loss. It includes time zones only if their
+// user counts show a loss. If as many users gain a time zone as lose one, the user counts of the time zone sets do not
+// show the loss. A comparison of the users of all time zone sets would show this loss, but is too expensive for each
+// step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {
@@ -105,13 +104,14 @@ func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 }
 
 // vouched reports whether the publisher has already ensured that at most the allowed number of users left a set between
-// two consecutive generations. A publisher ensures this only if the set has OnlyGrows and the publish was not forced.
+// two consecutive generations. A publisher has ensured this only if the set has OnlyGrows and the publish was not
+// forced.
 func vouched(was, next *former, before, after *Set, mayLose float64) bool {
 	return next.follows == was.manifest.Generation && next.manifest.Reason == "" &&
 		before.OnlyGrows && after.OnlyGrows && after.MaxLoss <= mayLose
 }
 
-// lessZones reports whether the user counts of the time zone sets show that users lost their time zone.
+// lessZones reports whether users lost their time zone, as far as the user counts of the time zone sets show it.
 func lessZones(was, next *Manifest) bool {
 	var before, after uint64
 	for _, zone := range next.zones() {

@@ -80,8 +80,8 @@ func (s *Snapshot) Set(name string) *bitmap.Bitmap { return s.sets[name] }
 // Codes returns the map from user numbers to the segment codes that Lookup returns.
 func (s *Snapshot) Codes() *bitmap.CodeMap { return s.codes }
 
-// Unsegmented returns the users who are in a set but in no segment. The first call of Unsegmented computes the result
-// on all CPU cores, and the snapshot keeps the result.
+// Unsegmented returns the users who are in a set but in no segment. The first call of Unsegmented computes the set of
+// users on all CPU cores, and the snapshot keeps the set for later calls.
 func (s *Snapshot) Unsegmented() *bitmap.Bitmap {
 	s.beside.Do(func() {
 		blocks := 0
@@ -117,11 +117,11 @@ func (s *Snapshot) Zones() []*time.Location { return s.zones.places }
 // LookupZones does not allocate memory.
 func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(users, zones) }
 
-// SizeBytes returns how many bytes of memory the generation takes.
+// SizeBytes returns how many bytes of memory the generation of the snapshot takes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// beyond returns how much memory the generation takes beyond the bitmaps, maps and files in counted, and adds its own
-// to counted.
+// beyond returns how much memory the generation takes, without the bitmaps, maps and files in counted. It adds those of
+// this generation to counted.
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {
@@ -147,11 +147,11 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 }
 
 // Lookup sets codes[i] to the segment code of users[i]: the segment's index in Names plus 1, or 0 for no segment. The
-// users may be in any order; ascending users are fastest. The slice codes must be at least as long as users. Lookup
-// does not allocate memory.
+// argument users may be in any order, but Lookup is fastest with ascending users. The slice codes must be at least as
+// long as users. Lookup does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
-// memory holds the bitmaps, maps and files of generations in memory that a new generation can share. With this memory,
+// memory holds those bitmaps, maps and files of loaded generations that a new generation can share. With this memory,
 // the Refresher neither reads nor stores a bitmap twice. A snapshot has only the CodeMap of its segments, so a new
 // generation shares this map only if no segment has changed.
 type memory struct {
@@ -176,7 +176,8 @@ func newMemory(snapshots []*Snapshot) *memory {
 	return known
 }
 
-// codes returns the CodeMap for the segments of the manifest m, or nil if this CodeMap is not in memory.
+// codes returns the CodeMap of the segments if a loaded generation has the same segments as the manifest m, and
+// otherwise nil.
 func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.Segments, m.Segments, func(a, b Segment) bool { return a.same(&b) }) {
@@ -186,7 +187,8 @@ func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	return nil
 }
 
-// zones returns the map for the time zone sets of the manifest m, or nil if this map is not in memory.
+// zones returns the map of the time zone sets if a loaded generation has the same sets as the manifest m, and otherwise
+// nil.
 func (known *memory) zones(m *Manifest) *zoneMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.zones(), m.zones(), func(a, b *Set) bool {

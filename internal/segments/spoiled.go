@@ -14,7 +14,7 @@ const maxBackOff = 15 * time.Minute
 
 // spoiled describes a live generation that could not be read. Because a generation may have hundreds of megabytes, the
 // Refresher retries a faulty generation after one interval, then two, four and so on, and immediately when current.json
-// changes. The zero spoiled means that the live generation is not faulty.
+// changes. A zero value of the type spoiled means that the live generation is not faulty.
 type spoiled struct {
 	tag   string // tag of its current.json
 	err   error
@@ -22,8 +22,8 @@ type spoiled struct {
 	until time.Time
 }
 
-// wait returns an error while it is too early to read a faulty generation again; tag is the object tag of the
-// current.json that names it.
+// wait returns an error while it is too early to read a faulty live generation again. The argument tag is the object
+// tag of the current.json that names the generation.
 func (s *spoiled) wait(tag string, now time.Time) error {
 	if tag == "" || tag != s.tag || !now.Before(s.until) {
 		return nil
@@ -44,8 +44,8 @@ func (e *backOffError) Error() string {
 
 func (e *backOffError) Unwrap() error { return e.error }
 
-// note records the result of an attempt to read the live generation. The argument tag is "" if current.json itself
-// could not be read.
+// note records whether an attempt to read the live generation succeeded. If current.json itself could not be read, the
+// argument tag of note is "".
 func (s *spoiled) note(tag string, err error, now time.Time, interval time.Duration) {
 	var waits *backOffError
 	switch {

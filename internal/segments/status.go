@@ -61,8 +61,8 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// fulfils returns a RefusedError if the function require rejects the manifest's generation; a nil require accepts every
-// generation.
+// fulfils returns a RefusedError if the function require rejects the generation of the manifest. If require is nil,
+// every generation is accepted.
 func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	if require == nil {
 		return nil
@@ -73,7 +73,8 @@ func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	return nil
 }
 
-// markOrigin records that the generation in use, which came from the cache, is still the live generation of the source.
+// markOrigin is for a generation in use that came from the cache: it records that this generation is still live at the
+// source.
 func (r *Refresher) markOrigin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,8 +84,8 @@ func (r *Refresher) markOrigin() {
 // logAgain is the time after which the Refresher logs an unchanged fault again.
 const logAgain = 5 * time.Minute
 
-// record stores the result of a check of the source in the metrics, the status and the log. While Require rejects the
-// generation in use, record treats even a successful check as an error.
+// record stores the result of a check of the source in the metrics, the status and the log. If Require rejects the
+// generation in use, record treats even a successful check of the source as an error.
 func (r *Refresher) record(result string, err error) {
 	r.metrics.refreshes.WithLabelValues(result).Inc()
 	says := "segments: refresh failed, the generation in use stays"

@@ -10,9 +10,9 @@ import (
 )
 
 // Unify converts the bitmaps of two generations to the user numbers of one dictionary, which has all ids of both
-// generations. Both generations must have the same kind and hash key of ids. Unify does not change the manifests, which
-// still describe the stored bitmaps. If the two generations already have the same user numbers, for example with dense
-// ids, Unify returns them unchanged.
+// generations. Both generations must have the same kind and hash key of ids. Unify does not change the manifests of the
+// two generations, which still describe the stored bitmaps. If the two generations already have the same user numbers,
+// for example with dense ids, Unify returns them unchanged.
 func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	if a.Manifest.SameNumbers(b.Manifest) {
 		return a, b, nil
@@ -27,8 +27,8 @@ func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	return ua, ub, err
 }
 
-// renumberedAs works like RenumberedBy, but the given dictionary must contain all ids of the generation. The result has
-// the given dictionary as its own.
+// renumberedAs works like RenumberedBy, but only for a dictionary that contains all ids of the generation. The result
+// has the given dictionary as its own.
 func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error) {
 	r, err := NewRenumbering(g.Dictionary, d)
 	if err != nil {
@@ -40,7 +40,8 @@ func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error
 	return &n, nil
 }
 
-// Original returns the generation as it was before Unify or RenumberedBy converted its bitmaps.
+// If Unify or RenumberedBy has converted the bitmaps of the generation, Original returns the generation with the
+// original bitmaps.
 func (g *Generation) Original() *Generation {
 	return cmp.Or(g.was, g)
 }
@@ -91,7 +92,7 @@ func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	return w.Close()
 }
 
-// place says where bothOf found an image: in which of the two generations, and the user number there.
+// A place says where bothOf found an image: in which of the two generations, and under which user number.
 type place struct {
 	of     *Generation
 	number uint32
@@ -126,15 +127,16 @@ func bothOf(a, b *Generation) iter.Seq2[uint64, place] {
 	}
 }
 
-// Extended is a dictionary for the users of two generations, an earlier one after RenumberedBy and a later one. User
-// numbers that the later dictionary lacks belong to users who are only in the earlier generation.
+// An Extended is a dictionary with the users of two generations: an earlier one after RenumberedBy, and a later one.
+// User numbers that the later dictionary lacks belong to users who are only in the earlier generation.
 type Extended struct {
 	Dictionary *Dictionary // of the users of both
 	Back       *Back
 	to         []uint32
 }
 
-// Extend returns the dictionary of all users that have numbers after earlier.RenumberedBy(later.Dictionary).
+// Extend returns a dictionary of the users of both generations, in which users have the numbers from
+// earlier.RenumberedBy(later.Dictionary).
 func Extend(earlier, later *Generation) (*Extended, error) {
 	was := earlier.Original()
 	d, back, err := unite(was, later)

@@ -18,9 +18,9 @@ func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping
 	return dst
 }
 
-// NumberAfter returns the lowest bitmap number that a user above the given user can have in the snapshot. If there is
-// no such user, NumberAfter returns a number above all numbers in the bitmaps. The given user need not be in the
-// snapshot.
+// NumberAfter returns the lowest number that users after the given user can have in the bitmaps of the snapshot. If no
+// user of the snapshot comes after the given user, NumberAfter returns a number above all numbers in the bitmaps. The
+// given user need not be in the snapshot.
 func (s *Snapshot) NumberAfter(user capping.UserID) uint64 {
 	if s.dictionary == nil {
 		return uint64(user) + 1

@@ -77,8 +77,8 @@
 // generation is. The object controls.json stores a hash of the whole replaced content, and of each segment and set that
 // differed from its replacement. A hold in controls.json stops all publishing. A rollback writes controls.json before
 // it replaces current.json. To set a hold, a publisher writes controls.json and then rewrites current.json with other
-// bytes. A publisher reads controls.json after it has read the tag of current.json. No publisher can therefore miss a
-// change of controls.json.
+// bytes. A publisher reads controls.json after it has read the tag of current.json. Every change of controls.json thus
+// changes the tag of current.json afterwards, and no publisher can miss the change.
 //
 // # Ids that are not dense
 //
@@ -86,7 +86,7 @@
 // publish creates ids.json, unless another process has created the object. Every later publish checks that ids.json has
 // not changed since the start of the build. If ids are not dense, the guard converts the bitmaps of earlier generations
 // to the user numbers of the candidate's dictionary (Session.Numbering). A rollback that keeps live sets needs a
-// dictionary with the ids of both generations, and so does a publish of only the sets that grew.
+// dictionary with the ids of both generations. A publish of only the sets that grew also needs one.
 //
 // # Collecting
 //
@@ -103,7 +103,7 @@
 // writes the fence before step (1), the publisher sees the Collector's lease in step (2). All removals therefore end
 // before step (3). A fence (rewrite of current.json) between steps (1) and (4) makes step (4) fail. The proof needs no
 // synchronised clocks: a process treats a lease as expired if it has not changed for its duration by the clock of that
-// process. The holder of the lease uses only the first half of the duration after a renewal; the second half is
+// process. The holder of the lease uses only the first half of the lease's duration after a renewal; the second half is
 // reserved for requests in flight.
 //
 // # History
