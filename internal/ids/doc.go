@@ -5,7 +5,7 @@
 // An id is the text by which a company identifies a user. The kind of a deployment's ids is "dense", "uint64", "uuid"
 // or "text"; it says which texts are valid ids. An image is the 64-bit number by which stores and audit files identify
 // a user permanently. A key consists of 16 random bytes that belong to one deployment; with different keys, the same id
-// has different images. A scheme is a kind together with a key.
+// has different images. A scheme is a kind of ids together with a hash key.
 //
 // # Why images
 //
