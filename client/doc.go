@@ -45,10 +45,10 @@
 // therefore stay the same if a new generation is published in the meantime. The decisions about the users of each
 // part of an audience use the current segments generation. If FilterAll ends early for an audience, it returns an
 // *AudienceError. To continue afterwards, the caller passes AudienceError.Generation to a new call of FilterAll. If
-// the service no longer has this segments generation (CodeGone), the caller makes the new call without a generation.
-// No send of the two runs counts twice. The client retries unavailable users of an audience by their ids or as a
-// bitmap. Parts and FilterParts are the two steps of FilterAll, for campaign engines that keep a queue of parts. To
-// count an audience, a caller needs an API key with the scopes filter and read.
+// the service no longer has the generation (CodeGone), the caller calls FilterAll again without a generation. No send
+// of the two runs counts twice. The client retries unavailable users of an audience by their ids or as a bitmap.
+// Parts and FilterParts are the two steps of FilterAll, for campaign engines that keep a queue of parts. To count an
+// audience, a caller needs an API key with the scopes filter and read.
 //
 // # Sets
 //

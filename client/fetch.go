@@ -321,8 +321,8 @@ func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	}
 }
 
-// recovered calls OnAnswer for the first response after failed attempts. A response in which the service rejects the
-// request also counts as a response.
+// recovered calls OnAnswer for the first response after failed attempts. For OnAnswer, a response in which the
+// service rejects the request also counts as a response.
 func (p *Pacer) recovered(err error) {
 	if !p.failing || err != nil && Passing(err) {
 		return

@@ -164,8 +164,8 @@ func (c *Client) ReleaseMessage(
 	}
 }
 
-// addReleased returns the sum of the released sends in two responses. The sum takes the fields for sends that remain
-// from the later response.
+// addReleased returns the sum of the released sends in two responses. From the later response, addReleased takes the
+// fields Unavailable, Missing and AtLeast.
 func addReleased(total, answer *api.ReleasedMessage) *api.ReleasedMessage {
 	if total == nil {
 		sum := *answer

@@ -36,8 +36,8 @@ const setCalls = 1000
 
 // ChangeSet adds users to a set and removes users from it. When ChangeSet returns without an error, all later
 // decisions of all service instances use the change, and no crash loses the change. ChangeSet needs an API key with
-// the scope lists. If the change has more than api.MaxSetUsers users, ChangeSet makes several API calls. The result
-// of ChangeSet counts the users of all these calls, and has the time of the last call.
+// the scope lists. If the change has more than api.MaxSetUsers users, ChangeSet makes several API calls. If ChangeSet
+// makes several API calls, its result counts the users of all calls, and has the time of the last call.
 //
 // After an error of ChangeSet, some users of the change may have been added or removed. If ChangeSet returns a result
 // together with an error, the result counts the users of the API calls with status 200. A caller may safely repeat
@@ -218,8 +218,8 @@ func (c *Client) SetMembers(ctx context.Context, set string, since time.Time) it
 	})
 }
 
-// SetMemberIDs works like SetMembers, in a deployment whose ids are uint64, uuid or text. The page lists the changes
-// in the order of the users' id images (64-bit numbers of ids).
+// SetMemberIDs works like SetMembers, in a deployment whose ids are uint64, uuid or text. SetMemberIDs returns the
+// changes in the order of the users' id images (64-bit numbers of ids).
 func (c *Client) SetMemberIDs(
 	ctx context.Context, set string, since time.Time,
 ) iter.Seq2[*api.MemberChangeOfID, error] {

@@ -110,9 +110,9 @@ type PressureMessage struct {
 	Channel   string `json:"channel"`
 }
 
-// PressureHeld is a campaign with the number of users to whom a limit with a max above 0 denied it. The number counts
-// each denied user once, even if several calls denied the campaign to the user. TakenBy lists the campaigns that had
-// sent messages to the denied users within the window of the limit.
+// PressureHeld is a campaign with the number of users to whom a limit with a max above 0 denied it. PressureHeld
+// counts each denied user once, even if several calls denied the campaign to the user. TakenBy lists the campaigns
+// that had sent messages to the denied users within the window of the limit.
 type PressureHeld struct {
 	PressureMessage
 	Users   int64           `json:"users"`

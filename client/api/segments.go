@@ -94,9 +94,9 @@ type Members struct {
 	Next       *uint32  `json:"next"` // parameter after of the next page; nil: this is the last page
 }
 
-// MemberStrings is a page of the ids in a segment or set, in a deployment whose ids are uint64, uuid or text. The
-// page lists the ids in the order of their id images (64-bit numbers of ids). The order of ids by their id images is
-// the same in all generations.
+// MemberStrings is a page of the ids in a segment or set, in a deployment whose ids are uint64, uuid or text.
+// MemberStrings lists the ids in the order of their id images (64-bit numbers of ids). The order of ids by their id
+// images is the same in all generations.
 type MemberStrings struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`

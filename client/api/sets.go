@@ -104,7 +104,7 @@ type SetMembers struct {
 }
 
 // SetMemberStrings is a page of the changes that API calls made to a set, in a deployment whose ids are uint64, uuid
-// or text. The page lists the changes in the order of the users' id images (64-bit numbers of ids).
+// or text. SetMemberStrings lists the changes in the order of the users' id images (64-bit numbers of ids).
 type SetMemberStrings struct {
 	Set     string             `json:"set"`
 	Changes []MemberChangeOfID `json:"changes"`

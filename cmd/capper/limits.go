@@ -121,8 +121,8 @@ func windowText(l *api.Limit) string {
 	return l.Window + " in " + l.Timezone
 }
 
-// nameText returns the name of a limit in the form for a table. If the limit is a shadow limit (on trial), which
-// denies nobody, nameText adds a remark.
+// nameText returns the name of a limit in the form for a table. For a shadow limit (a limit on trial, which denies
+// nobody), nameText adds a remark.
 func nameText(l *api.Limit) string {
 	if l.Shadow {
 		return l.Name + " (shadow)"
@@ -130,8 +130,8 @@ func nameText(l *api.Limit) string {
 	return l.Name
 }
 
-// listed joins names with commas. If the list is empty, listed returns "all", because an empty list means that there
-// is no restriction.
+// listed joins names with commas. For an empty list of names, listed returns "all", because an empty list means that
+// there is no restriction.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "all"

@@ -109,7 +109,8 @@ func (c *setChange) existing() string {
 // stdin is the file name that means standard input.
 const stdin = "-"
 
-// given parses the command-line arguments as user ids. If an argument is not a user id, given returns an error.
+// given parses the command-line arguments as user ids. If a command-line argument is not a user id, given returns an
+// error.
 func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	for i := range c.Users {
 		one, err := cli.ParseUsers(scheme, "users", c.Users[i:i+1])

@@ -76,7 +76,7 @@ func (u *Users) bounds() []uint64 {
 }
 
 // shareOf returns the index of the segment in Shares to which the synthetic user at a position in the id range
-// belongs. If the user is in no segment, shareOf returns len(Shares).
+// belongs. If the synthetic user at the position is in no segment, shareOf returns len(Shares).
 func (u *Users) shareOf(at uint64, until []uint64) int {
 	draw := at << 32 / uint64(u.Count)
 	if !u.Contiguous {

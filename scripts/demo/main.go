@@ -87,8 +87,8 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 	return allowed, nil
 }
 
-// expression selects the users of the last blast (large campaign). The service, and not the demo, evaluates this
-// audience expression.
+// expression selects the users of the last blast (large campaign). The service, and not the demo, evaluates the
+// expression for the last blast (large campaign).
 const expression = "vip | new - country/my"
 
 // sendExpression makes the filter calls of one more blast (large campaign), to an audience expression. Each user of
