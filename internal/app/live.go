@@ -78,7 +78,7 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 
 // overruled returns the users of a set whom an API call added after the time "before", but not after the time "next".
 // If a build includes all changes up to "next", an API call that added a user before "next" no longer counts, because
-// the build itself decides. Before the store is open, overruled returns nil.
+// the build itself decides. Before the service has opened the store, overruled returns nil.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	if l.store == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 )
 
 // level is the minimum level of logged messages. A reload of the configuration can change the minimum level. A level
-// is safe for concurrent use, and reading it takes almost no time.
+// is safe for concurrent use, and reading the minimum log level takes almost no time.
 type level struct{ now slog.LevelVar }
 
 var _ slog.Leveler = (*level)(nil)

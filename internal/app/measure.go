@@ -45,7 +45,8 @@ type measuredMerger struct {
 // Store wraps the argument store, and counts and times the calls to it in capper_store_calls_total and
 // capper_store_call_seconds. The metric capper_store_state reports the state of the store. All kinds of stores have
 // the metrics capper_store_*; the argument kind is the value of the metric label "store". Metrics that only one kind
-// of store has are defined in the package of that store. If the registerer is nil, Store returns the store unchanged.
+// of store has are defined in the package of that store. If the metrics registerer is nil, Store returns the store
+// unchanged.
 func Store(store capping.Store, kind string, registerer prometheus.Registerer) (capping.Store, error) {
 	if registerer == nil {
 		return store, nil

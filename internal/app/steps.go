@@ -31,8 +31,8 @@ var errRunning = errors.New("step is still running")
 const grace = time.Second
 
 // do runs the action and returns its error. The context that the method do passes to the action ends at the action's
-// time limit. If the action does not return within grace (an extra time) after the time limit, do returns errRunning
-// and the action continues to run.
+// time limit. If an action of a step does not return within grace (an extra time) after its time limit, do returns
+// errRunning and the action continues to run.
 func (a action) do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.within, fmt.Errorf("step did not finish within %s", a.within))
 	defer cancel()

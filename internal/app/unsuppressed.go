@@ -11,7 +11,8 @@ import (
 )
 
 // unsuppressed remembers which sets of users a reload has removed from the suppressed sets, and when. The process
-// keeps this information in memory only, because the service does not know earlier configurations after a start.
+// remembers removed suppressions in memory only, because the service does not know earlier configurations after a
+// start.
 type unsuppressed struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by set: time at which a reload removed its suppression

@@ -50,7 +50,7 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Position returns the column of the fault that an error of Parse or Bind reports, or 0 if the error concerns the
-// whole expression. If the fault is an unknown name, Position also returns the nearest name.
+// whole expression. If the fault of the expression is an unknown name, Position also returns the nearest known name.
 func Position(err error) (column int, nearest string) {
 	var syntax *SyntaxError
 	var bound *BoundError
@@ -167,7 +167,7 @@ func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.
 	}
 }
 
-// ownColumn returns the column of a name in the caller's expression. If the name is in a named expression of the
+// ownColumn returns the column of a name in the caller's expression. If the name comes from a named expression of the
 // configuration, ownColumn returns 0.
 func (n *node) ownColumn() int {
 	if n.within != "" {

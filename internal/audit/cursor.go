@@ -85,8 +85,8 @@ func (c *cursor) text() string {
 	return string(b)
 }
 
-// end returns the first fault that the cursor has found in the payload. Bytes that are unread at the end of the
-// payload also count as a fault.
+// end returns the first fault that the cursor has found in the payload. If bytes at the end of the payload are
+// unread, this is also a fault.
 func (c *cursor) end() error {
 	if c.err == nil && len(c.rest) > 0 {
 		c.fail(fmt.Errorf("%d extra bytes follow the end of the audit record", len(c.rest)))

@@ -246,8 +246,8 @@ func (o *output) sizeOfAll() *int64 {
 	return &all
 }
 
-// row returns a row of the table that says how many people received how many messages. The row says how many users
-// received each number of messages.
+// row returns a row of the table that says how many people received how many messages. The row says, for each number
+// of messages, how many users received so many messages.
 func (o *output) row(by, name string, size *int64, spreads []spread) api.PressurePeople {
 	row := api.PressurePeople{By: by, Name: name, Size: size}
 	for i := range spreads {

@@ -301,9 +301,9 @@ func (c *call) byID(users []capping.UserID) []capping.UserID {
 	return c.histories.numbers.Users(&c.images, users)
 }
 
-// decide decides users with the code of the service (capping.Capper). The time is that of the recorded call, and the
-// sets are those that the record shows. The argument groups says, for each user, to which group of the audit record
-// the user belongs.
+// decide decides users with the code of the service (capping.Capper). decide uses the time of the recorded call, and
+// the sets that the record shows. The argument groups says, for each user, to which group of the audit record the
+// user belongs.
 func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	if len(c.sets.names) > 0 {

@@ -7,12 +7,12 @@
 // # Demand
 //
 // Each user in a recorded filter call who was decided, even a denied user, counts as one request for a send. The
-// requests have the order of the records. The replay assumes that callers ask again for a denied user exactly as
-// often as recorded. If a user was unavailable, the user does not count as a request, because the retry counts. If a
-// record calls a send a repetition, but no record has the first send, the repetition counts as the send. If no record
-// has the first send, it is older than the audit, or belongs to a call whose response was lost. A release removes the
-// sends of the message from both histories of a user: from the recorded sends and from those under the other policy.
-// A send that ignored the limits (exempt) counts in both histories of a user.
+// replay processes the requests in the order of the records. The replay assumes that callers ask again for a denied
+// user exactly as often as recorded. If a user was unavailable, the user does not count as a request, because the
+// retry counts. If a record calls a send a repetition, but no record has the first send, the repetition counts as the
+// send. If no record has the first send, it is older than the audit, or belongs to a call whose response was lost. A
+// release removes the sends of the message from both histories of a user: from the recorded sends and from those
+// under the other policy. A send that ignored the limits (exempt) counts in both histories of a user.
 //
 // # Two histories
 //

@@ -40,8 +40,8 @@ func NewWriter(format string, to io.Writer) (Rows, error) {
 // Name is a function that returns the text for a user in an export, when user ids are not dense (not 32-bit numbers).
 type Name func(user capping.UserID) string
 
-// ImageName returns the text for a user whose id is unknown. The text contains the id image (64-bit hash of the id)
-// in place of the id.
+// ImageName returns the text for a user whose id is unknown. The text of ImageName contains the id image (64-bit hash
+// of the id) in place of the id.
 func ImageName(user capping.UserID) string { return ids.ImageName(uint64(user)) }
 
 // NewNamedWriter returns a writer that exports records whose user ids are not dense (not 32-bit numbers) in the given

@@ -33,8 +33,8 @@ func (b *beside) end(epoch int) {
 	}
 }
 
-// wait waits for the background functions that began before the call of wait. wait returns early when ctx ends. If a
-// function begins later, wait does not wait for it.
+// wait waits for the background functions that began before the call of wait. wait returns early when ctx ends. wait
+// does not wait for background functions that begin later.
 func (b *beside) wait(ctx context.Context) error {
 	b.waiting.Lock()
 	defer b.waiting.Unlock()
