@@ -15,7 +15,7 @@ import (
 )
 
 // parseImage parses a text such as image:5f1c0b7e22a94d31, and returns the user with this id image (64-bit hash of an
-// id). The digits may be in lower or upper case.
+// id). The digits of the id image may be in lower or upper case.
 func parseImage(text string) (capping.UserID, bool) {
 	digits, found := strings.CutPrefix(text, ids.ImagePrefix)
 	image, ok := ids.ParseImage(strings.ToLower(digits))

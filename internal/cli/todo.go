@@ -26,8 +26,8 @@ func TodoIDs(list *IDs) *Todo {
 	return &Todo{users: list.all(), list: list}
 }
 
-// List returns the list of ids if the results contain positions in such a list. If the results contain dense ids
-// (32-bit numbers) instead of positions, List returns nil.
+// List returns the list of ids if the results contain positions in such a list. If the results in a Todo contain
+// dense ids (32-bit numbers) instead of positions, List returns nil.
 func (t *Todo) List() *IDs { return t.list }
 
 // Again returns a Todo (users who need a decision) for the unavailable users in the results r, and removes these

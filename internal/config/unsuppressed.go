@@ -23,7 +23,8 @@ func (r *reader) suppresses(name string) bool {
 	return slices.ContainsFunc(r.Policy.Suppress, func(s capping.Suppression) bool { return s.Set == name })
 }
 
-// droppedSets reads the key "no_longer_suppressed". The caller must read the key "suppress" first.
+// droppedSets reads the key "no_longer_suppressed". Before droppedSets, the caller must read the configuration key
+// "suppress".
 func (r *reader) droppedSets(v yamltree.Value) {
 	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
@@ -32,7 +33,8 @@ func (r *reader) droppedSets(v yamltree.Value) {
 	})
 }
 
-// narrowedSets reads the key "less_suppressed". The caller must read the key "suppress" first.
+// narrowedSets reads the key "less_suppressed". Before droppedSets, the caller must read the configuration key
+// "suppress".
 func (r *reader) narrowedSets(v yamltree.Value) {
 	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {

@@ -66,7 +66,8 @@ func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
 
 const pasted = "the pasted ids"
 
-// source returns a reader of the user ids in the form. The ids come from the uploaded file or from the pasted text.
+// source returns a reader of the user ids in the form. The user ids come from an uploaded file or from text that the
+// visitor pasted.
 func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	file, header, err := v.FormFile("file")
 	switch {
@@ -162,8 +163,8 @@ func newGiven(kind ids.Kind) *given {
 	return g
 }
 
-// add adds the user id that a word of the pasted text contains; line is the number of the word's line. If the id is
-// invalid, the result "fault" describes the error.
+// add adds the user id that a word of the pasted text contains; line is the number of the word's line. If the word is
+// not a valid user id, the result "fault" describes the error.
 func (g *given) add(word string, line int) (fault string) {
 	if g.kind != ids.Dense {
 		return g.addOther(word, line)

@@ -188,8 +188,8 @@ func pressurePeople(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureWeek returns a text that names a week by its last day. The text has non-breaking spaces, so that it stays
-// on one line.
+// pressureWeek returns a text that names a week by its last day. The name of the week has non-breaking spaces, so
+// that it stays on one line.
 func pressureWeek(p *api.Pressure, week int) string {
 	return strings.ReplaceAll("to "+p.Weeks[week].To.UTC().Format("2 Jan"), " ", "\u00a0")
 }

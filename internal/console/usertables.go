@@ -54,8 +54,8 @@ func userSends(k *userKnown) *frame.Table {
 	return t
 }
 
-// orWords returns the text to which a pointer points, or "none" if this text is empty. If the pointer is nil, orWords
-// returns the text in the argument "unknown".
+// orWords returns the text to which a pointer points, or "none" if this text is empty. If the pointer to the text is
+// nil, orWords returns the text in the argument "unknown".
 func orWords(text *string, unknown string) string {
 	switch {
 	case text == nil:

@@ -18,7 +18,8 @@ func openSource(ctx context.Context, s *Subject) (objects.Location, error) {
 const signedWithin = 15 * time.Minute
 
 // tolerable is the largest difference between the clocks of this machine and of S3 for which `capper doctor` prints
-// no warning. The tolerance is necessary because S3 servers report their time only in whole seconds.
+// no warning. A difference of some seconds must be tolerable because S3 servers report their time only in whole
+// seconds.
 const tolerable = 5 * time.Second
 
 // s3Clock compares the clock of this machine with the clock of the S3 server.

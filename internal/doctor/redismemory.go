@@ -145,8 +145,8 @@ func (s *servers) judgeReplication(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeOutputLimit checks the Redis setting for the output buffers of replicas. The setting is a text such as "normal
-// 0 0 0 slave 268435456 67108864 60 …", with a class of connections and three numbers.
+// judgeOutputLimit checks the Redis setting for the output buffers of replicas. The Redis setting for output buffers
+// is a text such as "normal 0 0 0 slave 268435456 67108864 60 …", with a class of connections and three numbers.
 func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64) {
 	words := strings.Fields(master.Settings["client-output-buffer-limit"])
 	for i := 0; i+3 < len(words); i += 4 {

@@ -394,7 +394,7 @@ func (c *ImportCommand) print(on *terminal.Streams, r *report) error {
 	return terminal.Table(on.Out, terminal.Left, table...)
 }
 
-// fault returns the error with which the command ends if rows were not imported.
+// fault returns the error with which `capper import` ends if rows were not imported.
 func (r *report) fault() error {
 	for _, sum := range []*api.ImportSummary{r.Sent, r.Verified} {
 		if sum != nil && sum.Unavailable > 0 {

@@ -274,8 +274,8 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// unless returns the value that one row of an import request needs in a field: the argument "own". If the request
-// contains the value once for all its rows, unless returns "".
+// unless returns the value that one row of an import request needs in a field: the argument "own". If the import
+// request contains the value once for all its rows, unless returns "".
 func unless(shared, own string) string {
 	if shared != "" {
 		return ""
