@@ -31,8 +31,8 @@ func Activity(at time.Time) capping.Message {
 // Lists of messages leave out these artificial messages.
 func IsActivity(m capping.Message) bool { return m.Namespace == activityNamespace }
 
-// ActivityPart returns the name of the five-minute part of an hour that contains the instant. The name is the minute
-// at which the part begins.
+// ActivityPart returns the name of the five-minute part of an hour that contains the instant. The name of the part is
+// the minute at which the part begins.
 func ActivityPart(at time.Time) string { return at.UTC().Truncate(ActivityStep).Format("04") }
 
 // AddActivity adds the decisions of a call at the given instant to the counts of all decisions of the hour.

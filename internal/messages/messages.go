@@ -14,8 +14,8 @@ const (
 	MaxKeep = 31 * 24 * time.Hour
 )
 
-// KeepFor returns how long a store keeps the counts of a message after the last call. The argument says how long the
-// store keeps recorded sends.
+// KeepFor returns how long a store keeps the counts of a message after the last call. The argument retention is how
+// long the store keeps recorded sends.
 func KeepFor(retention time.Duration) time.Duration { return min(max(retention, MinKeep), MaxKeep) }
 
 // Key identifies which sends and decisions a store counts together: those of one message on one channel.

@@ -99,8 +99,8 @@ func (o Order) First(list []Candidate, n int) []Candidate {
 }
 
 // Cut returns those candidates that belong to one page, and the position after which the next page begins. The
-// argument list of Cut holds the first candidates in the order of the query. If there is a next page, it holds more
-// than Query.Max candidates.
+// argument list of Cut holds the first candidates in the order of the query. If there is a next page of messages, the
+// argument list holds more than Query.Max candidates.
 func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	if len(list) <= q.Max {
 		return list, nil

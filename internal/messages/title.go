@@ -17,7 +17,7 @@ var ErrNotRemembered = errors.New(
 	"the store has no space for the title of this message now, because it already keeps too many new messages")
 
 // CheckTitle returns the title of a message without blanks at its ends. CheckTitle returns an error if the title is
-// not UTF-8, has a hidden character, or is longer than MaxTitle. If the title is "", the message has no title.
+// not UTF-8, has a hidden character, or is longer than MaxTitle. A message without a title has the title "".
 func CheckTitle(title string) (string, error) {
 	if !utf8.ValidString(title) {
 		return "", errors.New("a title must be UTF-8")

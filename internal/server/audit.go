@@ -68,7 +68,7 @@ func (b *logBound) take(now time.Time) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// newLogBounds returns a separate logBound for each reason to refuse a key. With one logBound for each reason,
+// newLogBounds returns a separate logBound for each reason to refuse an API key. With one logBound for each reason,
 // frequent refusals for one reason do not suppress the log lines for the other reasons.
 func newLogBounds() map[api.Code]*logBound {
 	return map[api.Code]*logBound{api.CodeUnauthorized: {}, api.CodeForbidden: {}}

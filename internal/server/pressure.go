@@ -261,8 +261,8 @@ func atLimitOf(parameters map[string]string, cfg *pressure.Config) (*pressure.At
 	return &pressure.AtLimit{Segment: segment, Limit: limit}, nil
 }
 
-// pastUntil parses the query parameter "until", which is the end of the latest week to count. If the parameter is
-// absent, pastUntil returns the current time.
+// pastUntil parses the query parameter "until", which is the end of the latest week to count. If the parameter
+// "until" is absent, pastUntil returns the current time.
 func pastUntil(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(now) + 1, nil
@@ -359,7 +359,7 @@ func pressureFor(p *api.Pressure, namespace string) *api.Pressure {
 	return &own
 }
 
-// hidden returns the message. If the message belongs to another namespace, hidden removes its id and title.
+// hidden returns the message. hidden removes the id and the title from a message that belongs to another namespace.
 func hidden(m api.PressureMessage, namespace string) api.PressureMessage {
 	if m.Namespace != namespace {
 		m.MessageID, m.Title = "", ""

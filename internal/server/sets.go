@@ -155,8 +155,8 @@ func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gat
 // live changes (by API calls).
 const fullRetry = time.Minute
 
-// fits returns an error if the request would exceed the maximum number of live changes (by API calls) of the set. If
-// a user already has a live change in the set, a further change of this user is always possible.
+// fits returns an error if the request for a change of a set would exceed the set's maximum number of live changes
+// (by API calls). If a user already has a live change in the set, a further change of this user is always possible.
 func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 	most, known := s.sets().Max(set), lists.Len(set)
 	if known+r.Users() <= most {

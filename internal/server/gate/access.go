@@ -30,7 +30,8 @@ type liveKey struct {
 	sum [sha256.Size]byte
 }
 
-// New returns a Control for the rules. If the rules contain faults, the error lists every fault.
+// New returns a Control for the rules. If the Rules for API keys and rates contain faults, the error lists every
+// fault.
 func New(rules Rules) (*Control, error) {
 	var faults []error
 	for _, fault := range rules.faults() {
@@ -59,7 +60,7 @@ func New(rules Rules) (*Control, error) {
 // HasKeys reports whether API keys are configured, so that calls need a key.
 func (c *Control) HasKeys() bool { return len(c.byID) > 0 }
 
-// RateOf returns the rate of the client. If the rate is zero, the server does not limit the client.
+// RateOf returns the rate of the client. If the rate of a client is zero, the server does not limit the client.
 func (c *Control) RateOf(client string) capping.Rate {
 	if rate, ok := c.rules.Rates[client]; ok {
 		return rate

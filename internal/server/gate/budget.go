@@ -15,8 +15,8 @@ import (
 //     in the constant patience.
 //
 // While calls wait in the queue of the budget, the budget cuts off calls of the client that holds most. The budget
-// cuts off only calls that wait for their client to send or read. A waiting call never waits for another waiting
-// call, because all clients with waiting calls hold less than their shares.
+// cuts off only those calls that wait for their client to send or read. A waiting call never waits for another
+// waiting call, because all clients with waiting calls hold less than their shares.
 type Budget struct {
 	bound    int64
 	patience time.Duration

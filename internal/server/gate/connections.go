@@ -138,7 +138,7 @@ type Listeners struct {
 	all []*connections
 }
 
-// Another returns the connection tracker for a further listener.
+// Another returns the connection tracker for a further network listener.
 func (l *Listeners) Another(bound int) *connections {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -29,7 +29,7 @@ type Guesses struct {
 	full  map[guest]time.Time // time at which the whole burst is available again
 }
 
-// guest is a pair of network address and key id from which sign-ins with wrong keys came.
+// guest is a pair of network address and key id from which somebody tried to sign in with wrong keys.
 type guest struct {
 	address string
 	id      uint64 // hash of the key id

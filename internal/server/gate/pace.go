@@ -93,8 +93,8 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// piece returns how many bytes of a response the method write sends under one deadline. The amount is what a client
-// at the minimum rate reads in half of GraceTime, but at most 512 KiB.
+// piece returns how many bytes of a response the method write sends under one deadline. A client at the minimum rate
+// reads one piece in half of GraceTime, but a piece has at least 4 KiB and at most 512 KiB.
 func (p *pace) piece() int {
 	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))
 }

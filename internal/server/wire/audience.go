@@ -54,8 +54,8 @@ func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	return f.Pin.Generation("cursor", cursor.Generation)
 }
 
-// find parses an audience query and looks up its segments and sets. The query may use the named expressions of the
-// configuration.
+// find parses an audience query and looks up its segments and sets. The audience query may use the named expressions
+// of the configuration.
 func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audience.Named) (*found, error) {
 	e, err := audience.Parse(q.Audience)
 	if err == nil {

@@ -93,7 +93,7 @@ func segmentOf(m *membership, code int) string {
 }
 
 // segmentBitmaps writes a bitmap of the users in each segment that has users. For each user, the slice "of" holds the
-// number that represents the user in the bitmaps.
+// number that represents the user in the bitmaps of the response.
 func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 	lists := make([][]uint32, len(m.Names)+1)
 	for i, user := range of {
@@ -113,7 +113,7 @@ func (a *answer) segmentBitmaps(m *membership, of []uint32) {
 }
 
 // setBitmaps writes a bitmap of the users in each requested set. For each user, the slice "of" holds the number that
-// represents the user in the bitmaps.
+// represents the user in the bitmaps of the response.
 func (a *answer) setBitmaps(m *membership, of []uint32) {
 	for k, name := range m.Sets {
 		a.users = a.users[:0]

@@ -51,8 +51,8 @@ func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 // textBytes is the number of bytes that estimates of memory assume for a text id.
 const textBytes = 64
 
-// NameBytes returns the approximate size in bytes of one user id in JSON, including a comma. If the scheme is nil,
-// the ids are dense (32-bit numbers).
+// NameBytes returns the approximate size in bytes of one user id in JSON, including a comma. If the scheme of the ids
+// is nil, the ids are dense (32-bit numbers).
 func NameBytes(scheme *ids.Scheme) int64 {
 	switch {
 	case scheme == nil:

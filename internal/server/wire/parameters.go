@@ -56,7 +56,8 @@ func Flag(parameters map[string]string, name string) (bool, error) {
 }
 
 // CursorOf decodes the query parameters "cursor" and "limit" of a call for one page of a list. CursorOf returns the
-// first user of the page and the maximum number of entries. If the scheme is nil, the ids are dense (32-bit numbers).
+// first user of the page and the maximum number of entries. If the scheme of the ids is nil, the ids are dense
+// (32-bit numbers).
 func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (first capping.UserID, n int,
 	err error) {
 	n = usual
@@ -87,10 +88,10 @@ type Position struct {
 	given bool
 }
 
-// PageOf decodes the query parameters "after" and "max" of a call for a page of users. If the scheme is nil, the ids
-// are dense (32-bit numbers). PageOf returns the position at which the page begins, and the maximum number of ids in
-// the page. If the parameters are absent, the page begins with the first id. The page has at most "usual" ids, and
-// never more than "most" ids.
+// PageOf decodes the query parameters "after" and "max" of a call for a page of users. If the scheme of the ids is
+// nil, the ids are dense (32-bit numbers). PageOf returns the position at which the page begins, and the maximum
+// number of ids in the page. If the query parameter "after" is absent, the page begins with the first id. If the
+// query parameter "max" is absent, the page has at most "usual" ids. A page never has more than "most" ids.
 func PageOf(parameters map[string]string, scheme *ids.Scheme, usual, most int) (from Position, n int, err error) {
 	n = min(usual, most)
 	if text, given := parameters["after"]; given {

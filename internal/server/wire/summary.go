@@ -127,9 +127,9 @@ func (c *Counts) Each(yield func(outcome string, users int)) {
 }
 
 // EachSegment calls the argument yield (a function) with the number of users for each outcome of each segment.
-// EachSegment splits the denied users by the name of the limit. For an outcome other than denied, the argument limit
-// of the function yield is "". The argument "names" holds the segment names, because the decisions refer to segments
-// by number.
+// EachSegment splits the denied users by the name of the limit. For an outcome other than denied, EachSegment passes
+// "" as the argument limit to yield. The argument "names" holds the segment names, because the decisions refer to
+// segments by number.
 func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit string, users int)) {
 	for code := range s.byCode {
 		segment := api.NoSegment

@@ -145,8 +145,8 @@ func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now t
 	return cfg, err
 }
 
-// pastTime parses an RFC 3339 time and, unlike ForecastAt, returns a past time unchanged. If the text is empty,
-// pastTime returns the time in the argument usual.
+// pastTime parses an RFC 3339 time and, unlike ForecastAt, returns a past time unchanged. If the text of the time is
+// empty, pastTime returns the time in the argument usual.
 func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(usual), nil
