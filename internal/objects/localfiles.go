@@ -102,8 +102,8 @@ func walkLocal(ctx context.Context, root string) ([]string, error) {
 	return w.names, err
 }
 
-// enter collects the names of the files below one folder. The argument "above" holds the resolved paths of the parent
-// folders.
+// enter collects the names of the files below one folder. The argument "above" holds the resolved paths of the
+// folder's parent folders.
 func (w *localWalk) enter(folder string, above []string) error {
 	place, err := resolved(folder)
 	if err != nil || slices.Contains(above, place) {

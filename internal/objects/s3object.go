@@ -141,8 +141,8 @@ func (o *s3Object) notResumed(err error) error {
 }
 
 // sameVersion checks that a response holds the missing bytes, and that they belong to the version of the S3 object
-// whose first bytes were read. The request already has a condition on the version, but some servers and proxies
-// ignore such conditions.
+// whose first bytes were read. The request for the missing bytes already has a condition on the version, but some
+// servers and proxies ignore such conditions.
 func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	if tag := aws.ToString(out.ETag); tag != o.tag {
 		return fmt.Errorf("%w: ETag is %s, but was %s", errReplaced, tag, o.tag)

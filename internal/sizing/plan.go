@@ -50,7 +50,7 @@ func bytesText(n float64) string {
 }
 
 // Of returns the plan of resources (memory, processors, disks) for a load. Call WithDefaults before Of. If the load
-// is invalid, the error of Of lists all invalid fields.
+// of a sizing plan is invalid, the error of Of lists all invalid fields.
 func Of(l Load) (*Plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err

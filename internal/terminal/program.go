@@ -115,8 +115,8 @@ func (p Program) end(on *Streams, err error) int {
 	return int(status)
 }
 
-// indent indents all lines of a message except the first line. If a line is already indented, indent does not change
-// it.
+// indent indents all lines of a message except the first line. indent does not change lines that are already
+// indented.
 func indent(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

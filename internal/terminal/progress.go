@@ -50,8 +50,8 @@ func NewProgress(on *Streams, unit Unit) *Progress {
 	return p
 }
 
-// Step ends the previous step, and begins a step with the given number of units. If the total is 0, the number of
-// units in the step is not yet known.
+// Step ends the previous step, and begins a step with the given number of units. If the argument total is 0, the
+// number of units in the step is not yet known.
 func (p *Progress) Step(what string, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

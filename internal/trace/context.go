@@ -22,7 +22,7 @@ type node struct {
 
 type nodeKey struct{}
 
-// Value implements context.Context. If the key is nodeKey, Value returns the node itself.
+// Value implements context.Context. For the key nodeKey, the method Value returns the node itself.
 func (n *node) Value(key any) any {
 	if key == (nodeKey{}) {
 		return n

@@ -3,7 +3,7 @@
 // segmentbuild writes.
 //
 // The linker sets the version, the commit and the date of a build. The builds of the Makefile, the container image,
-// the packages and the archives pass the output of scripts/version.sh to the linker in this form:
+// the packages and the archives pass the version to the linker as follows (scripts/version.sh prints the options):
 //
 //	go build -ldflags "-X capper/internal/version.version=v1.2.3 -X ….commit=… -X ….date=…"
 //

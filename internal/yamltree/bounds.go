@@ -150,8 +150,8 @@ func (s *speller) fault() error {
 	return s.failed
 }
 
-// size returns how many nodes the YAML node n has after all aliases are expanded. As soon as the count is above the
-// limit, size stops counting.
+// size returns how many nodes the YAML node n has after all aliases are expanded. As soon as the number of nodes is
+// above the limit, size stops counting.
 func (s *speller) size(n ast.Node) int {
 	total := 1
 	switch n := n.(type) {

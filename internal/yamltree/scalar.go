@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Word returns the text of a YAML value if the value is a plain or quoted string. If the value is anything else, Word
-// returns false and records no error.
+// Word returns the text of a YAML value if the value is a plain or quoted string. If the YAML value is not a plain or
+// quoted string, Word returns false and records no error.
 func (v Value) Word() (string, bool) {
 	n, ok := v.node.(*ast.StringNode)
 	if !ok {
@@ -31,7 +31,7 @@ func (v Value) IsInteger() bool {
 // IsZero reports whether the value is the number 0.
 func (v Value) IsZero() bool { return v.IsInteger() && v.Token() == "0" }
 
-// Text returns the text of a YAML string. If the value is not a string, Text records an error.
+// Text returns the text of a YAML string. If the YAML value is not a string, Text records an error.
 func (v Value) Text() (text string, ok bool) {
 	switch n := v.node.(type) {
 	case *ast.StringNode:
@@ -43,8 +43,8 @@ func (v Value) Text() (text string, ok bool) {
 	return "", false
 }
 
-// Scalar returns the text of a YAML string. If the value is a number or another word, Scalar returns the text exactly
-// as the document contains it.
+// Scalar returns the text of a YAML string. For a YAML value such as a number or another word, Scalar returns the
+// text exactly as the document contains it.
 func (v Value) Scalar() (text string, ok bool) {
 	switch n := v.node.(type) {
 	case *ast.StringNode, *ast.LiteralNode:

@@ -31,8 +31,8 @@ func NewCapper(store capping.Store, retention time.Duration, clock func() time.T
 	return capping.New(store, func() capping.Segments { return take(changes) }, policy, clock)
 }
 
-// generation is a segments generation for tests, without segments. The only set of this test generation exists only
-// in live changes.
+// generation is a segments generation for tests, without segments. The only set of the generation for tests exists
+// only in live changes.
 type generation struct {
 	capping.DenseIDs
 	store    live.Store
