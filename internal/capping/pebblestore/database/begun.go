@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// begun lists the unfinished tables: tables that Pebble began to write while it opened the database. For each
-// unfinished table, the list says whether the file system refused a write. Pebble needs no unfinished table, because no
-// manifest of the database names it. The zero begun is an empty list.
+// begun lists unfinished tables. These are files that Pebble began to write while it opened the database. For each
+// unfinished table, the list says whether the file system refused a write. Pebble needs none of these tables, because
+// no manifest of the database names them. The zero begun is an empty list.
 type begun struct {
 	mu     sync.Mutex
 	tables map[string]bool
@@ -31,8 +31,8 @@ func (b *begun) refuse(name string) {
 	}
 }
 
-// end removes a table that Pebble has closed from the list, because Pebble now uses the table. If a write to the table
-// was refused, end leaves the table in the list.
+// end removes a table from the list of unfinished tables after Pebble has closed the table, because Pebble now uses it.
+// If the file system refused a write to the table, end leaves the table in the list of unfinished tables.
 func (b *begun) end(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,9 +16,9 @@ const (
 	longestRest = 400 * 24 * time.Hour
 )
 
-// clockGuard detects a clock that is far ahead of the real time. The clockGuard compares the clock with a known time,
-// plus the time that the monotonic clock has counted since then. The known time is the file system's time at the
-// opening of the store, or the time of the last identity mark if later.
+// A clockGuard detects that the clock is far ahead of the real time. The clockGuard adds the time that the monotonic
+// clock has counted to a known time, and compares the sum with the clock. The known time is the file system's time when
+// the store was opened, or the time of the last identity mark if that is later.
 type clockGuard struct {
 	bound  time.Duration
 	known  time.Time
@@ -37,15 +37,15 @@ func (g *clockGuard) check(now capping.Instant) error {
 		capping.Span(g.bound))
 }
 
-// Now returns the time of the process's clock as an Instant. If the clock is wrong, Now returns an error, so that a
-// wrong time gets into no log.
+// Now returns the time of this process's clock as an Instant. If the clock cannot be right, Now returns an error, so
+// that no log gets a wrong time.
 func (d *DB) Now() (capping.Instant, error) {
 	_, now, err := d.now()
 	return now, err
 }
 
-// Time returns the time of the process's clock. If the clock is wrong, Time returns an error, so that a wrong time gets
-// into no log.
+// Time returns the time of the process's clock. If the clock cannot be right, Time returns an error, so that no log
+// gets a wrong time.
 func (d *DB) Time() (time.Time, error) {
 	at, _, err := d.now()
 	return at, err

@@ -43,7 +43,8 @@ func (d *DB) Sync(ctx context.Context) error {
 	}
 }
 
-// Put adds a write of the user's log to the batch. If the value is empty, Put adds a removal of the user's log.
+// Put adds a write of the user's log to the batch. If the argument value is empty, Put instead adds a removal of the
+// user's log to the batch.
 func (d *DB) Put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	d.putValue(batch, user, value)
 	d.mend(batch, user, value)
@@ -62,8 +63,8 @@ func (d *DB) putValue(batch *pebble.Batch, user capping.UserID, value []byte) {
 	_ = op.Finish()
 }
 
-// Copy describes a copy of a database at one instant. The files of the copy are in a folder of the database's
-// directory.
+// Copy describes a copy of a database at one instant. The copied files are in a folder inside the directory of the
+// database.
 type Copy struct {
 	Dir  string
 	ID   string    // the store's id
@@ -72,13 +73,13 @@ type Copy struct {
 	IDs  IDs       // the kind of the users' ids
 }
 
-// errCopied is the error of a backup while another backup is in progress.
+// errCopied is the error of a backup that starts while another backup is in progress.
 var errCopied = errors.New("another backup is in progress")
 
-// Copy copies the database to files inside the directory, with everything that was committed before the call. In the
-// copy, the tables are hard links to the tables of the database. The copy therefore needs disk space only for the
-// write-ahead logs, and for tables that the database has replaced since then. The returned function end removes the
-// copy.
+// Copy copies the database to files inside the directory, with everything that was committed before the call. For each
+// table of the database, the copy has a hard link to the same file. The copy therefore needs disk space only for the
+// write-ahead logs, and for tables that the database has replaced since the copy was made. The returned function end
+// removes the copy.
 func (d *DB) Copy() (made Copy, end func() error, err error) {
 	if !d.copying.CompareAndSwap(false, true) {
 		return Copy{}, nil, errCopied
@@ -103,8 +104,8 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At, d.config.IDs}, end, nil
 }
 
-// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. The additional
-// space is for the store, which continues to write during the copy.
+// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. Meanwhile, the
+// store continues to write, and the additional space is for these writes.
 const copyRoom = 2 * memTables * memTableSize
 
 // checkRoom returns an error if a copy of the database could fill the disk.

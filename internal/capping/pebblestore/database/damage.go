@@ -17,9 +17,9 @@ import (
 	"capper/internal/capping"
 )
 
-// damage lists the logs that cannot be read: single logs with invalid values, and logs in damaged blocks of tables.
-// Each read of a damaged block takes Pebble tens of milliseconds. The database therefore reads a block only until the
-// affected users are known.
+// damage lists the stored logs that cannot be read: single logs with invalid values, and logs in damaged blocks of
+// tables. Pebble needs tens of milliseconds for each read of a damaged block. The database therefore reads a damaged
+// block only until it knows which users are affected.
 type damage struct {
 	mu     sync.Mutex
 	users  map[capping.UserID]error // some users whose values are not valid logs
@@ -31,7 +31,7 @@ type damage struct {
 	unfiltered atomic.Bool            // a Bloom filter of a table is damaged, so logs are read without filters
 }
 
-// block is a range of users whose logs may be in an unreadable part of a table.
+// A block is a range of users whose logs may be in an unreadable part of a table file.
 type block struct {
 	first, last capping.UserID
 	err         error
@@ -39,7 +39,7 @@ type block struct {
 
 const maxDamaged = 1000
 
-// add remembers that the user's log cannot be read, and reports whether this was not known before.
+// add remembers that the log of a user cannot be read, and reports whether this is new.
 func (d *damage) add(user capping.UserID, err error) (isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +59,7 @@ func (d *damage) remove(user capping.UserID) {
 	delete(d.users, user)
 }
 
-// block returns the damaged block in which the user's log may be.
+// block returns the damaged block in which the log of a user may be.
 func (d *damage) block(user capping.UserID) (b block, found bool) {
 	blocks := d.blocks.Load()
 	if blocks == nil {
@@ -77,7 +77,7 @@ func (d *damage) block(user capping.UserID) (b block, found bool) {
 	return block{}, false
 }
 
-// put adds a damaged block to the list, and combines it with blocks in the list that it overlaps. The caller of put
+// put adds a damaged block to the list of blocks, and joins it with overlapping blocks in the list. The caller of put
 // holds d.mu.
 func (d *damage) put(b block) {
 	var blocks []block
@@ -95,14 +95,14 @@ func (d *damage) put(b block) {
 	d.blocks.Store(&blocks)
 }
 
-// Damage says how much damage is known in the files of a database.
+// Damage says how much of the database's files is known to be damaged.
 type Damage struct {
 	Blocks     int  // number of damaged blocks of logs
 	Logs       int  // number of unreadable logs outside damaged blocks, including logs of pacers
 	Unfiltered bool // a Bloom filter of a table is damaged, so logs are read without filters
 }
 
-// Damage returns the damage of the database's files that is known now.
+// Damage returns how much of the database's files is known to be damaged at present.
 func (d *DB) Damage() Damage {
 	damage := Damage{Unfiltered: d.damaged.unfiltered.Load()}
 	if blocks := d.damaged.blocks.Load(); blocks != nil {
@@ -114,7 +114,7 @@ func (d *DB) Damage() Damage {
 	return damage
 }
 
-// err returns an error about the known damage, which the status shows, or nil if no damage is known.
+// err returns an error that describes the known damage, for the status, or nil if no damage is known.
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]
@@ -141,15 +141,16 @@ func (d *damage) err() error {
 	return nil
 }
 
-// isMended reports whether the user's log was written again after its block was damaged. Pebble finds such a log in a
-// newer level of the database, without a read of the damaged block.
+// isMended reports whether a log in a damaged block was written again after the damage. Pebble finds such a log in a
+// newer level of the database, so that it need not read the damaged block.
 func (d *damage) isMended(user capping.UserID) bool {
 	_, mended := d.mended.Load(user)
 	return mended
 }
 
-// mend writes into the batch that the user's log is readable again, although its old block is damaged. If the write
-// removes the log, mend writes an empty value instead. After a deletion, Pebble would still read the damaged block.
+// mend is for a write of a log that was in a damaged block: it adds to the batch that the user's log is readable again.
+// If the write is the removal of a log, mend stores an empty value in place of the removal. After a removal, Pebble
+// would look for the log in the damaged block again.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {
 		return
@@ -163,7 +164,7 @@ func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	}
 }
 
-// loadMended loads the users whose logs were written again after damage and before this start.
+// loadMended loads the list of users whose logs were written again after damage, before this start of the process.
 func (d *DB) loadMended() error {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{keyMended}, UpperBound: []byte{keyMended + 1}})
 	if err != nil {
@@ -188,11 +189,11 @@ func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error)
 	}
 }
 
-// NoteErased removes the user from the list of users with unreadable logs.
+// NoteErased is called when a user was erased: it removes the user from the list of users with unreadable logs.
 func (d *DB) NoteErased(user capping.UserID) { d.damaged.remove(user) }
 
-// NotePacerUnreadable counts that the pacer's log at the key could not be read. NotePacerUnreadable logs this once for
-// each key.
+// NotePacerUnreadable counts a failed read: that of the pacer's log with the given key. NotePacerUnreadable logs this
+// once for each key.
 func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.CountError("log")
 	d.damaged.mu.Lock()
@@ -207,15 +208,16 @@ func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.Logger.Error("a log of a pacer cannot be read", "error", d.damaged.pacers[key].Error())
 }
 
-// NoteForgotten removes the keys with the prefix from the list of pacers' unreadable logs.
+// NoteForgotten is called when a pacer was forgotten: it removes the keys with the prefix from the list of unreadable
+// logs of pacers.
 func (d *DB) NoteForgotten(prefix string) {
 	d.damaged.mu.Lock()
 	defer d.damaged.mu.Unlock()
 	maps.DeleteFunc(d.damaged.pacers, func(key string, _ error) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// NoteChangesDamaged records that live changes to sets on the disk cannot be read. A nil error means that the live
-// changes can be read again.
+// NoteChangesDamaged records that stored live changes to sets cannot be read. If the argument err is nil,
+// NoteChangesDamaged records that the live changes can be read again.
 func (d *DB) NoteChangesDamaged(err error) {
 	if err == nil {
 		d.damaged.changes.Store(nil)
@@ -233,7 +235,8 @@ const acceptName = "ACCEPT-LOST-CHANGES"
 // AcceptFile returns the path of the file with which an operator accepts the loss of unreadable live changes to sets.
 func (d *DB) AcceptFile() string { return d.config.FS.PathJoin(d.config.Path, acceptName) }
 
-// AcceptsLostChanges reports whether an operator has accepted the loss of unreadable live changes to sets.
+// AcceptsLostChanges reports whether an operator has created the file that accepts the loss of unreadable live changes
+// to sets.
 func (d *DB) AcceptsLostChanges() (bool, error) {
 	_, err := d.config.FS.Stat(d.AcceptFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -242,5 +245,6 @@ func (d *DB) AcceptsLostChanges() (bool, error) {
 	return err == nil, err
 }
 
-// AcceptedLostChanges removes the file ACCEPT-LOST-CHANGES, so that it does not accept a later loss too.
+// AcceptedLostChanges removes the file ACCEPT-LOST-CHANGES after it has served, so that it does not accept a later loss
+// too.
 func (d *DB) AcceptedLostChanges() error { return d.config.FS.Remove(d.AcceptFile()) }

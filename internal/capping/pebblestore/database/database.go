@@ -84,8 +84,8 @@ type DB struct {
 	running     sync.WaitGroup // calls in progress, including calls whose caller has stopped waiting
 }
 
-// maxCalls is the largest number of writing calls in progress, and also the largest number of reading calls in
-// progress. Additional calls wait, so that a stalled disk does not collect an unbounded number of goroutines.
+// maxCalls is the largest number of calls that write at the same time, and also the largest number of calls that read
+// at the same time. Further calls wait, so that no unlimited number of goroutines collects while the disk stalls.
 const maxCalls = 256
 
 // load checks the format of the database, and loads its identity and the other data that it keeps in memory.
@@ -109,10 +109,10 @@ func (d *DB) Created() bool { return d.created }
 
 const createdWarning = "the store was created empty at this start: earlier sends are unknown"
 
-// Health returns the state of the database from memory, without a read from the disk. The state is "down" if the disk
-// has refused a write, or if the clock cannot be right. The state is "degraded" if write buffers cannot be written to
+// Health returns the state of the database from memory, without a read from the disk. If the disk has refused a write
+// or the clock cannot be right, the state is "down". The state is "degraded" if write buffers cannot be written to
 // tables or if damaged logs are known. In any other case, the state of the database is "ok". NeedsRestart is true only
-// if the store is out of service. If the clock is wrong, a restart is not needed, because an operator can correct the
+// if the store is out of service. If the clock is wrong, a restart does not help, because an operator must correct the
 // clock.
 func (d *DB) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}

@@ -12,12 +12,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is a file system between Pebble and the real file system, which handles refused writes. If its write-ahead log
-// or its manifest cannot be written, Pebble panics. Some of these panics leave a mutex locked, which recover does not
-// unlock. disk therefore hides errors in writes of the write-ahead log and the manifest from Pebble. After such an
-// error, disk reports it to the store and freezes. A freeze has the same effect on the files as a power cut. A frozen
-// disk changes nothing in the directory. On a frozen disk, Pebble sees only successful writes, and can still read and
-// close. The store confirms no call whose write only seemed to succeed.
+// A disk is a file system between Pebble and the real file system. It decides what happens when the real file system
+// refuses a write. If its write-ahead log or its manifest cannot be written, Pebble panics. Some of these panics leave
+// a mutex of Pebble locked, and recover does not unlock it. disk therefore hides errors in writes of the write-ahead
+// log and the manifest from Pebble. After such an error, disk reports it to the store and freezes. For the files, such
+// a freeze is like a power cut. A frozen disk changes nothing in the directory. On a frozen disk, Pebble sees only
+// successful writes, and can still read and close. The store confirms no call whose write only seemed to succeed.
 //
 // If a write of a table file is refused, disk returns the error to Pebble. Pebble retries the table without a pause, so
 // disk pauses before it returns the error.
@@ -39,7 +39,7 @@ type disk struct {
 }
 
 // New returns the disk of a directory whose database is being opened. If the file system refuses a write, the disk
-// calls the function refused, before Pebble gets a result.
+// calls the function refused before it returns anything to Pebble.
 func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	return &disk{
 		FS: fs, Notes: &notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused,
@@ -58,16 +58,16 @@ func (d *disk) Serving() bool { return d.serving.Load() }
 // would retry the write of such a table without end.
 func (d *disk) TableRefused() bool { return d.tableRefused.Load() }
 
-// EndPauses ends all pauses with which disk delays errors.
+// EndPauses ends the waits before the errors of refused table writes are returned.
 func (d *disk) EndPauses() { close(d.quit) }
 
 var errFrozen = errors.New("the embedded store is out of service and rejects writes")
 
-// retryPause is the time for which disk delays the error of a table that could not be written.
+// retryPause is the time for which disk waits before it tells Pebble that a table could not be written.
 const retryPause = time.Second
 
-// Freeze prevents all further changes of the files, and returns when no change is in progress. If the database was not
-// opened, Freeze removes unfinished tables, because the next attempt to open may need the space.
+// Freeze prevents all further changes of the database's files. It returns when no change is in progress any more. If
+// the database was not opened, Freeze removes unfinished tables, because the next attempt to open may need the space.
 func (d *disk) Freeze() {
 	d.gate.Lock()
 	defer d.gate.Unlock()
@@ -77,7 +77,7 @@ func (d *disk) Freeze() {
 	d.frozen = true
 }
 
-// change runs an operation on the files whose failure does no harm, unless the disk is frozen.
+// change runs an operation on the files, unless the disk is frozen. A failure of the operation must do no harm.
 func (d *disk) change(op func() error) (frozen bool, err error) {
 	d.gate.RLock()
 	defer d.gate.RUnlock()
@@ -87,8 +87,8 @@ func (d *disk) change(op func() error) (frozen bool, err error) {
 	return false, op()
 }
 
-// write runs an operation on the files that must not fail. If the operation fails, the disk freezes, so that no later
-// write of Pebble changes the directory.
+// write runs an operation on the files whose failure makes the disk freeze, such as a write to the write-ahead log.
+// After a failure, the disk is frozen, so that no later write of Pebble changes the directory.
 func (d *disk) write(name string, op func() error) error {
 	frozen, err := d.change(op)
 	serving := d.serving.Load()
@@ -157,7 +157,8 @@ func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, err
 	return &diskFile{File: file, disk: d, name: name}, nil
 }
 
-// Create creates a file. If the file is a write-ahead log or a manifest, Create adds its name to the list FILES.
+// Create creates a file. If the created file is a write-ahead log or a manifest, Create adds its name to the file
+// FILES, which lists the files that must exist.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if d.isCopy(name) {
 		if IsTable(name) { // Pebble would otherwise copy a table that it cannot link, which needs as much space
@@ -168,8 +169,8 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 	return d.create(name, func() (vfs.File, error) { return d.FS.Create(name, category) })
 }
 
-// OpenReadWrite opens a file for writing. If the file is a write-ahead log or a manifest, OpenReadWrite adds its name
-// to the list FILES.
+// OpenReadWrite opens a file for writing. If the opened file is a write-ahead log or a manifest, OpenReadWrite adds its
+// name to the file FILES, which lists the files that must exist.
 func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, options ...vfs.OpenOption) (vfs.File, error) {
 	return d.create(name, func() (vfs.File, error) { return d.FS.OpenReadWrite(name, category, options...) })
 }
@@ -251,20 +252,20 @@ func (d *disk) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 // Unwrap returns the real file system.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// CopyFolder returns the folder for a backup copy inside the database's directory. The folder of the copy is on the
-// file system of the database. Hard links therefore work, and the copied tables take no additional space.
+// CopyFolder returns the folder for a backup copy inside the database's directory. This folder is on the same file
+// system as the database. Hard links therefore work, and the copied tables take no additional space.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
 var errNoLinks = errors.New("the file system has no hard links, so a backup would need as much space as the store: " +
 	"stop the service and copy the directory, or move the store to a file system with hard links")
 
-// isCopy reports whether the file belongs to a backup copy.
+// isCopy reports whether the file with the name belongs to a backup copy of the database.
 func (d *disk) isCopy(name string) bool {
 	return name == d.copied || strings.HasPrefix(name, d.copied) && strings.HasPrefix(name[len(d.copied):], "/")
 }
 
-// copyDir is the folder of a backup copy. Sync of a copyDir does nothing. A copy is not needed after a crash, but
-// Pebble would panic if the folder could not be synced.
+// copyDir is the folder of a backup copy. Sync of a copyDir does nothing. After a crash, nobody needs the copy, but
+// Pebble would panic if the sync of its folder returned an error.
 type copyDir struct{ vfs.File }
 
 // Sync does nothing.

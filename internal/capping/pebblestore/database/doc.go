@@ -16,48 +16,49 @@
 //
 //   - The file PATH.id beside the directory holds the store's id and its identity mark, a number. The identity mark
 //     increases at each start and close, once a minute of use, and when writes stop. The store writes each new identity
-//     mark first to the database, and then to the file. From the mark, Open notices an emptied or replaced directory,
-//     an older copy, and a database that has lost its newest writes. In each case Open returns an error. If the parent
-//     directory is on the same volume and is lost too, only Config.MustExist helps.
+//     mark (a number that grows) first to the database, and then to the file PATH.id. From the mark, Open notices an
+//     emptied or replaced directory, an older copy, and a database that has lost its newest writes. In each case Open
+//     returns an error. If the parent directory is on the same volume and is lost too, only Config.MustExist helps.
 //   - The file FILES in the directory lists the write-ahead logs and manifests. If a file in the list FILES is missing,
 //     Open returns an error. If the list lacks the current manifest, Open ignores the list, because an older version of
 //     capper has used the store without updating it.
-//   - An open store checks each second that the files in the list FILES still exist. If such a file is missing while
-//     the store is open, the store goes out of service.
+//   - An open store checks each second that the files in the list FILES still exist. If a file is missing while the
+//     store is open, the store goes out of service.
 //
 // Each error of these checks names the file that an operator removes to continue anyway.
 //
 // # Damaged blocks
 //
-// Each read of a damaged block takes Pebble tens of milliseconds. The first read of a damaged block therefore starts a
-// survey, which reads from both sides up to the damage. The users between the two ends of the survey are then
-// unavailable without further reads of the damaged block. If the log of such a user is written again, the user is
-// marked as mended. Pebble then finds the log without a read of the damaged block. A damaged Bloom filter costs only
-// time, because logs are then read without filters.
+// Each read of a damaged block takes Pebble tens of milliseconds. When a read has found a damaged block, a survey
+// therefore reads towards the block from both sides, to find its first and its last user. The users between the two
+// ends of the survey are then unavailable without further reads of the damaged block. If the log of such a user is
+// written again, the store records that the user is mended. Pebble then finds the log without a read of the damaged
+// block. A damaged Bloom filter costs only time, because logs are then read without filters.
 //
 // # A full or broken disk
 //
 // If the disk refuses a write, the store goes out of service and freezes its files: nothing in them changes any more.
-// From then on, Pebble sees only successful writes, because a refused write would make it panic. Each call checks after
-// its sync whether the store is still in service. After the next start, the database has every send that the store
-// answered before.
+// From then on, Pebble sees only successful writes, because a refused write would make it panic. After its sync, each
+// call checks whether the store is still in service, because a sync on a frozen disk only seems to succeed. After the
+// next start, the database has every send that the store answered before.
 //
 // If a table cannot be written, the store stays in service, because the write-ahead log has the same content. Pebble
-// tries to write the table again once a second, and the store is "degraded" until the disk has space. A panic in a
-// call, or a fatal error of Pebble, takes the store out of service and stops all calls to Pebble. A panic in Pebble's
-// own goroutines ends the process.
+// tries to write the table again once a second. Until the disk has space, the state of the store is "degraded". A panic
+// in a call, or a fatal error of Pebble, takes the store out of service and stops all calls to Pebble. A panic in
+// Pebble's own goroutines ends the process.
 //
-// Open first writes a file of 4 MiB and removes it, so that a full disk leads to a clear error. Open ends at the first
-// refused write or when its context ends, and removes tables that Pebble has not finished. Close has a time limit.
+// Open first writes a file of 4 MiB and removes it, so that a full disk leads to a clear error. Open returns an error
+// at the first refused write or when its context ends. It removes tables that Pebble has not finished. Close has a time
+// limit.
 //
 // # Time
 //
 // For all its times, the store uses one clock, that of the process. If the clock of the process is set back, decisions
-// become stricter, and logs stay in time order. With a clock that is far ahead, the store would block users and expire
-// logs. The store is therefore "down" while the clock is more than a day ahead of a comparison time. The comparison
-// time is the file system's time at the start, plus the time since then. Open also compares the clock with the time of
-// the last identity mark. If the clock is more than a day behind the last identity mark, or 400 days ahead of it, Open
-// returns an error.
+// only become stricter, and users' logs stay in time order. With a clock that is far ahead, the store would block users
+// and expire logs. The store is therefore "down" while the clock is more than a day ahead of the comparison time. The
+// comparison time is the file system's time at the start, plus the time since then. Open also compares the clock with
+// the time at which the last identity mark was written. If the clock is more than a day behind the last identity mark,
+// or 400 days ahead of it, Open returns an error.
 //
 // # Archives
 //

@@ -18,9 +18,9 @@ import (
 	"capper/internal/capping"
 )
 
-// identity is the content of the file PATH.id, which lies beside the store's directory. The file PATH.id remains if the
-// store's directory is emptied, replaced by an older copy, or not mounted. The database holds the same values. The
-// values in the database are never older than those in the file PATH.id.
+// identity is the content of the file PATH.id, which lies beside the directory of the store. The file PATH.id remains
+// if the store's directory is emptied, replaced by an older copy, or not mounted. The database holds the same values.
+// The database's values are written first, and are therefore never older than those in the file PATH.id.
 type identity struct {
 	ID   string    `json:"id"`
 	Mark uint64    `json:"mark"`          // increases while the store is used
@@ -35,7 +35,7 @@ var (
 
 func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + ".id" }
 
-// readIdentityFile returns the identity in the file PATH.id beside the directory, or nil if the file does not exist.
+// readIdentityFile reads the file PATH.id beside the directory. It returns nil if the file does not exist.
 func (c Config) readIdentityFile() (*identity, error) {
 	name := c.identityFile()
 	content, err := readFile(c.FS, name)
@@ -56,8 +56,8 @@ func (c Config) readIdentityFile() (*identity, error) {
 	return found, nil
 }
 
-// hasDatabase reports whether the directory contains a database. If the directory has database files but no marker
-// file, hasDatabase returns an error.
+// hasDatabase reports whether the directory of the store contains a Pebble database. If the directory has files of a
+// database but no marker file, hasDatabase returns an error.
 func (c Config) hasDatabase() (bool, error) {
 	desc, err := pebble.Peek(c.Path, c.FS)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +76,7 @@ func (c Config) hasDatabase() (bool, error) {
 	return false, err
 }
 
-// checkCreation returns an error if Open must not create an empty store in the directory.
+// checkCreation returns an error if the configuration or a known identity forbids Open to create an empty store.
 func (c Config) checkCreation() error {
 	known, err := c.readIdentityFile()
 	switch {
@@ -99,8 +99,8 @@ func (c Config) checkCreation() error {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// identify checks that the database is the store that the file PATH.id names, and that it has all its data. If a
-// database has no identity yet, identify creates one.
+// identify checks the database against the file PATH.id: it must be the same store, and must have all of its data. If
+// the database has no identity yet, identify gives it a new one.
 func (d *DB) identify(config Config) error {
 	known, err := config.readIdentityFile()
 	if err != nil {
@@ -138,7 +138,7 @@ func (d *DB) identify(config Config) error {
 	return d.Mark()
 }
 
-// storedIdentity returns the identity (id and identity mark) that is stored in the database.
+// storedIdentity returns the identity that is stored in the database: the id of the store and its identity mark.
 func (d *DB) storedIdentity() (own identity, err error) {
 	id, err := d.Lookup(idKey)
 	if err != nil {
@@ -165,16 +165,17 @@ func (d *DB) Identity() (id string, mark uint64) {
 	return d.identity.ID, d.identity.Mark
 }
 
-// Mark increases the identity mark, first in the database and then in the file PATH.id beside the directory. If the
-// file cannot be written, the status shows the reason, and the store continues to serve calls.
+// Mark increases the identity mark (a number that shows which copy is newer), first in the database and then in the
+// file PATH.id. If the file PATH.id cannot be written, the status shows the reason, and the store continues to serve
+// calls.
 func (d *DB) Mark() error {
 	d.marking.Lock()
 	defer d.marking.Unlock()
 	return d.mark()
 }
 
-// mark increases the identity mark in the database and in the file PATH.id. The caller of mark holds the lock
-// d.marking.
+// mark increases the identity mark (a number that shows which copy is newer) in the database and in the file PATH.id.
+// The caller of mark holds the lock d.marking.
 func (d *DB) mark() error {
 	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock(), d.config.IDs.Pointer()}
 	if _, err := d.Now(); err != nil {
@@ -204,25 +205,28 @@ func (d *DB) mark() error {
 	return nil
 }
 
-// watch holds the data that Watch keeps between its calls. Only the goroutine that calls Watch uses these fields.
+// watch holds what Watch must remember from one of its calls to the next. Only the goroutine that calls Watch uses the
+// fields of the type watch.
 type watch struct {
 	markedAt time.Time
 	seen     int64 // the value of written at the last call
 }
 
-// markInterval is the interval at which the store, under steady writes, increases the identity mark (the counter that
-// exposes an old copy).
+// markInterval is the interval at which the store increases the identity mark (the counter that exposes an old copy)
+// while it is written steadily.
 const markInterval = time.Minute
 
-// Watch checks that the store's files still exist, and increases the identity mark if that is due. A new identity mark
-// is due after a minute of writes, when writes have stopped, and after a copy was made. Because of the new mark after a
-// copy, the store later recognizes the restored copy as older. One goroutine calls Watch about once a second.
+// Watch checks that the files of the store still exist. If a new identity mark is due, Watch also increases the mark.
+// The identity mark must increase after a minute of writes, when writes have stopped, and after a copy of the database
+// was made. Because of the new mark after a copy, the store later recognizes the restored copy as older. One goroutine
+// calls Watch about once a second.
 //
-// The identity mark after the last write makes damage at the end of the write-ahead log visible. Pebble takes a damaged
-// record for the unfinished end of the write-ahead log. Pebble notices the damage only if a later block says that the
-// log was synced beyond the damaged record. After the last synced record, the write-ahead log has no later block. If an
-// identity mark follows that record, the next start notices that the mark is missing, and Open returns an error.
-// Without an identity mark after the last write, the start would lose the sends in damaged records without an error.
+// The store increases the identity mark after the last write, so that damage at the end of the write-ahead log can be
+// noticed. Pebble takes a damaged record for the unfinished end of the write-ahead log. Pebble notices the damage only
+// if a later block says that the log was synced beyond the damaged record. Behind the last synced record, the
+// write-ahead log has no block that could show the damage. If the identity mark increases after that record, the next
+// start notices that the database lacks this mark, and Open returns an error. Without this identity mark, the next
+// start would lose the sends in damaged records, and would report no error.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)
@@ -250,8 +254,8 @@ func Look(path string) (data, known bool, err error) {
 	return data, found != nil, err
 }
 
-// known returns the id and the identity mark of the store from the file PATH.id beside the directory. If the file
-// PATH.id does not exist, known returns the zero Copy.
+// known reads the file PATH.id beside the directory, and returns the id and the identity mark of the store. If the file
+// PATH.id does not exist, the method known returns the zero Copy.
 func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -260,8 +264,8 @@ func known(path string) (Copy, error) {
 	return Copy{ID: found.ID, Mark: found.Mark, At: found.At}, nil
 }
 
-// KnownIDs returns the kind of a store's user ids from the file PATH.id beside the directory. If the file PATH.id does
-// not exist, KnownIDs returns the zero IDs, which means dense ids.
+// KnownIDs reads the file PATH.id beside the directory, and returns which kind of user ids the store has. If the file
+// PATH.id does not exist, KnownIDs returns the zero IDs, which mean dense ids.
 func KnownIDs(path string) (IDs, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -278,8 +282,8 @@ type restored struct {
 
 const restoredFile = "RESTORED"
 
-// adopt records that the restored files in the directory are the store, at the identity mark of the backup. The
-// argument "since" is the time of the restore. adopt is the last step of a restore of a backup.
+// adopt is the last step of a restore: it makes the restored files the store, with the identity mark of the backup. The
+// argument "since" is the time of the restore.
 func adopt(store Copy, since time.Time) error {
 	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {
@@ -296,11 +300,11 @@ func adopt(store Copy, since time.Time) error {
 	return replaceFile(vfs.Default, Config{Path: store.Dir}.identityFile(), append(content, '\n'))
 }
 
-// Restored returns a description of the last backup from which the database was restored, or nil.
+// Restored returns a description of the backup from which the database was restored last, or nil if it never was.
 func (d *DB) Restored() *restored { return d.restored }
 
 // loadRestored loads the description of the backup from which the database was restored. If the description of the
-// backup cannot be read, loadRestored ignores it.
+// backup cannot be read, the database opens without it.
 func (d *DB) loadRestored() {
 	content, err := readFile(d.config.FS, d.config.FS.PathJoin(d.config.Path, restoredFile))
 	found := new(restored)

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// IDs says which kind of ids the users of a store have. The zero IDs means dense ids (numbers from 0 to 4294967295).
+// IDs says which kind of ids the users in a store have. The zero IDs means dense ids (numbers from 0 to 4294967295).
 // With any other kind of ids, the store knows users by id images (64-bit numbers of their ids).
 type IDs struct {
 	Kind string `json:"kind"` // name of the kind, such as "uuid"; "" and "dense": dense ids
@@ -24,11 +24,11 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s (check %s)", i.Kind, i.Check)
 }
 
-// word matches a valid kind or check word for the format marker.
+// The pattern word matches texts that the format marker can hold as the kind of ids or as the check word of their key.
 var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
 // checked returns the IDs in the form that the store compares: for dense ids, the zero IDs. If the format marker cannot
-// hold the kind or the check word, checked returns an error.
+// hold the kind of ids or the check word, checked returns an error.
 func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
@@ -52,7 +52,7 @@ func (i IDs) Pointer() *IDs {
 	return &i
 }
 
-// value returns the IDs to which Pointer returned the pointer.
+// value is the inverse of Pointer: it returns the IDs to which a pointer from Pointer refers.
 func (i *IDs) value() IDs {
 	if i == nil {
 		return IDs{}
@@ -60,11 +60,12 @@ func (i *IDs) value() IDs {
 	return *i
 }
 
-// IDs returns the kind of the users' ids in the store.
+// IDs returns which kind of ids the users in the store have.
 func (d *DB) IDs() IDs { return d.config.IDs }
 
-// checkKnownIDs returns an error if the file PATH.id beside the directory names another kind or key of ids. Only the
-// format marker in the database is reliable. But Pebble must open and write its files before the marker can be read.
+// checkKnownIDs returns an error if the file PATH.id beside the directory names another kind or key of ids. For this
+// question, only the format marker in the database is reliable. checkKnownIDs looks at the file nevertheless, because
+// Pebble must open and write its files before the marker can be read.
 func (c Config) checkKnownIDs() error {
 	known, err := c.readIdentityFile()
 	if err != nil || known == nil {

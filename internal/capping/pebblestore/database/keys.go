@@ -23,8 +23,8 @@ const (
 	PacerEnd   = 7
 )
 
-// In a key, a user takes 4 bytes if the database has dense ids, and 8 bytes if it has id images. Only the functions in
-// keys.go depend on the number of bytes that a user takes.
+// In a key, a user takes 4 bytes if the database has dense ids, and 8 bytes if it has id images. All functions that
+// depend on this number of bytes are in keys.go.
 const (
 	denseWidth = 4
 	imageWidth = 8
@@ -33,7 +33,7 @@ const (
 // mostLogKey is the largest length in bytes of the key of a user's log.
 const mostLogKey = 1 + imageWidth
 
-// width returns the number of bytes that a user takes in a key.
+// width returns the number of bytes that a user's id takes in a key of this database.
 func (d *DB) width() int {
 	if d.wide {
 		return imageWidth
@@ -44,7 +44,7 @@ func (d *DB) width() int {
 // logKeySize returns the length in bytes of the key of a user's log.
 func (d *DB) logKeySize() int { return 1 + d.width() }
 
-// userKey appends the key of a value of the user to dst. The first byte of the appended key is kind.
+// userKey appends the database key of one of the user's values to dst. The first byte of the appended key is kind.
 func (d *DB) userKey(dst []byte, kind byte, user capping.UserID) []byte {
 	dst = append(dst, kind)
 	if d.wide {
@@ -58,7 +58,7 @@ func (d *DB) LogKey(user capping.UserID) []byte {
 	return d.userKey(make([]byte, 0, mostLogKey), KeyLog, user)
 }
 
-// UserOf returns the user to whose log the key belongs. If the key does not have the length of a log's key, ok is
+// UserOf returns the user to whose log the key belongs. If the key is not as long as the key of a user's log, ok is
 // false.
 func (d *DB) UserOf(key []byte) (user capping.UserID, ok bool) {
 	return d.firstUser(key), len(key) == d.logKeySize()
@@ -84,8 +84,8 @@ func (d *DB) lastUser() capping.UserID {
 	return capping.MaxDense
 }
 
-// CheckUsers returns an error if a key cannot hold one of the user ids. Without the check of CheckUsers, the key of one
-// user could be the key of another user.
+// CheckUsers returns an error if one of the user ids does not fit into a database key. Without this check, the key of
+// one user could equal the key of another user.
 func (d *DB) CheckUsers(users ...capping.UserID) error {
 	most := d.lastUser()
 	for _, user := range users {

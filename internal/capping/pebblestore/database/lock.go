@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// lock creates the directory of the store and takes the directory's lock. The operating system releases the lock when
-// the process ends, even after a crash.
+// lock takes the lock of the store's directory, and first creates the directory if necessary. The operating system
+// releases the lock of the directory when the process ends, even after a crash.
 func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	if dir == "" {
 		return nil, errors.New("path: must not be empty")
@@ -28,9 +28,9 @@ func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	return nil, explainLock(err)
 }
 
-// explainLock returns a clear error if another process holds the lock of the directory. Operating systems use two
-// different error numbers for a lock that another process holds. If this process may not open the lock file,
-// explainLock returns the error unchanged.
+// explainLock replaces the error of taking the directory's lock by a clear error, if another process holds the lock.
+// Operating systems use two different error numbers for a lock that another process holds. If this process may not open
+// the lock file, explainLock returns the argument err unchanged.
 func explainLock(err error) error {
 	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
 		return err

@@ -31,7 +31,7 @@ type File struct {
 	SHA256 string `json:"sha256"` // in hex digits
 }
 
-// Size returns the total size in bytes of the files in the archive.
+// Size returns the total size in bytes of the files that a backup archive contains.
 func (m *Manifest) Size() (size int64) {
 	for _, file := range m.Files {
 		size += file.Size
@@ -46,7 +46,7 @@ const (
 	denseVersion = 1 // the version of archives of stores with dense ids
 )
 
-// These constants are the names of those files in an archive that are not database files.
+// These constants are the names of files in a backup archive that do not belong to the database.
 const (
 	manifestName = "manifest.json"
 	sumName      = "SHA256"
@@ -86,11 +86,12 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// isName reports whether a file in a backup archive may have the name. The name must not lead to a file outside the
-// directory.
+// isName reports whether the text is allowed as a name of a file in a backup archive. A file with an allowed name can
+// only lie inside the directory, not elsewhere.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && filepath.Base(name) == name && !strings.ContainsAny(name, `/\`)
 }
 
-// leads reports whether the file is the marker file, which makes a directory a database.
+// leads reports whether the file is the marker file, which must be written last because it makes a directory a
+// database.
 func leads(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }

@@ -14,10 +14,10 @@ import (
 	"capper/internal/capping"
 )
 
-// These constants are the versions of the stored format that this program reads. logFormat is the version of a new
-// store, and of a store whose logs this program has rewritten in the newest format. changesFormat differs from
-// logFormat only in live changes to sets. Programs that know only logFormat would ignore live changes to sets. After
-// the first live change to a set, programs that know only logFormat therefore do not open the store.
+// These constants are the versions of the stored format that this program reads. A new store has logFormat, and so has
+// a store whose logs this program has rewritten in the newest format. The version changesFormat differs only by live
+// changes to sets. Programs that know only logFormat would ignore live changes to sets. After the first live change to
+// a set, programs that know only logFormat therefore do not open the store.
 const (
 	oldestFormat  = 1
 	logFormat     = 2
@@ -27,15 +27,15 @@ const (
 
 // imageFormat is the version of a store whose users are id images (64-bit numbers of ids). imageFormat is above the
 // versions of stores with dense ids, so that programs for dense ids do not open the store. A store for id images has
-// this version from its creation, with or without live changes to sets.
+// the version imageFormat from the beginning, with or without live changes to sets.
 const imageFormat = 4
 
-// bucketSize is the number of users whose logs share a key. bucketSize is part of the format marker.
+// bucketSize is the number of users whose logs share one database key, and is part of the format marker.
 // docs/design/embedded.md says why bucketSize is 1.
 const bucketSize = 1
 
-// Marker returns the format marker (the value of MarkerKey) for a format version of stores with dense ids. The format
-// version describes the layout of all keys except MarkerKey.
+// Marker returns the format marker (the value of MarkerKey) of stores with dense ids, for one version of the format.
+// The format version describes the layout of all keys except MarkerKey.
 func Marker(version int) string {
 	return fmt.Sprintf("%s%d, bucket size %d, entries of %d bytes, epoch %d",
 		markerStart, version, bucketSize, capping.EntrySize, int64(capping.EpochUnixMillis))
@@ -43,7 +43,8 @@ func Marker(version int) string {
 
 const markerStart = "capper embedded store, format "
 
-// imageMarker returns the format marker (the value of MarkerKey) of a store for id images.
+// imageMarker returns the format marker (the value of MarkerKey) of a store whose users are id images (64-bit numbers
+// of ids).
 func imageMarker(ids IDs) string {
 	return fmt.Sprintf("%s%d, ids %s, check %s, users of %d bytes, entries of %d bytes, epoch %d", markerStart,
 		imageFormat, ids.Kind, ids.Check, imageWidth, capping.EntrySize, int64(capping.EpochUnixMillis))
@@ -65,7 +66,7 @@ func idsOf(marker string) (ids IDs, ok bool) {
 	}
 }
 
-// newMarker returns the format marker of a new store, and its version.
+// newMarker returns the format marker for a new store, and the version of the format in this marker.
 func (d *DB) newMarker() (marker string, version int) {
 	if d.wide {
 		return imageMarker(d.config.IDs), imageFormat
@@ -73,8 +74,8 @@ func (d *DB) newMarker() (marker string, version int) {
 	return Marker(logFormat), logFormat
 }
 
-// versionOf returns the format version that a format marker names. If the text is not a format marker of capper,
-// versionOf returns 0.
+// versionOf returns the version of the stored format, which it reads from a format marker. If the argument is not a
+// format marker of capper, versionOf returns 0.
 func versionOf(marker string) (version int) {
 	rest, ok := strings.CutPrefix(marker, markerStart)
 	if !ok {
@@ -86,8 +87,9 @@ func versionOf(marker string) (version int) {
 	return version
 }
 
-// checkFormat writes the format marker into an empty database. For any other database, checkFormat returns the version
-// of its format, or an error if this program cannot read the format.
+// checkFormat checks the format marker of the database. If the database is empty, checkFormat writes a marker. If the
+// database is not empty, checkFormat returns the version of its format, or an error if this program cannot read the
+// format.
 func (d *DB) checkFormat() (version int, err error) {
 	found, err := d.Lookup(MarkerKey)
 	if err != nil {
@@ -115,8 +117,9 @@ func (d *DB) checkFormat() (version int, err error) {
 	return version, checkReadable(string(found), d.upgrade.Load(), oldestFormat, newestFormat)
 }
 
-// checkReadable returns an error unless a program that reads the format versions oldest to newest can read the store
-// with this marker. The program must also be able to read those logs that an upgrade has not rewritten yet.
+// checkReadable returns an error if a program that reads the format versions from oldest to newest cannot read a store
+// with this marker. While an upgrade is in progress, the program must also be able to read the logs that the upgrade
+// has not rewritten yet.
 func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	version := versionOf(marker)
 	from := version
@@ -149,25 +152,26 @@ func (d *DB) markEmpty(marker string) error {
 // always returns true, because the format marker of such a store does not tell.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
-// MarkChanges adds the format marker of a store with live changes to the batch, unless the store already has this
-// marker. The caller of MarkChanges commits the batch.
+// MarkChanges adds the format marker for stores with live changes to the batch, if the store does not have this marker
+// yet. The caller of MarkChanges commits the batch.
 func (d *DB) MarkChanges(batch *pebble.Batch) {
 	if !d.changes.Swap(true) {
 		_ = batch.Set(MarkerKey, []byte(Marker(changesFormat)), nil) // fails only for indexed batches
 	}
 }
 
-// upgrade is the progress of rewriting all users' logs in the newest format.
+// upgrade holds how far the store has rewritten users' logs in the newest format.
 type upgrade struct {
 	From, To int
 	Next     []byte // logs at and after this key may be in an older format
 }
 
-// Upgrade returns the progress of rewriting users' logs in the newest format. Upgrade returns nil if all readable logs
-// are in the newest format.
+// Upgrade returns how far the store has rewritten users' logs in the newest format. Upgrade returns nil if all readable
+// logs are in the newest format.
 func (d *DB) Upgrade() *upgrade { return d.upgrade.Load() }
 
-// upgradeKey is the key under which the database stores From (1) and Next, while logs in an older format may exist.
+// upgradeKey is the database key of the upgrade's progress (the fields From and Next). It exists while logs in an older
+// format may exist.
 var upgradeKey = []byte("\x00upgrade")
 
 func (d *DB) loadUpgrade() error {
@@ -184,8 +188,8 @@ func (d *DB) loadUpgrade() error {
 	return nil
 }
 
-// beginUpgrade writes the marker of the newest log format and records that logs must be rewritten, in one durable step.
-// After beginUpgrade, older programs cannot open the store.
+// beginUpgrade starts an upgrade of the stored format. In one durable step, it writes the marker of the newest log
+// format and records that logs must be rewritten. After beginUpgrade, older programs cannot open the store.
 func (d *DB) beginUpgrade(from int) error {
 	if from >= logFormat {
 		return nil
@@ -215,8 +219,9 @@ func (u *upgrade) percent() int {
 
 func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
-// NoteUpgraded records that all logs before the key "next" are in the newest format. If "next" is nil, all logs are in
-// the newest format. The record of NoteUpgraded never becomes durable before earlier commits.
+// NoteUpgraded records that all logs whose keys are before the key "next" are in the newest format. If the argument
+// "next" is nil, all logs in the database are in the newest format. This record becomes durable together with or after
+// all earlier commits, never before them.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()
 	defer batch.Close()

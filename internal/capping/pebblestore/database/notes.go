@@ -13,10 +13,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// notes is the file FILES in a store's directory, which lists the write-ahead logs and manifests that must exist. If a
-// write-ahead log is missing, Pebble opens the database without the latest sends, and reports no error. A file is added
-// to the list FILES after the file is created, and removed from the list before the file is deleted. Every file in the
-// list must therefore exist.
+// notes is the file FILES in a store's directory, which lists the write-ahead logs and manifests that must exist.
+// Without this list, Pebble would open a database whose write-ahead log is missing, lack the latest sends, and report
+// no error. A file is added to the list FILES after the file is created, and removed from the list before the file is
+// deleted. Every file in the list must therefore exist.
 type notes struct {
 	fs  vfs.FS
 	dir string
@@ -28,7 +28,8 @@ type notes struct {
 // NotesFile is the name of the file that lists the write-ahead logs and manifests.
 const NotesFile = "FILES"
 
-// isNoted reports whether the file belongs in the list FILES, as a write-ahead log or a manifest.
+// isNoted reports whether the file FILES must list the file with this name, because it is a write-ahead log or a
+// manifest.
 func isNoted(name string) bool {
 	return strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "MANIFEST-")
 }
@@ -69,9 +70,9 @@ func (n *notes) write(names []string) error {
 	return err
 }
 
-// Check reads the list FILES and returns an error if a listed file is missing. If the list lacks the database's current
-// manifest, Check ignores the list. If the list lacks the current manifest, an older version of capper, which does not
-// write the list, has used the store.
+// Check reads the list FILES and returns an error if a listed file is missing. If the file FILES does not list the
+// present manifest of the database, Check ignores it. In this case, an older version of capper has used the store,
+// which does not write the file FILES.
 func (n *notes) Check() error {
 	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,7 @@ import (
 
 // Open opens the database in a directory. If the directory does not exist, Open creates it. Open returns an error if
 // another process has the database open, the format is unknown, the disk is full, or ctx ends. If Open returns because
-// ctx has ended, the process should exit, because Pebble cannot be stopped while it opens a database.
+// ctx has ended, the process should exit, because Pebble goes on opening the database and cannot be stopped.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	return open(ctx, config.withDefaults())
 }
@@ -55,8 +55,9 @@ func newDB(config Config) *DB {
 	return d
 }
 
-// openWithin opens the database, and releases the lock of the directory if it fails. If ctx ends or the disk refuses a
-// write, openWithin stops waiting for Pebble. After a refused write, Pebble would retry without end.
+// openWithin opens the database. If this fails, openWithin releases the lock of the directory. If ctx ends or the disk
+// refuses a write, openWithin returns without waiting for Pebble. After a refused write, Pebble would try to write
+// again without end.
 func (d *DB) openWithin(ctx context.Context, config Config) error {
 	opened := make(chan error, 1)
 	go func() { opened <- d.Rescue(context.Background(), func() error { return d.openDatabase(config) }) }()
@@ -102,15 +103,16 @@ func (d *DB) openDatabase(config Config) (err error) {
 	return nil
 }
 
-// The time limits of Close: closeTimeout for a store in service, and brokenTimeout for a store that is out of service.
+// closeTimeout and brokenTimeout limit how long Close may take: for a store in service, and for a store that is out of
+// service.
 const (
 	closeTimeout  = 30 * time.Second
 	brokenTimeout = 2 * time.Second
 )
 
-// Close waits for calls whose caller has stopped waiting, and closes the database. Close waits up to half a minute, or
-// up to two seconds if the store is out of service. If closing takes longer, Close freezes the files instead of closing
-// Pebble. This loses nothing that the store has answered. This loses nothing that the store has answered.
+// Close waits for the calls whose caller has stopped waiting, and then closes the database. Close waits up to half a
+// minute, or up to two seconds if the store is out of service. If closing takes longer, Close freezes the files instead
+// of closing Pebble. This loses nothing that the store has answered. This loses nothing that the store has answered.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
 	if d.isIsolated.Load() {
@@ -142,7 +144,8 @@ func (d *DB) Close() error {
 	return errors.Join(err, d.unlockDirectory())
 }
 
-// unlockDirectory releases the lock of the directory as soon as this process can no longer change the directory.
+// unlockDirectory releases the lock of the store's directory as soon as this process can no longer change the
+// directory.
 func (d *DB) unlockDirectory() error {
 	frozen := make(chan struct{})
 	go func() {

@@ -9,9 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
-// options returns the Pebble options for small reads and writes at random keys. The blocks of tables are small. All
-// levels of the database have whole-key Bloom filters, except the bottom level. The filters of that large level would
-// displace everything else from the block cache. Compression is off, because tokens are random bytes.
+// options returns Pebble options for a database with small reads and writes at random keys. The blocks of tables are
+// small. All levels of the database have whole-key Bloom filters, except the bottom level. The Bloom filters of the
+// bottom level would displace everything else from the block cache. Compression is off, because a large part of the
+// values is tokens, which are random bytes.
 func (d *DB) options(config Config) *pebble.Options {
 	logger := pebbleLogger{d}
 	options := &pebble.Options{
@@ -44,13 +45,14 @@ func (d *DB) options(config Config) *pebble.Options {
 	return options
 }
 
-// The number and size of the buffers that hold writes before they are flushed to tables.
+// memTables and memTableSize are the number and the size of the buffers that hold writes before they are flushed to
+// tables.
 const (
 	memTables    = 3
 	memTableSize = 64 << 20
 )
 
-// pebbleLogger passes Pebble's log messages to the log of the store.
+// A pebbleLogger passes the log messages of Pebble to the log of the store.
 type pebbleLogger struct{ db *DB }
 
 func (l pebbleLogger) Infof(format string, args ...any) {
@@ -61,9 +63,9 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 	l.db.config.Logger.Error("pebble", slog.String("says", fmt.Sprintf(format, args...)))
 }
 
-// Fatalf never returns, because Pebble expects the process to end. Fatalf must not unwind its goroutine either, because
-// the Pebble code that called it may hold mutexes. Fatalf therefore takes the store out of service and blocks for ever.
-// Callers of the store get an error. The callers do not wait for Fatalf.
+// Pebble expects Fatalf to end the process, so Fatalf must not return. Fatalf must not end its goroutine either,
+// because the Pebble code that called Fatalf may hold mutexes. Fatalf therefore takes the store out of service and then
+// blocks for ever. Callers of the store get an error. The callers do not wait for Fatalf.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}

@@ -34,8 +34,8 @@ func (d *DB) Broken() error {
 // unknown, so the store must not allow sends before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// fail takes the store out of service, like takeDown. fail calls the function "also" before the waiting calls get their
-// error.
+// fail takes the store out of service after an error, like takeDown. It calls the function "also" before waiting calls
+// get the error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
 	first := d.fault.CompareAndSwap(nil, &err)
@@ -61,7 +61,7 @@ func (d *DB) isolate(err error) error {
 }
 
 // Rescue runs the function "work", and returns a panic in it as an error. After a panic in Pebble or in capper, the
-// state of the database is unknown. Rescue therefore takes the store out of service after a panic, and logs the stack.
+// state of the database is unknown. After a panic, Rescue therefore takes the store out of service and logs the stack.
 // The process continues, because a retry of the call that panicked would otherwise end the process again. Rescue uses
 // its context only for the log.
 func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
@@ -79,8 +79,8 @@ func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	return work()
 }
 
-// reportBackground logs an error of Pebble's background work, such as a flush. Pebble itself retries the background
-// work that failed.
+// reportBackground logs an error of work that Pebble does in the background, such as a flush. Pebble itself retries its
+// background work that failed.
 func (d *DB) reportBackground(err error) {
 	d.config.CountError("background")
 	if d.disk.TableRefused() && !d.disk.Serving() {

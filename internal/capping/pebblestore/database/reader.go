@@ -11,7 +11,7 @@ import (
 )
 
 // Reader reads the logs of some users. Reads in the order of user ids are fastest, because neighbouring keys share
-// files and blocks. Each seek then continues where the last seek ended.
+// files and blocks. In this order, each seek of the reader continues where the last seek ended.
 type Reader struct {
 	db  *DB
 	it  *pebble.Iterator // reads the data that the database had at the first read
@@ -43,7 +43,7 @@ func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	return nil, err
 }
 
-// unlessEmpty returns the value, or nil for an empty value, which a removed log leaves.
+// unlessEmpty returns the argument value, but nil for an empty value, which a removed log leaves after damage.
 func (r *Reader) unlessEmpty(user capping.UserID, value []byte) []byte {
 	if value != nil && len(value) == 0 && r.db.damaged.isMended(user) {
 		return nil
@@ -73,7 +73,7 @@ func (r *Reader) seek(user capping.UserID) ([]byte, error) {
 	return nil, r.it.Error()
 }
 
-// End releases the snapshot of the database that the reader uses.
+// End releases the snapshot of the database from which the reader reads.
 func (r *Reader) End() {
 	if r.it != nil {
 		_ = r.it.Close() // repeats an error that Value has returned
@@ -96,8 +96,8 @@ func (d *DB) Lookup(key []byte) ([]byte, error) {
 	return append(make([]byte, 0, len(value)), value...), closer.Close()
 }
 
-// lookupUnfiltered returns the value of the key without the use of the tables' Bloom filters. lookupUnfiltered is for
-// keys whose first read failed, perhaps only because a Bloom filter is damaged.
+// lookupUnfiltered returns the value of a key, and does not use the Bloom filters of the tables. It is for keys whose
+// first read failed, perhaps only because a Bloom filter is damaged.
 func (d *DB) lookupUnfiltered(key []byte, damage error) (value []byte, err error) {
 	it, err := d.NewIter(nil)
 	if err != nil {

@@ -62,8 +62,8 @@ func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) 
 	return m, errors.Join(err, lock.Close())
 }
 
-// checkStopped returns an error if a service has the directory open. On operating systems that do not report the holder
-// of a lock, the restore finds out when it takes the lock.
+// checkStopped returns an error if a service has the directory open. Some operating systems do not report which process
+// holds a lock. There, the restore notices a running service only when it takes the lock.
 func checkStopped(dir string) error {
 	if process, err := Holder(dir); err == nil && process > 0 {
 		return fmt.Errorf("process %d has %s open: stop the service first", process, dir)
@@ -71,7 +71,8 @@ func checkStopped(dir string) error {
 	return nil
 }
 
-// checkLoss returns an error if sends after the backup are known, unless the operator accepts their loss.
+// checkLoss returns an error if there were sends after the backup, which the restore would lose, unless the operator
+// accepts their loss.
 func checkLoss(m *Manifest, dir string, accept bool) error {
 	known, err := known(dir)
 	if err != nil {
@@ -84,8 +85,8 @@ func checkLoss(m *Manifest, dir string, accept bool) error {
 	return &LossError{dir, m.At, known.At, other}
 }
 
-// lockFile is the only file that may be in a directory before a restore. From lockFile, a process sees whether another
-// process has the directory open.
+// lockFile is the only file that may be in a directory before a restore. By the lock on this file, a process sees
+// whether another process has the directory open.
 const lockFile = "LOCK"
 
 func checkEmpty(dir string) error {
@@ -102,7 +103,7 @@ func checkEmpty(dir string) error {
 	return err
 }
 
-// empty removes from the directory the files that a failed restore wrote.
+// empty removes the files that a failed restore wrote to the directory.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {

@@ -9,9 +9,9 @@ import (
 	"capper/internal/capping"
 )
 
-// survey finds the damaged part of the tables because of which the user's log cannot be read. The result "learned"
-// reports whether the caller should read the log again, now that the damage is known. The argument "filtered" says
-// whether the failed read used Bloom filters.
+// survey is for a user whose log cannot be read: it finds the damaged part of the table files, and which users' logs
+// may be in it. The result "learned" reports whether the caller should read the log again, because survey has found out
+// more about the damage. The argument "filtered" says whether the read that failed used Bloom filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
 	info := pebble.ExtractDataCorruptionInfo(err)
 	if info == nil {
@@ -41,7 +41,7 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 	return true
 }
 
-// stopFiltering makes all later reads of logs work without Bloom filters, because a filter is damaged.
+// stopFiltering is called when a Bloom filter is damaged: all later reads of logs then work without Bloom filters.
 func (d *DB) stopFiltering(err error) {
 	if !d.damaged.unfiltered.Swap(true) {
 		d.config.Logger.Error("a filter of a database table is damaged: logs are read without filters, which is slower",
@@ -50,8 +50,8 @@ func (d *DB) stopFiltering(err error) {
 	}
 }
 
-// usersOf returns the range of users whose logs are between two keys of a table. If one of the keys is not the key of a
-// log, it does not limit the range.
+// usersOf returns which users' logs can be between two keys of a table file. If the argument start or end is not the
+// key of a log, the range is open at this end.
 func (d *DB) usersOf(start, end []byte) (low, high capping.UserID) {
 	high = d.lastUser()
 	if len(start) == d.logKeySize() && start[0] == KeyLog {
@@ -63,14 +63,15 @@ func (d *DB) usersOf(start, end []byte) (low, high capping.UserID) {
 	return low, high
 }
 
-// firstLine returns an error with only the first line of the text of err, without Pebble's details.
+// firstLine returns an error with only the first line of the text of err, because the other lines are details of
+// Pebble.
 func firstLine(err error) error {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return errors.New(line)
 }
 
-// canSeek reports whether a new iterator can seek to the user's log without an error. SeekGE does not use Bloom
-// filters, but SeekPrefixGE does.
+// canSeek reports whether a new iterator can seek to the user's log without an error. The argument seek is SeekGE,
+// which does not use Bloom filters, or SeekPrefixGE, which does.
 func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bool) (ok bool) {
 	d.walk(func(it *pebble.Iterator) {
 		seek(it, d.LogKey(user))
@@ -79,9 +80,9 @@ func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bo
 	return ok
 }
 
-// surveyStep returns the distance from a damaged log at which the first walk towards that log starts. If a walk starts
-// too near the damaged log, it reads the damaged block once more. With 270 million users, neighbouring id images
-// (64-bit numbers of ids) are on average 1<<36 apart, so 1<<44 skips about 256 users.
+// surveyStep returns how far from a damaged log the first walk towards this log starts. A walk that starts too near the
+// damaged log reads the damaged block once more. With 270 million users, neighbouring id images (64-bit numbers of ids)
+// are on average 1<<36 apart, so 1<<44 skips about 256 users.
 func (d *DB) surveyStep() capping.UserID {
 	if d.wide {
 		return 1 << 44
@@ -89,8 +90,9 @@ func (d *DB) surveyStep() capping.UserID {
 	return 256
 }
 
-// firstDamaged returns the first user whose log may be in the damaged block around the user's log. The returned user is
-// never before "low". The log before the returned user is the last log that a walk towards the block can read.
+// firstDamaged returns the first user whose log may be in the same damaged block as the log of the argument user. The
+// returned user is never before "low". A walk towards the block in ascending order can read the logs before that of the
+// returned user, but no further logs.
 func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	for step := d.surveyStep(); step < user-low; step *= 4 {
 		d.walk(func(it *pebble.Iterator) {
@@ -108,8 +110,8 @@ func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	return low
 }
 
-// lastDamaged returns the last user whose log may be in the damaged block around the user's log. The returned user is
-// never after "high".
+// lastDamaged returns the last user whose log may be in the same damaged block as the log of the argument user. The
+// returned user is never after "high".
 func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	last = high
 	for step := d.surveyStep(); step < high-user; step *= 4 {
@@ -126,7 +128,7 @@ func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	return last
 }
 
-// walk calls the function "over" with an iterator over all users' logs.
+// walk calls the function "over" with an iterator over the logs of all users.
 func (d *DB) walk(over func(*pebble.Iterator)) {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{KeyLog}, UpperBound: []byte{KeyLog + 1}})
 	if err != nil {
@@ -136,8 +138,8 @@ func (d *DB) walk(over func(*pebble.Iterator)) {
 	_ = it.Close() // repeats the error at which the walk ended
 }
 
-// KeyBehind returns the first key after a damaged block, so that a walk can continue there. A read that began after the
-// given key failed at the damaged block, with the error err.
+// KeyBehind is for a walk that met a damaged block: it returns the first key after the block, so that the walk can
+// continue there. The walk read from the argument key on, and failed with the error err.
 func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
 	if len(key) > d.logKeySize() || key[0] != KeyLog {
 		return nil, err

@@ -19,14 +19,14 @@ type FormatError struct{ reason error }
 func (e *FormatError) Error() string { return e.reason.Error() }
 func (e *FormatError) Unwrap() error { return e.reason }
 
-// checker receives the bytes of a backup archive in pieces of any size. At the end, the checker decides whether the
-// archive is complete and unchanged.
+// A checker checks a backup archive, whose bytes it receives in pieces of any size. When it has all bytes, the checker
+// decides whether the archive is complete and unchanged.
 type checker struct {
 	sum  hash.Hash
 	last []byte // the latest bytes, which may be the checksum at the end
 }
 
-// NewChecker returns a checker that has received no bytes.
+// NewChecker returns a checker for one backup archive.
 func NewChecker() *checker { return &checker{sum: sha256.New()} }
 
 // Write adds the next bytes of the archive to the checksum of the checker. Write never returns an error.
@@ -39,7 +39,7 @@ func (c *checker) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Check returns an error unless the received bytes are a complete archive.
+// Check returns an error if the bytes that the checker received are not a complete archive.
 func (c *checker) Check() error {
 	want, err := ending(c.sum.Sum(nil))
 	if err != nil {
@@ -93,7 +93,8 @@ func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	return found, nil
 }
 
-// check returns an error unless the archive contains exactly the files in the manifest and the archive's own files.
+// check returns an error unless the archive contains exactly the files in its manifest and the files that every archive
+// has.
 func (m *Manifest) check(sizes map[string]int64) error {
 	delete(sizes, manifestName)
 	delete(sizes, sumName)
@@ -116,7 +117,7 @@ func (m *Manifest) check(sizes map[string]int64) error {
 	return nil
 }
 
-// each calls the function "yield" for each file of the archive.
+// each calls the function "yield" for each file of a backup archive.
 func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err

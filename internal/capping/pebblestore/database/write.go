@@ -74,7 +74,7 @@ func list(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// write writes one file of the directory to the archive.
+// write copies one file of the directory into the backup archive.
 func write(archive *tar.Writer, dir, name string) (File, error) {
 	file, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
