@@ -16,21 +16,21 @@ import (
 	"capper/internal/trace"
 )
 
-// step is a function that decides one user of a call, and stores the result at the user's index in the call. If the
-// user's log changes, step appends the entries of the new log to dst, and returns the extended dst with changed true.
-// If the new log has no entries, the store removes the user's log.
+// A step is a function that decides one user of a call. It stores the result at the user's index in the call. If the
+// user's log changes, the step function appends the entries of the new log to dst, and returns the extended dst with
+// changed true. If the new log has no entries, the store removes the user's log.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
-// counting says which counts of messages a call changes when it changes the users' logs. The zero counting changes no
-// counts of messages.
+// A counting says which counts of messages a call changes while it changes the users' logs. The zero counting changes
+// no counts of messages.
 type counting struct {
 	lives Lives
 	// tally adds the change of one user's log to the counts in t.
 	tally func(t *Tally, before, after capping.Log)
 }
 
-// call is one call of Filter, Release or Merge that is in progress. A call works on copies of the arguments, because
-// its caller may stop waiting and reuse the slices.
+// A call is one call of the methods Filter, Release or Merge of the store that is in progress. The store works on
+// copies of the call's arguments, because the caller may stop waiting and reuse the slices.
 type call struct {
 	plan     plan
 	portions []portion
@@ -71,8 +71,8 @@ func (c *call) noteError(err error) {
 	}
 }
 
-// run decides all users of the call, in several portions at the same time. If run returns an error, no result of the
-// call is valid.
+// run decides all users of a call, several groups of users (portions) at the same time. If run returns an error, no
+// result of the call is valid.
 func (s *Store) run(ctx context.Context, c *call) error {
 	_, part := trace.Start(ctx, "judge and write")
 	defer part.End()
@@ -88,8 +88,9 @@ func (s *Store) run(ctx context.Context, c *call) error {
 	return errors.Join(ctx.Err(), s.db.Broken())
 }
 
-// doPortions decides portions of the call's users until none is left, the deadline has passed or the database is
-// broken. After a deadline or for a broken database, doPortions returns no error, because run returns this error.
+// doPortions decides one portion of the call's users after the other. It ends when none is left, the deadline has
+// passed or the database is broken. If the deadline has passed or the database is broken, doPortions returns nothing,
+// because run returns the error.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(ctx, func() error {
@@ -114,8 +115,8 @@ type worker struct {
 	tally   Tally
 }
 
-// log returns the user's log, and reports whether the log came from the cache in memory. For a user who has no log, the
-// method log returns an empty log. The returned log is valid until the next call of log or the next Put of the cache.
+// log returns the user's log, and reports whether it was in the cache in memory. If the user has no log, the method log
+// returns an empty one. The returned log is valid until the next call of log or the next Put of the cache.
 func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cached bool, err error) {
 	if log, ok := cache.Log(user); ok {
 		return log, true, nil
@@ -128,8 +129,9 @@ func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cac
 	return log, false, err
 }
 
-// decidePortion decides one portion of the call's users, under the locks of their stripes. After decidePortion has
-// released the locks, later calls read its writes, although the writes are not durable yet.
+// decidePortion decides one portion of the call's users. Meanwhile, it holds the locks of the stripes (groups of users
+// with a common lock) of these users. When decidePortion has released the locks, later calls read its writes, although
+// these may not be durable yet.
 func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker) {
 	users := c.plan.sortPortion(p)
 	s.lockStripes(c, p)
@@ -152,7 +154,8 @@ func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker
 	}
 }
 
-// decideUser decides one user of the call; packed is the user's element in the plan.
+// decideUser decides one user of the call. The argument packed is the user's element in the plan, the sorted list of
+// the call's users.
 func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant,
 	packed uint64) {
 	user, index := c.plan.user(packed)
@@ -179,8 +182,8 @@ func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebbl
 	}
 }
 
-// put adds the user's new log to the batch, or a removal of the log if the value has no entries. The value must begin
-// with the bytes that beginLog writes.
+// put adds the user's new log to the database batch. If the value has no entries, put adds a removal of the log
+// instead. The argument value must begin with the bytes that beginLog writes (the version of the format).
 func (s *Store) put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if len(value) <= logHeader {
 		value = nil

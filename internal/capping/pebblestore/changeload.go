@@ -43,8 +43,8 @@ func newChanges(db *database.DB, logger *slog.Logger) *changeLog {
 	return c
 }
 
-// load reads the whole log of live changes from the database into the lists in memory. If any part of the log of live
-// changes cannot be read, load returns an error.
+// load reads all live changes to sets from the database into the lists in memory. If any record of a live change cannot
+// be read, load returns an error.
 func (c *changeLog) load() error {
 	freed, err := c.loadFreed()
 	if err != nil {
@@ -65,15 +65,15 @@ func (c *changeLog) loadFreed() (map[string]capping.Instant, error) {
 	return live.DecodeFreed(value)
 }
 
-// add applies a change record that was loaded from the database to the lists in memory.
+// add applies a record of live changes to sets, which was loaded from the database, to the lists in memory.
 func (c *changeLog) add(prefix []byte, r *live.Record) {
 	c.lists.Apply(r)
 	c.count(prefix, r, 1)
 	c.forgot += forgetsOf(r)
 }
 
-// eachRecord calls "do" for every record in the stored log of live changes. eachRecord sets c.next to a number above
-// the numbers of all records.
+// eachRecord calls the function "do" for every stored record of live changes to sets. It sets c.next to a number above
+// those of all records.
 func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
 		if _, err := c.eachFrom(prefix, 0, do); err != nil {
@@ -83,8 +83,9 @@ func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	return nil
 }
 
-// eachFrom calls "do" for those change records with the prefix whose number is at least "from". eachFrom returns the
-// number of the last record that it found. If it cannot read a record, eachFrom returns an error.
+// eachFrom calls the function "do" for records of live changes to sets: those with the prefix whose number is at least
+// "from". It returns the number of the last record that it found. If it cannot read a record, eachFrom returns an
+// error.
 func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: database.After(prefix)})
@@ -101,8 +102,8 @@ func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.R
 	return last, errors.Join(err, it.Close())
 }
 
-// decodeChange decodes the key and the value of a change record. If only the value cannot be decoded, the returned
-// number is still valid.
+// decodeChange decodes the key and the value of a change record. If only the value of the change record cannot be
+// decoded, the returned number is still valid.
 func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) {
 	number, ok := changeNumber(key)
 	if !ok {
@@ -134,8 +135,8 @@ func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, er
 	return c, nil
 }
 
-// readAround loads the readable change records with the prefix. After an unreadable record, readAround continues at a
-// larger number, and doubles the distance until it finds a readable record.
+// readAround loads those records of live changes with the prefix that can be read. After an unreadable record,
+// readAround continues at a larger number, and doubles the distance until it finds a readable record.
 func (c *changeLog) readAround(prefix []byte) {
 	for from, step := uint64(0), uint64(1); ; step *= 2 {
 		last, err := c.eachFrom(prefix, from, c.add)
@@ -179,8 +180,8 @@ func (c *changeLog) rewrite(pending []interval) error {
 	return c.eachRecord(func(prefix []byte, r *live.Record) { c.count(prefix, r, 1) })
 }
 
-// mend writes the log of live changes again from memory, after a part of the log could not be read. The new log loses
-// no change, because memory has every change.
+// mend writes all live changes to sets to the database again, from memory, because some records there could not be
+// read. No change is lost in this way, because memory has every live change.
 func (c *changeLog) mend(damage error) error {
 	c.packing.pass, c.packing.clean, c.packing.from = nil, -1, 0
 	c.mu.Lock()

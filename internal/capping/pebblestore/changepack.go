@@ -11,9 +11,9 @@ import (
 	"capper/internal/live"
 )
 
-// Packing keeps the stored log of live changes to sets small. Packing combines the change records of small calls into
-// full records. A pass over the full records drops changes that were freed, and changes that a later change of the same
-// user replaced.
+// Packing keeps the stored log of live changes to sets small. To pack is to combine the records of calls with few users
+// into full records. From time to time, a pass over the full records drops changes that were freed, and changes that a
+// later change of the same user replaced.
 const (
 	packFrom   = 64       // from this number of records of small calls on, the records are packed
 	packBytes  = 64 << 10 // size of the records that are packed together; takes about 3 ms
@@ -21,7 +21,7 @@ const (
 	packSlack  = 10_000   // superfluous changes that the log may have before a pass starts
 )
 
-// packing is the progress of packing the stored log of live changes.
+// packing holds how far the store has packed its records of live changes to sets.
 type packing struct {
 	mu     sync.Mutex // held during a pack; protects the fields below
 	wanted bool       // a pass must start
@@ -35,8 +35,8 @@ type packing struct {
 	from  uint64 // no record of a small call has a lower number; saves reading over removed keys
 }
 
-// pass is a walk over the full change records, to drop superfluous changes. The pass covers the records with numbers
-// from "next" up to, but not including, "end".
+// A pass is a walk over the full change records, which drops changes that are no longer needed. The pass covers those
+// records whose numbers are at least "next" and below "end".
 type pass struct {
 	next, end uint64
 	skip      []interval // records that were pending when the pass started
@@ -44,7 +44,7 @@ type pass struct {
 	whole     bool       // this pass also removes the forgotten changes themselves
 }
 
-// Pack runs one step of packing the stored log of live changes.
+// Pack runs one step of packing, which combines stored records of live changes into fewer records.
 func (c *changeLog) Pack(ctx context.Context) error {
 	c.packing.mu.Lock()
 	defer c.packing.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *changeLog) Pack(ctx context.Context) error {
 	return nil
 }
 
-// packSome packs some change records, and reports whether it may find more records to pack.
+// packSome packs some records of live changes, and reports whether there may be more records to pack.
 func (c *changeLog) packSome() (busy bool, err error) {
 	p := &c.packing
 	fresh, needed := c.need()
@@ -86,7 +86,8 @@ func (c *changeLog) packSome() (busy bool, err error) {
 	return c.continuePass()
 }
 
-// need returns the number of records of small calls. need also reports whether a pass over the full records must start.
+// need returns how many records of small calls are stored. It also reports whether a pass over the full records must
+// start.
 func (c *changeLog) need() (fresh int, pass bool) {
 	p := &c.packing
 	c.mu.Lock()
@@ -95,7 +96,7 @@ func (c *changeLog) need() (fresh int, pass bool) {
 	return c.fresh, pass
 }
 
-// standing returns the number of live changes that are in force in memory. The caller of standing holds c.mu.
+// standing returns how many live changes to sets the lists in memory hold. The caller of standing holds c.mu.
 func (c *changeLog) standing() (n int) {
 	for set := range c.sets {
 		n += c.lists.Len(set)
@@ -103,8 +104,8 @@ func (c *changeLog) standing() (n int) {
 	return n
 }
 
-// packFresh packs the oldest records of small calls into full records, and returns how many records of small calls
-// remain.
+// packFresh packs the oldest change records of small calls into full records. It returns how many records of small
+// calls remain.
 func (c *changeLog) packFresh() (remaining int, err error) {
 	end, skip := c.applied()
 	found, err := c.read(freshPrefix, c.packing.from, end, skip)
@@ -125,8 +126,9 @@ func (c *changeLog) packFresh() (remaining int, err error) {
 	return c.fresh, c.db.Broken()
 }
 
-// applied returns the number that the next change record will get. The result "except" lists those records with lower
-// numbers whose changes the lists in memory may lack.
+// applied returns the number that the next change record will get. All records with lower numbers are in the lists in
+// memory, with some exceptions. The result "except" lists these exceptions: records whose changes the lists in memory
+// may lack.
 func (c *changeLog) applied() (end uint64, except []interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +146,7 @@ func (c *changeLog) beginPass() {
 	p.clean = -1
 }
 
-// continuePass packs the next full records of the pass in progress.
+// continuePass packs the next full change records in the present pass.
 func (c *changeLog) continuePass() (busy bool, err error) {
 	p := c.packing.pass
 	found, err := c.read(packedPrefix, p.next, p.end, p.skip)
@@ -161,8 +163,8 @@ func (c *changeLog) continuePass() (busy bool, err error) {
 	return c.endPass(p), c.db.Broken()
 }
 
-// endPass ends the pass over the full records, and reports whether the next pass can start at once. A pass that removes
-// forgotten changes must follow a pass that removes the changes before those.
+// endPass ends a pass over the full change records. It reports whether the next pass can start at once. Some changes
+// say that earlier changes are forgotten. A pass may remove these only after a pass that removed the earlier changes.
 func (c *changeLog) endPass(ended *pass) (busy bool) {
 	p := &c.packing
 	p.pass, p.pause = nil, sweepPause

@@ -21,8 +21,8 @@ var _ live.Store = (*Store)(nil)
 // Lists returns all live changes to sets that the store has; see live.Store.
 func (s *Store) Lists() *live.Lists { return s.changes.lists }
 
-// Change stores the changes of a call to a set; see live.Store. If Change returns an error, all users of the batch are
-// Unstored.
+// Change stores the changes of a call to the users of a set; see live.Store. If Change returns an error, all users of
+// the batch are Unstored.
 func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	stored, err := s.changes.Change(ctx, b)
 	if err != nil {
@@ -43,14 +43,14 @@ func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error
 // Renew does nothing, because a store that only one process uses already has every change.
 func (s *Store) Renew(context.Context, []capping.UserID) error { return nil }
 
-// AnnounceAsOf does nothing, because no other instance shares the store.
+// AnnounceAsOf does nothing, because there is no other instance of capper that shares the embedded store.
 func (s *Store) AnnounceAsOf(map[string]capping.Instant) {}
 
-// OthersAsOf returns nil and true, because no other instance shares the store.
+// OthersAsOf returns nil and true, because there is no other instance of capper that shares the embedded store.
 func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) { return nil, true }
 
-// changeLog keeps the live changes that calls make to sets: all records in the database, and the latest change of each
-// user in memory. A changeLog is safe for concurrent use.
+// A changeLog keeps the live changes that API calls make to sets. It has all records in the database, and the latest
+// change of each user in memory. A changeLog is safe for concurrent use.
 type changeLog struct {
 	db     *database.DB
 	lists  *live.Lists
@@ -69,10 +69,10 @@ type changeLog struct {
 	lost    string // a text about changes that could not be read and whose loss an operator accepted; "": none
 }
 
-// interval is a range of numbers of change records, from "first" up to, but not including, "end".
+// An interval is a range of numbers of change records: at least "first" and below "end".
 type interval struct{ first, end uint64 }
 
-// bulkUsers is the smallest number of users in a call for which the call writes full records instead of small ones.
+// If a call changes at least bulkUsers users, it writes full change records and not small ones.
 const bulkUsers = 500
 
 // These constants are the numbers of users in a full change record. In a change record, a dense id takes at most five
@@ -115,8 +115,8 @@ func (c *changeLog) change(ctx context.Context, b *live.Batch) (live.Stored, err
 	return live.Stored{At: record.Runs[0].At, Superseded: c.lists.Superseded(record)}, nil
 }
 
-// write commits the change records of the batch to the database, without a sync to the disk. The records are pending
-// until their changes are also in the lists in memory.
+// write commits the change records of the batch to the database, without a sync to the disk. The written records count
+// as pending until their changes are also in the lists in memory.
 func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, interval, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,8 +147,8 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	return record, numbers, c.db.Broken()
 }
 
-// put adds a change record to the database batch, under the next number. The caller of put holds c.mu and commits the
-// batch.
+// put adds one record of live changes to the database batch, and gives it the next number. The caller of put must hold
+// the lock c.mu, and must commit the batch.
 func (c *changeLog) put(batch *pebble.Batch, prefix []byte, r *live.Record) {
 	_ = batch.Set(changeKey(prefix, c.next), live.AppendRecord(nil, r), nil) // fails only for indexed batches
 	c.next++
@@ -189,7 +189,7 @@ func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 	return parts
 }
 
-// checkBatch returns an error for a batch of changes that could not be read back from the database.
+// checkBatch returns an error if a batch of live changes could not be read back once it was stored.
 func checkBatch(b *live.Batch) error {
 	switch {
 	case b.Set == "":
@@ -212,9 +212,9 @@ func checkBatch(b *live.Batch) error {
 
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
-// Free durably records the instants up to which generations contain the changes, and then removes these changes from
-// memory. If a set has no live changes up to its instant, Free records nothing for that set, so that older generations
-// can still be used.
+// Free makes durable up to which instant the generations contain the changes of each set. It then removes these changes
+// from memory. If a set has no live changes up to its instant, Free stores nothing for this set, so that older
+// generations can still be used.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))
 	for _, size := range c.lists.Sizes() {

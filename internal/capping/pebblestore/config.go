@@ -43,7 +43,7 @@ type Config struct {
 // IDs is the kind of the users' ids, with a check word of the key that makes id images; see database.IDs.
 type IDs = database.IDs
 
-// DefaultCacheBytes is the default of Config.CacheBytes.
+// DefaultCacheBytes is the size in bytes of the cache if Config.CacheBytes is 0.
 const DefaultCacheBytes = 512 << 20
 
 func (c Config) withDefaults() Config {
@@ -65,7 +65,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// database returns the settings that package database needs.
+// database returns the part of the configuration that package database needs.
 func (c Config) database(m *metrics) database.Config {
 	return database.Config{
 		Path: c.Path, Clock: c.Clock, ClockBound: c.ClockBound, Logger: c.Logger, MustExist: c.MustExist,

@@ -24,9 +24,9 @@
 //
 // # Promises
 //
-//   - The store decides like capping.Judge. The store decides and records each user in one atomic step. The lock for
-//     this step is that of the user's stripe (users with a common lock). A call releases its locks after about a
-//     thousand users, so that a large call does not block a small one for long.
+//   - The store decides like capping.Judge. The store decides and records each user in one atomic step. During this
+//     step, the store holds the lock of the user's stripe (group of users with a common lock). A call releases its
+//     locks after about a thousand users, so that a large call does not block a small one for long.
 //   - The store returns Allowed, Replayed and grants of permits only after an fsync that makes the decisions durable. A
 //     crash can lose only sends whose verdict was never returned.
 //   - After the disk has refused a write, the store is out of service until it is opened again, because the content of
@@ -37,8 +37,9 @@
 //     replaces its unreadable log.
 //   - When Change returns, the change to a set is in memory and on the disk, so no later decision lacks the change.
 //   - Open returns an error for a store with an unreadable live change, because the change could be of any set and any
-//     user. An operator can accept the loss of unreadable live changes with the file ACCEPT-LOST-CHANGES. If a live
-//     change becomes unreadable while the store is open, the store writes the change again from memory.
+//     user. If an operator accepts the loss of unreadable live changes with the file ACCEPT-LOST-CHANGES, Open
+//     succeeds. If a live change becomes unreadable while the store is open, the store writes the change again from
+//     memory.
 //   - A message's counts of sends change in the same batch as the logs, so that counts and logs agree after a crash. An
 //     unreadable count of sends never prevents a decision.
 //   - A second process that opens the directory gets an error and changes nothing.
@@ -70,16 +71,16 @@
 //	06 life (4) name message number (6)  a run in the format of package pacing
 //
 // In a store whose ids are not dense, users are id images (64-bit numbers of ids). The user in a key then takes 8
-// bytes. Apart from the user in keys, all keys and values are the same as in a store with dense ids. The format marker
-// and the file beside the directory name the kind of ids, and a check word of the key that makes id images. If the
-// configuration has another kind of ids or another key, Open returns an error.
+// bytes. Otherwise, keys and values are the same as in a store with dense ids. The format marker and the file beside
+// the directory name the kind of ids, and a check word of the key that makes id images. If the configuration has
+// another kind of ids or another key, Open returns an error.
 //
 // # Removal
 //
-// A write of a log drops the entries that no window counts any more. The sweep, a slow walk over all keys, removes
-// expired logs, message ids, counts and logs of pacers. The sweep reads 20,000 keys a second, so that an idle store
-// becomes empty. The store deletes by the longest retention that was recently in force. If a limit is missing for a
-// moment, the store therefore deletes nothing that the limit needs.
+// When the store writes a log, it drops the entries that no window counts any more. The sweep, a slow walk over all
+// keys, removes expired logs, message ids, counts and logs of pacers. The sweep reads 20,000 keys a second, so that an
+// idle store becomes empty. The retention by which the store deletes sends is the longest that was recently in force.
+// If a limit is missing for a moment, the store therefore deletes nothing that the limit needs.
 //
 // # More
 //

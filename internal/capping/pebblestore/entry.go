@@ -12,7 +12,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// entry is the log of a pacer in memory, with all permits that were committed to the database.
+// An entry holds the log of one pacer in memory, with all permits that were committed to the database.
 type entry struct {
 	key    string
 	log    pacing.Log
@@ -22,7 +22,7 @@ type entry struct {
 	weight int         // size of the log in bytes, as the cache counts it
 }
 
-// write adds the changed parts of the pacer's log to the database batch.
+// write adds those parts of the pacer's log that have changed to the database batch.
 func (e *entry) write(batch *pebble.Batch) {
 	// Set returns an error only for indexed batches.
 	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs), e.log.Ahead.Append(nil)}), nil)
@@ -32,14 +32,14 @@ func (e *entry) write(batch *pebble.Batch) {
 	e.stored = len(e.log.Runs)
 }
 
-// clear adds the removal of the pacer's stored log to the database batch.
+// clear adds a removal of the pacer's log to the database batch.
 func (e *entry) clear(batch *pebble.Batch) {
 	_ = batch.DeleteRange([]byte(e.key), database.After([]byte(e.key)), nil)
 	e.stored = 0
 }
 
-// load reads the log of the pacer from the database. If the database has no log of the pacer, load leaves the entry
-// empty. If the stored log of the pacer is incomplete, load returns an error.
+// load reads the log of the pacer from the database. If the database has no log for the pacer, the entry stays empty.
+// If parts of the stored log of a pacer are missing, load returns an error.
 func (e *entry) load(db *database.DB) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(e.key), UpperBound: database.After([]byte(e.key))})
 	if err != nil {
@@ -86,8 +86,8 @@ func (e *entry) set(head head, runs []byte) error {
 	return nil
 }
 
-// head is the first stored value of a pacer's log, with data about the whole log. The stored runs of permits follow the
-// head of the log.
+// head is the first stored value of a pacer's log, and has the data about the whole log. After the head of a pacer's
+// log, the database has the runs of permits of the log.
 type head struct {
 	keep  pacing.Time // the earliest time at which the log may be removed
 	total int64       // number of permits that the runs have ever had
@@ -95,8 +95,8 @@ type head struct {
 	ahead []byte      // encoded slots ahead
 }
 
-// The first byte of a stored head of a pacer's log is the version of its format. A program that knows only headVersion
-// does not read a log with slots ahead (see package pacing).
+// Each stored head of a pacer's log begins with a byte for the version of its format. A program that knows only the
+// version headVersion cannot read a log with slots ahead (see package pacing).
 const (
 	headVersion  = 1
 	aheadVersion = 2 // the head ends with slots ahead
@@ -139,7 +139,7 @@ func damaged(format string, arguments ...any) error {
 	return damageError{fmt.Errorf(format, arguments...)}
 }
 
-// isDamage reports whether the error says that stored data is damaged permanently.
+// isDamage reports whether an error says that stored data is damaged, so that a retry would not help.
 func isDamage(err error) bool {
 	return errors.As(err, &damageError{}) || pebble.IsCorruptionError(err)
 }

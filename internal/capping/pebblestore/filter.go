@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// Filter decides and records the users of a batch; see capping.Store. If the deadline passes, all users are
-// unavailable, because the one disk write that makes the call durable comes last.
+// Filter decides and records the users of a batch; see capping.Store. The one disk write that makes a call durable
+// comes at the end. If the deadline passes before it, all users of the batch are unavailable.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	if err := b.Check(verdicts); err != nil {
 		return fmt.Errorf("filter: %w", err)
@@ -38,7 +38,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	return err
 }
 
-// judging returns the step function that decides the users of a batch and records allowed sends.
+// judging returns a step function, which decides one user of the batch and records the send if it is allowed.
 func judging(c *call, b *capping.Batch) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		if b.At != 0 {
@@ -75,9 +75,8 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due
 	return s.db.Sync(ctx)
 }
 
-// countingSends returns the counting (which counts of messages change) for the sends that the batch records. If the
-// argument "keep" is true, the store remembers the message, and countingSends creates the message's counts unless they
-// exist.
+// countingSends returns which counts of messages change when the store records the sends of the batch. If the argument
+// "keep" is true, the store remembers the message, and countingSends creates the message's counts if they do not exist.
 func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 	c := counting{tally: func(t *Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}
 	now, err := s.db.Now()
@@ -93,12 +92,13 @@ func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 
 func wasAllowed(v capping.Verdict) bool { return v.Outcome == capping.Allowed }
 
-// promises reports whether the verdict is a promise to the caller, which must survive a crash.
+// promises reports whether the verdict promises the caller something that must survive a crash, as Allowed and Replayed
+// do.
 func promises(v capping.Verdict) bool {
 	return v.Outcome == capping.Allowed || v.Outcome == capping.Replayed
 }
 
-// Release removes a message's sends from the users' logs; see capping.Store.
+// Release removes the sends of a message from the users' logs; see capping.Store.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {
@@ -129,7 +129,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	return err
 }
 
-// releasing returns the step function that removes the token's sends from a user's log.
+// releasing returns a step function, which removes the sends with the token from one user's log.
 func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	return func(_ capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, found := log.Release(dst, channel, token)
@@ -141,7 +141,7 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	}
 }
 
-// countingReleases returns the counting (which counts of messages change) for the sends that a release removes.
+// countingReleases returns which counts of messages change when a release removes sends.
 func (s *Store) countingReleases(channel capping.Channel, token capping.Token) counting {
 	return counting{s.counts.Counted(token, channel), func(t *Tally, before, _ capping.Log) {
 		for i := range before.Len() {

@@ -12,10 +12,10 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// lives maps a pacer's name to the number of its current life (the time since the pacer was last forgotten). The number
-// of the life is at the start of the keys of the pacer's logs. The first life of a pacer has the number 0. Each time a
-// pacer is forgotten, its next life gets a number above the numbers of all pacers' lives. The keys of new logs then
-// sort after all old logs. Reads of new logs therefore touch no damaged block of old logs.
+// The map lives has, for each pacer, the number of its current life (the time since the pacer was last forgotten). The
+// keys of a pacer's logs begin with the number of the pacer's life. The first life of a pacer has the number 0. Each
+// time a pacer is forgotten, its next life gets a number above the numbers of all pacers' lives. The keys of new logs
+// then sort after all old logs. Reads of new logs of the pacer therefore touch no damaged block of old logs.
 type lives map[string]uint32
 
 // lifeKey returns the key under which the database stores the number of the pacer's current life. The store never
@@ -42,10 +42,10 @@ func loadLives(db *database.DB) (lives, error) {
 	return l, it.Error()
 }
 
-// next returns a number for a new life, which no life of any pacer has had.
+// next returns a number for a new life, which is higher than the number of any pacer's life.
 func (l lives) next() uint32 { return slices.Max(append(slices.Collect(maps.Values(l)), 0)) + 1 }
 
-// ForgetPacer removes the logs of a pacer, even unreadable logs; see pacing.Store.
+// ForgetPacer removes all logs of a pacer, even if they are unreadable; see pacing.Store.
 func (l *pacerLogs) ForgetPacer(ctx context.Context, pacer, _ string) error {
 	err := l.db.Write(ctx, func() error {
 		if err := l.forget(pacer); err != nil {

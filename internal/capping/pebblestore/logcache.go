@@ -8,9 +8,9 @@ import (
 	"capper/internal/capping"
 )
 
-// logCache holds the logs of some users of one stripe, so that decisions on these users need no database read. Every
-// write of a log also updates the cache, so a cached log is always the newest log of the user. The goroutine that holds
-// the stripe's lock owns the cache.
+// A logCache holds the logs of some users of one stripe (group of users with a common lock), so that decisions about
+// these users need no database read. Every write of a log also updates the cache, so a cached log is always the newest
+// log of the user. The goroutine that holds the stripe's lock owns the cache.
 //
 // The cached logs (items) are stored one after the other in slabs, which are byte slices of equal size. Slabs have no
 // pointers, so the garbage collector need not scan them. When all slabs are full, the cache empties and reuses the slab
@@ -36,8 +36,8 @@ const (
 	roomStep   = 2                      // step of the capacity in entries, so that most sends need no move
 )
 
-// slabsFor returns the number of slabs (byte slices of equal size) that fit into the given bytes. The hash table of the
-// cache takes a sixth of the bytes.
+// slabsFor returns how many slabs (byte slices of equal size) a cache of the given size in bytes has. The rest of the
+// cache, a sixth of the bytes, is for its hash table.
 func slabsFor(bytes int64) int {
 	return int(max(1, min(bytes*5/6/slabSize, 1<<32/slabSize-1)))
 }
@@ -45,13 +45,13 @@ func slabsFor(bytes int64) int {
 // newLogCache returns an empty cache of logs that takes the given number of bytes.
 func newLogCache(bytes int64, wide bool) logCache { return newLogCacheOf(slabsFor(bytes), wide) }
 
-// newLogCacheOf returns an empty cache of logs with the given number of slabs. The argument "wide" says that users are
-// id images (64-bit numbers of ids).
+// newLogCacheOf returns an empty cache of logs that may have up to the given number of slabs. The argument "wide" says
+// that users are id images (64-bit numbers of ids).
 func newLogCacheOf(slabs int, wide bool) logCache {
 	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32(), wide: wide}
 }
 
-// header returns the number of bytes that precede the log entries of an item (a cached log).
+// header returns the number of bytes of an item (a cached log) that are before its log entries.
 func (c *logCache) header() int {
 	if c.wide {
 		return wideHeader
@@ -59,8 +59,8 @@ func (c *logCache) header() int {
 	return itemHeader
 }
 
-// Log returns the user's log, and reports whether the log is in the cache. The returned log is valid until the next
-// call of Put.
+// Log returns the user's log from the cache, and reports whether the cache has it. The returned log is valid only until
+// the next call of Put for this cache.
 func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	slot, ok := c.find(user)
 	if !ok {
@@ -70,7 +70,7 @@ func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	return capping.Log(item[header : header+int(item[0])*capping.EntrySize]), true
 }
 
-// item returns the bytes of the cached log to which the value of a slot points.
+// item returns the bytes of a cached log; the argument slot is the value of the log's slot in the hash table.
 func (c *logCache) item(slot uint32) []byte {
 	at := slot - 1
 	return c.slabs[at/slabSize][at%slabSize:]
@@ -83,8 +83,8 @@ func (c *logCache) userOf(item []byte) capping.UserID {
 	return capping.UserID(binary.LittleEndian.Uint32(item[2:]))
 }
 
-// Put stores a copy of the log as the user's cached log. If the log is empty or too long, Put removes the user's log
-// from the cache instead.
+// Put stores a copy of the log as the user's cached log. If the log is empty or too long, Put only removes the user's
+// old log from the cache.
 func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	if len(log) == 0 || len(log) > cachedLog {
 		c.Drop(user)
@@ -111,7 +111,8 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	c.setSlot(user, at)
 }
 
-// reserve allocates space in a slab for a cached log of the given size, and returns the value of its slot.
+// reserve allocates space for a log of the given size in a slab of the cache. It returns the value for the log's slot
+// in the hash table.
 func (c *logCache) reserve(size int) (slot uint32) {
 	if len(c.slabs) == 0 || c.used+size > slabSize {
 		c.beginSlab()
@@ -121,7 +122,8 @@ func (c *logCache) reserve(size int) (slot uint32) {
 	return at + 1
 }
 
-// beginSlab starts a new slab, or empties and reuses the slab that was filled first.
+// beginSlab makes space in the cache: it starts a new slab or, if all slabs are in use, empties the slab that was
+// filled first.
 func (c *logCache) beginSlab() {
 	if len(c.slabs) < c.most {
 		c.slabs = append(c.slabs, make([]byte, slabSize))
@@ -140,7 +142,8 @@ func (c *logCache) beginSlab() {
 	clear(slab)
 }
 
-// find returns the user's slot in the hash table, or, for an unknown user, the free slot where the user would be.
+// find returns the position of the user in the hash table of the cache. For an unknown user, this is the free slot
+// where the user would be.
 func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 	mask := len(c.slots) - 1
 	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {
@@ -158,7 +161,7 @@ func (c *logCache) home(user capping.UserID) int {
 	return int(mixed >> (33 - bits.Len(uint(len(c.slots)))))
 }
 
-// setSlot makes the user's slot in the hash table point to the cached log at the given position.
+// setSlot sets the value of the user's slot in the hash table to the position of the cached log.
 func (c *logCache) setSlot(user capping.UserID, at uint32) {
 	slot, ok := c.find(user)
 	if !ok {
@@ -188,8 +191,8 @@ func (c *logCache) Drop(user capping.UserID) {
 	}
 }
 
-// freeSlot empties a slot of the hash table. freeSlot moves up those slots that follow without a gap, so that no search
-// ends too early.
+// freeSlot removes one slot from the hash table with linear probing. It moves up the slots that follow without a gap,
+// so that no search ends too early.
 func (c *logCache) freeSlot(slot int) {
 	c.users--
 	mask := len(c.slots) - 1

@@ -72,7 +72,7 @@ func (s *Store) merge(ctx context.Context, c *call, m *capping.Merge) error {
 	return s.db.Sync(ctx) // an existing send may come from a call that is not durable yet
 }
 
-// merging returns the step function that merges one of the given logs into the user's log.
+// merging returns a step function, which merges one of the given logs into one user's log.
 func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, added := log.Union(dst, logs[index], now-capping.Instant(retention.Milliseconds()))
@@ -81,8 +81,7 @@ func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	}
 }
 
-// countingMerged returns the counting (which counts of messages change) for the entries that the merge adds, for the
-// messages in m.
+// countingMerged returns which counts of messages change when the store adds the entries of the merge m.
 func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -114,8 +113,8 @@ func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	return c, nil
 }
 
-// membersOf returns a function that reports whether the log has a given entry, with the same time, channel and token.
-// Times can be compared because a merge does not change the times of existing entries.
+// membersOf returns a function that reports whether the log has an entry with the same time, channel and token as the
+// given one. The times can be compared, because the merge leaves the times of existing entries unchanged.
 func membersOf(log capping.Log) func(capping.Entry) bool {
 	if log.Len() <= 32 { // a search among so few entries is faster than a hash set
 		return func(e capping.Entry) bool {

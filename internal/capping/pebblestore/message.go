@@ -88,8 +88,8 @@ func (s *Store) message(token capping.Token) (capping.Message, error) {
 // messageKey returns the database key for the text of a message; the first byte of the key is kind.
 func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
 
-// keyKind returns the first byte of the database key for the text of the message. The keys for messages with a
-// namespace begin with another byte, which versions without namespaces do not read.
+// keyKind returns the first byte of the database key for the text of the message. For a message with a namespace, this
+// byte differs, so that versions of capper without namespaces do not read the key.
 func keyKind(m capping.Message) byte {
 	if m.Namespace == "" {
 		return database.KeyMessage
@@ -97,8 +97,8 @@ func keyKind(m capping.Message) byte {
 	return database.KeyNamed
 }
 
-// encodeMessage returns the stored value for a message's text: the instant of expiry (8, big endian) and the text. The
-// first byte of the value is 0, so that a later format can use another first byte.
+// encodeMessage returns the value that is stored for a message's text: the instant at which it expires (8 bytes, big
+// endian), and the text. The first byte of this value is 0, so that a later format can begin with another byte.
 func encodeMessage(expires capping.Instant, m capping.Message) []byte {
 	text := m.Text()
 	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)
@@ -157,7 +157,7 @@ func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]m
 	return found, nil
 }
 
-// SetTitle replaces the title of the message; see messages.Store.
+// SetTitle gives the message another title; see messages.Store.
 func (s *Store) SetTitle(ctx context.Context, message capping.Message, text string) error {
 	err := s.db.Write(ctx, func() error {
 		now, err := s.db.Now()
@@ -175,7 +175,7 @@ func (s *Store) SetTitle(ctx context.Context, message capping.Message, text stri
 	return err
 }
 
-// Title returns the title of the message; see messages.Store.
+// Title returns the title that was set for the message; see messages.Store.
 func (s *Store) Title(ctx context.Context, message capping.Message) (text string, err error) {
 	err = s.db.Read(ctx, func() (err error) {
 		text, err = s.counts.Title(message)

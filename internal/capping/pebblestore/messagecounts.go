@@ -27,8 +27,8 @@ func newMessages(db *database.DB, logger *slog.Logger, memory *capping.MessageMe
 	return &messageCounts{db: db, logger: logger, memory: memory, known: make(map[id]known)}
 }
 
-// noteUnreadable logs, but only once, that counts of a message cannot be read. If counts cannot be read, no call fails
-// because of that.
+// noteUnreadable logs that counts of a message cannot be read, but only the first time. An unreadable count of messages
+// makes no call fail.
 func (c *messageCounts) noteUnreadable(err error) {
 	c.told.Do(func() {
 		c.logger.Error("counts of a message cannot be read: the message is still decided, but no longer counted",
@@ -36,8 +36,8 @@ func (c *messageCounts) noteUnreadable(err error) {
 	})
 }
 
-// each calls "yield" for each database key with the prefix, until yield returns an error. The arguments "key" and
-// "value" of yield are valid until yield returns.
+// each calls the function "yield" for each database key with the prefix, until yield returns an error or no key is
+// left. The arguments "key" and "value" are valid only until yield returns.
 func (c *messageCounts) each(prefix []byte, yield func(key, value []byte) error) error {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: database.After(prefix)})
 	if err != nil {

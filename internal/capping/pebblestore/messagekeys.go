@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// These variables are the prefixes of the database keys for counts of messages. The keys for counts of messages sort
-// after all other keys of database.KeyMeta, whose names begin with a letter.
+// These variables are the prefixes of the database keys for counts of messages. The names of all other keys of
+// database.KeyMeta begin with a letter, so the keys for counts of messages sort after them.
 var (
 	recordPrefix = []byte{database.KeyMeta, 0xFF, 1}
 	sendsPrefix  = []byte{database.KeyMeta, 0xFF, 2}
@@ -19,7 +19,7 @@ var (
 	titlePrefix  = []byte{database.KeyMeta, 0xFF, 7} // the numbers 4 to 6 are in changekeys.go, 8 is in pacerleases.go
 )
 
-// id identifies a message on one channel in the keys of the database.
+// An id identifies a message on one channel in the keys of the database: by the message's token and the channel.
 type id struct {
 	token   capping.Token
 	channel capping.Channel
@@ -41,7 +41,8 @@ func sendsKey(i id, life capping.Instant) []byte {
 	return binary.BigEndian.AppendUint64(i.appendTo(slices.Clone(sendsPrefix)), uint64(life))
 }
 
-// minute returns the instant in whole minutes. The list of messages is sorted by the minute of the last call.
+// minute returns the instant in whole minutes. In the list of messages, the keys are sorted by the minute of each
+// message's last call.
 func minute(at capping.Instant) int64 { return int64(max(at, 0)) / 60_000 }
 
 func listKey(at capping.Instant, i id) []byte {
@@ -49,7 +50,7 @@ func listKey(at capping.Instant, i id) []byte {
 	return i.appendTo(append(slices.Clone(listPrefix), number[3:]...))
 }
 
-// listed returns the message, the channel and the minute in a key of the list of messages.
+// listed decodes a key of the list of messages: it returns the message, the channel and the minute of the last call.
 func listed(key []byte) (i id, at int64, ok bool) {
 	rest, ok := bytes.CutPrefix(key, listPrefix)
 	if !ok || len(rest) != 5+idSize {

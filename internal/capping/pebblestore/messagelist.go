@@ -47,11 +47,11 @@ func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 	return messages.Counts{Key: r.key(i), Title: title, Sends: sends, Answers: answers}, nil
 }
 
-// mostListed is the maximum number of messages that the search for a page by last call reads. If the search reads
-// mostListed messages, the next page continues where the search stopped.
+// mostListed is the maximum number of messages that the store reads to find one page of messages by last call. If the
+// store has read mostListed messages, the page ends, and the next page continues there.
 const mostListed = 500_000
 
-// listing is a walk over the list of messages, latest call first.
+// A listing is a walk over the list of messages, which begins with the latest call.
 type listing struct {
 	*messages.Query
 	c      *messageCounts
@@ -61,7 +61,7 @@ type listing struct {
 	minute int64 // the minute of the last message that was read
 }
 
-// ListMessages returns a page of a list of messages; see messages.Store.
+// ListMessages returns one page of the messages that the query selects; see messages.Store.
 func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (page messages.Page, err error) {
 	l := listing{Query: &q, c: c}
 	if q.Part != "" {
@@ -96,8 +96,8 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (pag
 	return page, nil
 }
 
-// walk finds the messages that the page shows. If the walk stopped because of mostListed, the result "reached" is the
-// position at which it stopped; otherwise it is nil.
+// walk finds the messages that the page shows. If the walk has read mostListed messages, the result "reached" is the
+// position at which it stopped; otherwise, it is nil.
 func (l *listing) walk(ctx context.Context) (reached *messages.Position, err error) {
 	bounds := &pebble.IterOptions{LowerBound: listKey(l.Since, id{}), UpperBound: l.upper()}
 	it, err := l.c.db.NewIter(bounds)
@@ -125,7 +125,8 @@ func (l *listing) walk(ctx context.Context) (reached *messages.Position, err err
 	return reached, errors.Join(err, it.Close())
 }
 
-// upper returns the database key at which the walk starts: the key after the last message that the query can want.
+// upper returns the database key at which the walk over the list of messages starts: a key after all messages that the
+// query can want.
 func (l *listing) upper() []byte {
 	until := capping.Never
 	if l.Until > 0 {
@@ -140,7 +141,7 @@ func (l *listing) upper() []byte {
 	return listKey(until+60_000, id{})
 }
 
-// add adds the message to the found messages if the query wants the message.
+// add adds one message of the list to the found messages, if the query wants it.
 func (l *listing) add(i id, value []byte) error {
 	one, err := l.c.candidate(i, value)
 	if err != nil || one == nil {
@@ -157,20 +158,20 @@ func (l *listing) add(i id, value []byte) error {
 	return nil
 }
 
-// listVersion is the first byte of each value in the stored list of messages. Earlier versions of capper wrote an empty
+// Each value in the stored list of messages begins with the byte listVersion. Earlier versions of capper wrote an empty
 // value.
 const listVersion = 1
 
-// listValue returns a message's value in the list: version, last call, number of asked users, and the message's text. A
-// walk over the list therefore reads no records of messages, because each value has what the walk needs.
+// listValue returns the value that the stored list has for a message: version, last call, number of asked users, and
+// the message's text. A walk over the list therefore needs no other data of messages than these values.
 func listValue(r *record) []byte {
 	value := binary.AppendUvarint([]byte{listVersion}, uint64(max(r.Last, 0)))
 	value = binary.AppendUvarint(value, uint64(max(r.Asked, 0)))
 	return append(value, capping.Message{Namespace: r.Namespace, ID: r.Message}.Text()...)
 }
 
-// candidate decodes a value in the stored list of messages. If the value has an unknown version, candidate reads the
-// record of the message instead. If there is no record of the message, candidate returns nil.
+// candidate decodes one value of the stored list of messages. If this program does not know the version of the value,
+// candidate reads the record of the message instead. If the message has no record, candidate returns nil.
 func (c *messageCounts) candidate(i id, value []byte) (*messages.Candidate, error) {
 	if len(value) > 0 && value[0] == listVersion {
 		last, n := binary.Uvarint(value[1:])

@@ -10,7 +10,7 @@ import (
 	"capper/internal/messages"
 )
 
-// record holds the stored counts of a message on one channel, except for its numbers of sends.
+// A record holds the stored data of a message on one channel for its counts, except the numbers of sends.
 type record struct {
 	Namespace string          `json:"namespace,omitempty"`
 	Message   string          `json:"message"`
@@ -46,7 +46,7 @@ func (r *record) key(i id) messages.Key {
 	return messages.Key{Message: capping.Message{Namespace: r.Namespace, ID: r.Message}, Channel: i.channel}
 }
 
-// load returns the record for the message and channel of the id, or nil if there is no record.
+// load returns the stored record of a message on a channel, or nil if there is none.
 func (c *messageCounts) load(i id) (*record, error) {
 	value, err := c.db.Lookup(recordKey(i))
 	if err != nil || value == nil {
@@ -55,18 +55,18 @@ func (c *messageCounts) load(i id) (*record, error) {
 	return decodeRecord(value)
 }
 
-// known is the part of a message's record that the store caches in memory.
+// known is the part of a message's record that the store keeps in memory.
 type known struct{ life, last capping.Instant }
 
-// rest is the longest time in milliseconds by which a message's last call may be later than its stored time.
+// rest is by how many milliseconds a message's last call may be later than the stored time of the last call.
 const rest = capping.Instant(3_600_000)
 
-// mostKnown is the largest number of records of messages in the cache.
+// mostKnown is the largest number of message records that the cache in memory holds.
 const mostKnown = 10_000
 
-// Begin returns the life (the period since counts began) to which a call's sends count. If the message has no record,
-// Begin creates it. If the message's record cannot be read, Begin returns no life, so that the call's sends are not
-// counted.
+// Begin returns the life (the period since the message's counts began) for which a call counts its sends. If the
+// message has no record, Begin creates it. If the record of the message cannot be read, Begin returns no life, and the
+// call does not count its sends.
 func (c *messageCounts) Begin(key messages.Key, now capping.Instant) Lives {
 	return livesOf(idOf(key), c.begin(key, now))
 }
@@ -101,7 +101,7 @@ func newRecord(key messages.Key, now capping.Instant) *record {
 		Answers: messages.Answers{First: now}}
 }
 
-// put writes the record of a message, with the given instant as the time of the last call. The caller of put holds
+// put writes the record of a message on a channel, and sets the time of the last call in it. The caller of put holds
 // c.mu.
 func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Instant) error {
 	before := r.Last
@@ -126,8 +126,8 @@ func (c *messageCounts) remember(i id, k known) {
 	c.known[i] = k
 }
 
-// Counted returns the lives (periods since counts began) of the records that the token's message has on the channel.
-// Channel 0 stands for every channel, and also for sends without a channel.
+// Counted returns the lives (periods since counts began) of a message's records on the given channel. In this method,
+// channel 0 stands for every channel, and also for sends without a channel.
 func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Lives {
 	if channel != 0 {
 		return c.Known(token, channel)
@@ -147,8 +147,8 @@ func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Li
 	return lives
 }
 
-// Known returns the life (period since counts began) of the record that the token's message has on exactly the given
-// channel. In Known, channel 0 stands only for sends without a channel.
+// Known returns the life (period since counts began) of a message's record, for exactly the given channel. In this
+// method, channel 0 stands only for sends without a channel.
 func (c *messageCounts) Known(token capping.Token, channel capping.Channel) Lives {
 	i := id{token, channel}
 	return livesOf(i, c.life(i))
@@ -161,7 +161,7 @@ func livesOf(i id, begun capping.Instant) Lives {
 	return Lives{{i, begun}}
 }
 
-// life returns the instant at which the counts of the message and channel began, or 0 if the message is not counted.
+// life returns the instant at which the counts of a message on a channel began, or 0 if the message is not counted.
 func (c *messageCounts) life(i id) capping.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,11 +179,12 @@ func (c *messageCounts) life(i id) capping.Instant {
 	return r.Life
 }
 
-// life identifies a counted message on one channel, with the instant at which its counts began.
+// life identifies the counts of a message on one channel, by the instant at which they began.
 type life struct {
 	id
 	begun capping.Instant
 }
 
-// Lives lists the messages (each on one channel) whose sends a call counts. If Lives is empty, a call counts no sends.
+// Lives lists the counts that a call changes: the messages, each on one channel, whose sends the call counts. If Lives
+// is empty, a call counts no sends.
 type Lives []life

@@ -14,7 +14,8 @@ import (
 	"capper/internal/messages"
 )
 
-// title is the stored title of a message. Versions of capper without titles do not touch the database key of a title.
+// title is the stored title of a message. Versions of capper that do not know titles leave the database key of a title
+// unchanged.
 type title struct {
 	Namespace string          `json:"namespace,omitempty"`
 	Message   string          `json:"message"`
@@ -28,14 +29,14 @@ func (t *title) message() capping.Message {
 
 func titleKey(t capping.Token) []byte { return append(slices.Clone(titlePrefix), t[:]...) }
 
-// titleVersion is the first byte of a stored title of a message.
+// Each stored title of a message begins with the byte titleVersion.
 const titleVersion = 1
 
 func decodeTitle(value []byte) (*title, error) {
 	return decodeVersioned[title](value, titleVersion, "title")
 }
 
-// SetTitle replaces the title of the message; see messages.Store. The new title becomes durable with the next sync.
+// SetTitle gives the message another title; see messages.Store. The new title becomes durable with the next sync.
 func (c *messageCounts) SetTitle(message capping.Message, text string, now capping.Instant) error {
 	remembered := text == "" || c.memory.KeepSends(message, 0)
 	c.mu.Lock()
@@ -64,7 +65,7 @@ func (c *messageCounts) SetTitle(message capping.Message, text string, now cappi
 	return nil
 }
 
-// counted reports whether the token's message has counts on any channel.
+// counted reports whether the store has counts of the message with the token, on any channel.
 func (c *messageCounts) counted(token capping.Token) (found bool, err error) {
 	enough := errors.New("found")
 	err = c.each(recordKey(id{token: token})[:len(recordPrefix)+len(token)], func([]byte, []byte) error {
@@ -77,7 +78,7 @@ func (c *messageCounts) counted(token capping.Token) (found bool, err error) {
 	return found, err
 }
 
-// Title returns the title of the message; see messages.Store.
+// Title returns the title that was set for the message; see messages.Store.
 func (c *messageCounts) Title(message capping.Message) (string, error) {
 	value, err := c.db.Lookup(titleKey(message.Token()))
 	if err != nil || value == nil {
@@ -90,7 +91,7 @@ func (c *messageCounts) Title(message capping.Message) (string, error) {
 	return t.Title, nil
 }
 
-// titled returns the messages whose title contains the query's Part.
+// titled returns the messages whose titles contain the text that the query searches (its field Part).
 func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found map[capping.Message]bool, err error) {
 	found = map[capping.Message]bool{}
 	err = c.each(titlePrefix, func(_, value []byte) error {
@@ -103,10 +104,9 @@ func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found ma
 	return found, err
 }
 
-// SweepTitles checks at most as many titles of messages as the argument "most" says, beginning at the given key.
-// SweepTitles removes a title if its message has no counts and the title is so old that the counts would have expired.
-// SweepTitles returns the key at which its next step begins, or nil after the last title. SweepTitles skips titles that
-// it cannot read.
+// One call of SweepTitles checks at most "most" titles of messages, beginning at the given key. SweepTitles removes the
+// title of a message without counts, if the title is so old that counts would have expired. SweepTitles returns the key
+// at which its next call must begin, or nil after the last title. SweepTitles skips titles that it cannot read.
 func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte,
 	err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: database.After(titlePrefix)})
@@ -135,7 +135,7 @@ func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, 
 	return next, nil
 }
 
-// removeTitle removes a title of a message, unless the title was set after the horizon or the message is counted.
+// removeTitle removes the title of a message, unless the title was set since the horizon or the message has counts.
 func (c *messageCounts) removeTitle(key []byte, horizon capping.Instant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

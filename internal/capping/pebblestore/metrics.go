@@ -4,8 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics holds the metrics that only the embedded store has. Package measure counts the calls of every store, so
-// metrics does not.
+// metrics holds those Prometheus metrics that only the embedded store has. The type metrics counts no calls, because
+// package measure counts the calls of every store.
 type metrics struct {
 	errors *prometheus.CounterVec // by kind
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pacerCache holds the most recently used logs of pacers in memory. Every log in the cache is committed to the
-// database, so the cache may drop any log at any time.
+// pacerCache holds the most recently used logs of pacers in memory. The database has every log in the cache, so the
+// cache may drop any log at any time.
 type pacerCache struct {
 	most   int // approximate largest size in bytes
 	used   int
@@ -18,7 +18,7 @@ type pacerCache struct {
 // pacers, whatever these logs contain.
 const cacheBytes = 32 << 20
 
-// These constants are the approximate memory in bytes of a run of permits and of a pacer's log.
+// These constants are the approximate memory of one run of permits and of one pacer's log, in bytes.
 const (
 	runBytes   = 32
 	entryBytes = 400
@@ -63,7 +63,7 @@ func (c *pacerCache) remove(element *list.Element) {
 	c.used -= e.weight
 }
 
-// drop removes the logs of pacers whose keys begin with the prefix from the cache.
+// drop removes logs of pacers from the cache: those whose keys begin with the prefix.
 func (c *pacerCache) drop(prefix []byte) {
 	for key, element := range c.logs {
 		if strings.HasPrefix(key, string(prefix)) {

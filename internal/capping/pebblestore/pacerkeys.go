@@ -8,21 +8,21 @@ import (
 	"capper/internal/pacing"
 )
 
-// firstSize is the length in bytes of the number of a run of permits in the key of the run. The number of a run is the
-// number of the first permit of the run.
+// firstSize is the number of bytes that a run's number takes in the key of a run of permits. A run is numbered by its
+// first permit: by the position of this permit in the whole log.
 const firstSize = 6
 
-// pacerKey returns the prefix of the keys of a pacer's logs in one life. A pacer begins a new life each time it is
-// forgotten.
+// pacerKey returns the prefix of the keys of all logs that a pacer has in one life (the time until it is forgotten).
+// Each time a pacer is forgotten, a new life of the pacer begins.
 func pacerKey(life uint32, pacer string) ([]byte, error) {
 	return appendText(binary.BigEndian.AppendUint32([]byte{database.KeyPacer}, life), pacer)
 }
 
-// lifeSize is the length in bytes of the number of a pacer's life in a key.
+// lifeSize is the number of bytes that the number of a pacer's life takes in a key.
 const lifeSize = 4
 
-// logKey returns the key of the head (the first stored value) of a pacer's log. The key of a log's head is also the
-// prefix of the keys of the log's runs of permits. No key of another log begins with the key of a log's head.
+// logKey returns the key of the head (the first stored value) of a pacer's log. This key is also the prefix of the keys
+// of the log's runs of permits. The keys of other logs never begin with the key of this log's head.
 func logKey(life uint32, pacer, message string) ([]byte, error) {
 	key, err := pacerKey(life, pacer)
 	if err != nil {
@@ -31,7 +31,7 @@ func logKey(life uint32, pacer, message string) ([]byte, error) {
 	return appendText(key, message)
 }
 
-// appendText appends the length of the text (1 byte) and the text to the key.
+// appendText appends a text to a database key, after a byte with the text's length.
 func appendText(key []byte, text string) ([]byte, error) {
 	if len(text) > 255 {
 		return nil, fmt.Errorf("a pacer name, message id or key must have at most 255 bytes, got %d", len(text))
@@ -47,7 +47,8 @@ func runKey(log string, first int64) []byte {
 
 func requestKey(r pacing.Request) []byte { return append([]byte{database.KeyRequest}, r[:]...) }
 
-// pacerLogOf returns the key of the head of the pacer's log to which a key belongs, or nil for any other key.
+// pacerLogOf returns the key of the head (first value) of the log to which a key belongs. If the key does not belong to
+// a pacer's log, it returns nil.
 func pacerLogOf(key []byte) []byte {
 	at := 1 + lifeSize
 	for range 2 {

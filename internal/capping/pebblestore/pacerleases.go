@@ -25,15 +25,15 @@ const (
 
 func leaseKey(r pacing.Request) []byte { return append(append([]byte(nil), leasePrefix...), r[:]...) }
 
-// leases holds, in memory, when each lease of a request for permits ends. The calls that leases hold are only in the
-// database.
+// leases holds, in memory, when each lease of a request for permits ends. Each lease contains a call for permits; these
+// calls are only in the database.
 type leases struct {
 	ends  map[pacing.Request]pacing.Time
 	first pacing.Time // no lease ends earlier
 }
 
-// loadLeases reads all leases from the database. If a lease is unreadable, loadLeases ignores it. The permits of the
-// lease's request then count until their slots have passed.
+// loadLeases reads all leases from the database. If a lease is unreadable, loadLeases ignores it. Without its lease,
+// the permits of the request count until their slots have passed.
 func loadLeases(db *database.DB) (leases, error) {
 	l := leases{ends: map[pacing.Request]pacing.Time{}, first: pacing.Never}
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: leasePrefix, UpperBound: database.After(leasePrefix)})
@@ -55,7 +55,7 @@ func (l *leases) set(r pacing.Request, ends pacing.Time) {
 	l.first = min(l.first, ends)
 }
 
-// ended returns at most the given number of leases that have ended, the newest end first.
+// ended returns leases that have ended, at most as many as the argument most. The lease that ended last comes first.
 func (l *leases) ended(now pacing.Time, most int) (requests []pacing.Request) {
 	if l.first > now {
 		return nil
@@ -84,8 +84,8 @@ func decodeLease(value []byte) (ends pacing.Time, call []byte, err error) {
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), value[leaseHeader:], nil
 }
 
-// KeepLease begins or extends the lease of a request for permits; see pacing.Leases. The store keeps the leases of all
-// groups of pacers together, so KeepLease ignores the group.
+// KeepLease begins or extends the lease of a request for permits; see pacing.Leases. The leases of all groups of pacers
+// are stored together, so KeepLease ignores the group.
 func (l *pacerLogs) KeepLease(ctx context.Context, _ string, r pacing.Request, lasts time.Duration, call []byte) (
 	pacing.LeaseState, error) {
 	var state pacing.LeaseState
@@ -156,8 +156,8 @@ func (l *pacerLogs) EndedLeases(ctx context.Context, _ string, most int) ([]paci
 	return ended, nil
 }
 
-// RemoveLease removes the lease of a request for permits if the lease has ended; see pacing.Leases. After a crash, a
-// removed lease may exist again, and the store then removes it again.
+// RemoveLease removes the lease of a request for permits if the lease has ended; see pacing.Leases. After a crash, the
+// removal may be undone, and the store then removes the lease again.
 func (l *pacerLogs) RemoveLease(ctx context.Context, _ string, r pacing.Request) error {
 	err := l.db.Write(ctx, func() error {
 		l.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacerLogs keeps the logs of all pacers of the store. pacerLogs is safe for concurrent use.
+// pacerLogs keeps the logs of all pacers in the store, and is safe for concurrent use.
 type pacerLogs struct {
 	db *database.DB
 
@@ -24,7 +24,7 @@ type pacerLogs struct {
 
 var _ pacing.Store = (*pacerLogs)(nil)
 
-// openPacerLogs loads the data of pacers from an open database.
+// openPacerLogs loads from an open database what the store needs in memory about pacers.
 func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 	lives, err := loadLives(db)
 	if err != nil {
@@ -43,9 +43,9 @@ func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gr
 	})
 }
 
-// changed checks the request "ask", and calls change with a copy of it. If change has an effect on the database, the
-// effect is durable when changed returns. A repeated request also counts as an effect, because the first call of the
-// request may not be durable yet.
+// changed checks the request "ask", and calls the function change with a copy of the request. If the function change
+// has an effect on the database, this effect is durable when changed returns. A repeated request also counts as an
+// effect, because the first call of the request may not be durable yet.
 func changed[Answer any](ctx context.Context, l *pacerLogs, what string, ask *pacing.Ask,
 	change func(kept *pacing.Ask) (answer Answer, effect bool, err error)) (Answer, error) {
 	var none, answer Answer
@@ -79,7 +79,7 @@ func clone(ask *pacing.Ask) *pacing.Ask {
 	return &c
 }
 
-// take places permits in the logs of pacers, and commits the logs without a sync to the disk.
+// take finds slots for permits in the logs of pacers, and commits the logs without waiting for the disk.
 func (l *pacerLogs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,8 +178,8 @@ func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 	return e, e.damage
 }
 
-// record writes the placed permits and the request for them to the database. Later calls read these writes at once,
-// although the writes become durable only with the next sync.
+// record writes two things to the database: the logs with the granted permits, and the remembered request. Later calls
+// read these writes at once, although the writes become durable only with the next sync.
 func (l *pacerLogs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []*entry) {
 	batch := l.db.NewBatch()
 	defer batch.Close()

@@ -12,7 +12,7 @@ import (
 // recordsKey is the database key under which the store counts the stored records of pacers.
 var recordsKey = []byte("\x00records")
 
-// storedGroup is the stored form of a pacing.RecordGroup, with the number of records in the group.
+// A storedGroup is the stored form of a pacing.RecordGroup, together with how many records the group has.
 type storedGroup struct {
 	Client  string `json:"client"`
 	Kind    string `json:"kind"`
@@ -20,7 +20,7 @@ type storedGroup struct {
 	Number  int    `json:"number"`
 }
 
-// HasRequest reports whether the store remembers the request for permits with this id.
+// HasRequest reports whether the store remembers a request for permits, by the request's hash.
 func (l *pacerLogs) HasRequest(ctx context.Context, _ string, r pacing.Request) (bool, error) {
 	var has bool
 	err := l.db.Write(ctx, func() error {
@@ -42,7 +42,7 @@ func (l *pacerLogs) HasRequest(ctx context.Context, _ string, r pacing.Request) 
 	return has, nil
 }
 
-// HasLog reports whether the store has a log for the target (a pacer, or a message of a pacer).
+// HasLog reports whether a log is stored for the target, which is a pacer, or a message or key of a pacer.
 func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	pacer, message := target.Pacer, target.Message
 	var has bool
@@ -62,8 +62,8 @@ func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (bool, er
 	return has, nil
 }
 
-// AddRecords adds to the numbers of pacers' stored records; see pacing.RecordStore. If the map added is empty,
-// AddRecords only reads the numbers.
+// AddRecords adds to the numbers of pacers' stored records; see pacing.RecordStore. If the argument added is empty,
+// AddRecords only reads the stored numbers.
 func (l *pacerLogs) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {
@@ -117,7 +117,7 @@ func encodeRecords(groups map[pacing.RecordGroup]int) ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// decodeRecords returns the numbers of pacers' stored records for the groups that have not expired.
+// decodeRecords returns how many records of pacers are stored, for each group of records that has not expired.
 func decodeRecords(value []byte, now time.Time) (map[pacing.RecordGroup]int, error) {
 	var list []storedGroup
 	if value != nil {

@@ -16,7 +16,7 @@ func (l *pacerLogs) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int
 	})
 }
 
-// giveBack returns unused permits to the logs of pacers, and commits the logs without a sync to the disk.
+// giveBack removes unused permits from the logs of pacers, and commits the logs without waiting for the disk.
 func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (returned pacing.Returned, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +63,8 @@ func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (re
 }
 
 // forgets holds the time at which each pacer was last forgotten. If a pacer was forgotten before the database was
-// opened, it counts as forgotten at the time of the opening. If the clock went back before a pacer was forgotten, the
-// pacer counts as forgotten at the time of the latest grant.
+// opened, the time of the opening counts. If the clock was set back before a pacer was forgotten, the time of the
+// latest grant counts.
 type forgets struct {
 	opened pacing.Time
 	latest pacing.Time // time of the latest grant
@@ -79,7 +79,7 @@ func newForgets(db *database.DB) forgets {
 	return forgets{opened: pacing.TimeOf(opened), at: map[string]pacing.Time{}}
 }
 
-// forgottenSince reports whether the pacer was forgotten at the time t or later.
+// forgottenSince reports whether an operator forgot the pacer at the time t or later.
 func (l *pacerLogs) forgottenSince(pacer string, t pacing.Time) bool {
 	at, known := l.forgets.at[pacer]
 	if !known && l.lives[pacer] > 0 {

@@ -13,12 +13,12 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacersSweepFrom returns the database key at which a pass of pacerLogs.Sweep begins.
+// pacersSweepFrom returns the database key at which the sweep of expired logs of pacers begins.
 func pacersSweepFrom() []byte { return []byte{database.KeyRequest} }
 
-// Sweep removes expired logs of pacers and expired requests. Each call checks at most as many of them as the argument
-// "most" says, from the given key on. Sweep returns the key at which its next step begins, or nil after the last key.
-// Sweep skips logs of pacers and requests that it cannot read.
+// Sweep removes expired logs of pacers and expired requests. One call checks at most "most" logs and requests,
+// beginning at the given key. Sweep returns the key at which its next call must begin, or nil after the last key. Sweep
+// skips logs of pacers and requests that it cannot read.
 func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
 	now, err := l.now()
 	if err != nil {
@@ -53,8 +53,7 @@ func (l *pacerLogs) now() (pacing.Time, error) {
 	return pacing.TimeOf(at), err
 }
 
-// findPast returns the keys of expired requests for permits, and the keys of the heads (first values) of expired logs
-// of pacers.
+// findPast returns the keys of expired data of pacers: requests for permits, and the heads (first values) of logs.
 func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]byte, next []byte, err error) {
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.PacerEnd}})
 	if err != nil {
@@ -84,8 +83,8 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	return past, nil, err
 }
 
-// behindDamage returns the key at which the sweep continues after an unreadable key. The sweep continues at the first
-// log of a pacer, or at the first log of the next life.
+// behindDamage is for a sweep that met an unreadable key: it returns the key at which the sweep continues. After an
+// unreadable request, this is the first log of a pacer; after an unreadable log, it is the first log of the next life.
 func (l *pacerLogs) behindDamage(key []byte) []byte {
 	if key[0] == database.KeyRequest {
 		return []byte{database.KeyPacer}
@@ -101,10 +100,10 @@ func (l *pacerLogs) behindDamage(key []byte) []byte {
 	return nil
 }
 
-// isHead reports whether the key belongs to the head (the first stored value) of a pacer's log.
+// isHead reports whether a database key is that of the head (the first stored value) of a pacer's log.
 func isHead(key []byte) bool { return key[0] == database.KeyPacer && bytes.Equal(pacerLogOf(key), key) }
 
-// isPast reports whether the value is an expired request for permits, or the head of an expired log of a pacer.
+// isPast reports whether a stored value has expired: a request for permits, or the head of a pacer's log.
 func isPast(key, value []byte, now pacing.Time) bool {
 	if key[0] == database.KeyRequest {
 		expires, err := decodeExpiry(value)

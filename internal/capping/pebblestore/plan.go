@@ -7,9 +7,10 @@ import (
 	"capper/internal/capping"
 )
 
-// plan holds the users of a call, sorted by stripe (users with a common lock). The upper 32 bits of an element of the
-// plan are a whole dense id, or the upper half of an id image (64-bit number). The lower 32 bits of an element are the
-// user's index in the call. One sort of integers therefore works for dense ids and for id images.
+// A plan holds the users of a call, sorted by stripe (group of users with a common lock). An element of the plan is a
+// 64-bit number. Its upper 32 bits are a whole dense id, or the upper half of an id image (64-bit number of an id). The
+// lower 32 bits of the element are the index that the user has in the call. One sort of integers therefore works for
+// dense ids and for id images.
 type plan struct {
 	users  []uint64
 	images []capping.UserID       // the users of the call, in a store for images
@@ -18,7 +19,7 @@ type plan struct {
 
 const upperHalf = math.MaxUint32 << 32
 
-// arrange makes p the plan of the given users; the argument r determines the stripes of the users.
+// arrange makes p the plan for the given users; the argument r says which stripe each user has.
 func (p *plan) arrange(users []capping.UserID, r runs) {
 	p.images = p.images[:0]
 	if r.ofImages() {
@@ -44,7 +45,7 @@ func (p *plan) arrange(users []capping.UserID, r runs) {
 	}
 }
 
-// user returns the user of an element of the plan, and the user's index in the call.
+// user decodes an element of the plan: it returns the user, and the index that the user has in the call.
 func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	index = int(uint32(packed))
 	if len(p.images) > 0 {
@@ -53,16 +54,16 @@ func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	return capping.UserID(packed >> 32), index
 }
 
-// portion is a part of a plan: the users whose stripes are from "first" up to, but not including, "last".
+// A portion is a part of a plan: the users of those stripes whose index is at least "first" and below "last".
 type portion struct{ first, last int }
 
-// portionUsers is the approximate number of users that a call decides before it releases its locks. portionUsers limits
-// how long a call for one user waits for the locks of a large call.
+// portionUsers is the approximate number of users that a call decides before it releases its locks. It limits how long
+// a call for one user waits for the locks of a large call.
 const portionUsers = 1024
 
-// sortPortion sorts the users of a portion, and returns their elements of the plan. The elements are in the same order
-// as the users' keys in the database. If id images have equal upper halves, their order may differ from that of their
-// keys, which costs only time. A call hardly ever has id images with equal upper halves.
+// sortPortion sorts the users of one portion of a plan, and returns the plan's elements for them. The elements then
+// have the same order as the keys of the users in the database. Two id images with equal upper halves may be in another
+// order than their keys, which only costs time. A call hardly ever has id images with equal upper halves.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)

@@ -9,12 +9,12 @@ import (
 
 var _ pacing.RecordStore = (*Store)(nil)
 
-// HasRequest reports whether the store remembers the request for permits with this id.
+// HasRequest reports whether the store remembers a request for permits, by the request's hash.
 func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	return s.pacers.HasRequest(ctx, group, r)
 }
 
-// HasLog reports whether the store has a log for the target (a pacer, or a message of a pacer).
+// HasLog reports whether a log is stored for the target, which is a pacer, or a message or key of a pacer.
 func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	return s.pacers.HasLog(ctx, target)
 }

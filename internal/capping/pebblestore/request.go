@@ -37,7 +37,8 @@ func decodeExpiry(value []byte) (pacing.Time, error) {
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), nil
 }
 
-// remembered returns the grant of the request with its expiry, or nil if the store does not remember the request.
+// remembered returns the grant that the request got earlier, and when it expires. If the store does not remember the
+// request, it returns nil.
 func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (
 	grant *pacing.Remembered, expires pacing.Time, err error) {
 	if ask.Request == (pacing.Request{}) {

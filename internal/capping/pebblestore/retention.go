@@ -15,18 +15,19 @@ var (
 	retentionsKey = []byte("\x00retentions") // retentions of the policy in force and of earlier policies
 )
 
-// retention is the time for which a policy keeps sends, with the latest time at which that policy was in force.
+// retention holds for how long a policy keeps sends, and when this policy was last in force.
 type retention struct {
 	millis int64
 	until  capping.Instant
 }
 
-// passed reports whether every send that was recorded under this retention is older than the retention, so that it has
-// no effect.
+// passed reports whether the retention has no effect any more, because every send that was recorded under it is older
+// than the retention.
 func (r retention) passed(now capping.Instant) bool { return r.until+capping.Instant(r.millis) <= now }
 
-// retentions lists the retentions that can still determine which sends the store deletes. The last element of the list
-// is the retention in force. Each earlier element is a longer retention, which was in force until an earlier time.
+// retentions lists those retentions that can still determine which sends the store deletes. The last element of the
+// list is the retention of the present policy. Each earlier element of the list is a longer retention, which was in
+// force until an earlier time.
 type retentions []retention
 
 const (
@@ -37,7 +38,8 @@ const (
 	maxRetentions = 16
 )
 
-// with returns the list of retentions after a retention of the given milliseconds is put in force now.
+// with returns the list of retentions as it is after a policy with the given retention in milliseconds comes into force
+// now.
 func (r retentions) with(millis int64, now capping.Instant) retentions {
 	current := retention{millis, now + retentionLead}
 	kept := make(retentions, 0, len(r)+1)
@@ -56,7 +58,7 @@ func (r retentions) with(millis int64, now capping.Instant) retentions {
 	return append(kept, current)
 }
 
-// last returns the retention in force. If no retention is known, last returns the zero retention.
+// last returns the retention in force. If the list of retentions is empty, last returns the zero retention.
 func (r retentions) last() retention {
 	if len(r) == 0 {
 		return retention{}
@@ -64,8 +66,8 @@ func (r retentions) last() retention {
 	return r[len(r)-1]
 }
 
-// longest returns the retention by which the store deletes log entries now. If every retention in the list has passed,
-// longest returns the retention in force.
+// longest returns the longest retention that still has an effect; by this retention, the store deletes log entries now.
+// If no retention in the list has an effect any more, longest returns the retention in force.
 func (r retentions) longest(now capping.Instant) retention {
 	for _, old := range r {
 		if !old.passed(now) {
@@ -75,8 +77,8 @@ func (r retentions) longest(now capping.Instant) retention {
 	return r.last()
 }
 
-// warning returns a text for operators if the store keeps sends longer than the policy in force needs, and ""
-// otherwise.
+// warning is for a store that keeps sends longer than the policy in force needs: it returns a text about this for
+// operators, or "".
 func (r retentions) warning(now capping.Instant) string {
 	kept, last := r.longest(now), r.last()
 	if kept.millis == last.millis {
@@ -90,15 +92,15 @@ func (r retentions) warning(now capping.Instant) string {
 
 func span(millis int64) string { return capping.Span(time.Duration(millis) * time.Millisecond) }
 
-// inForce reports whether the list already says that the retention of the given milliseconds is in force for some time
-// to come.
+// inForce reports whether the list says that a retention is in force for some time to come; the argument millis is this
+// retention in milliseconds.
 func (r retentions) inForce(millis int64, now capping.Instant) bool {
 	last := r.last()
 	return last.millis == millis && now < last.until-retentionLead/2
 }
 
-// notedRetentions holds the list of the store's retentions for concurrent use. Reading the list of retentions takes one
-// atomic load.
+// notedRetentions holds the store's list of retentions, so that several goroutines can use it. To read the list, a
+// goroutine needs one atomic load.
 type notedRetentions struct {
 	mu    sync.Mutex // protects changes
 	noted atomic.Pointer[retentions]
@@ -111,9 +113,9 @@ func (k *notedRetentions) current() retentions {
 	return nil
 }
 
-// retain returns the retention by which the store deletes log entries: the longest retention that was recently in
-// force. If the call records sends, retain also stores that the retention of the call's policy is in force. If a policy
-// has a shorter retention for a moment or by mistake, the store therefore deletes no entry that other policies need.
+// retain returns the longest retention that was recently in force; by this retention, the store deletes log entries. If
+// the call records sends, retain also stores that the retention which the call's policy needs is in force. The store
+// therefore deletes no entry that other policies need if a policy has a shorter retention for a moment or by mistake.
 func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -129,8 +131,8 @@ func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) 
 	return time.Duration(max(millis, noted.longest(now).millis)) * time.Millisecond, nil
 }
 
-// noteRetention writes the retention to the database, so that the store knows it after a restart. The write-ahead log
-// therefore contains the new retention before the sends that are recorded under it.
+// noteRetention writes a retention to the database, so that the store still knows it after a restart. The write-ahead
+// log therefore contains the new retention before the sends that are recorded under it.
 func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, error) {
 	s.retained.mu.Lock()
 	defer s.retained.mu.Unlock()
@@ -148,8 +150,8 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 	return noted, s.db.Broken()
 }
 
-// loadRetentions reads the list of retentions from the database. Earlier versions of capper wrote only one retention,
-// which counts as in force until now.
+// loadRetentions reads the store's list of retentions from the database. Earlier versions of capper stored only one
+// retention; loadRetentions treats it as in force until now.
 func (s *Store) loadRetentions() error {
 	value, err := s.db.Lookup(retentionsKey)
 	if err != nil {
@@ -209,8 +211,8 @@ func encodeRetention(millis int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(millis))
 }
 
-// decodeRetention returns the milliseconds in a stored retention. If there is no stored retention (the value is nil),
-// decodeRetention returns 0.
+// decodeRetention decodes a stored retention, and returns it in milliseconds. If no retention is stored (the argument
+// is nil), decodeRetention returns 0.
 func decodeRetention(value []byte) (int64, error) {
 	if value == nil {
 		return 0, nil

@@ -10,11 +10,12 @@ import (
 	"capper/internal/messages"
 )
 
-// Stripe caches the counts of sends of messages for one stripe (users with a common lock). The caller must hold the
-// lock of the stripe.
+// A Stripe caches counts of sends for one stripe (group of users with a common lock). The caller must hold the lock of
+// the stripe.
 type Stripe struct{ sends map[cell]*sends }
 
-// cell identifies a message's count of sends to the users of one stripe.
+// A cell identifies how many sends of a message one stripe of users has: by the message, the channel and the beginning
+// of the counts.
 type cell life
 
 type sends struct {
@@ -22,13 +23,13 @@ type sends struct {
 	unreadable bool // an unreadable count is not increased
 }
 
-// mostCells is the largest number of counts of sends in the cache of one stripe.
+// mostCells is the largest number of counts of sends that the cache of one stripe holds.
 const mostCells = 64
 
-// Tally sums the changes of users' logs in one portion of a call, by message and channel.
+// A Tally sums how many sends one portion of a call adds and removes, by message and channel.
 type Tally []tallied
 
-// tallied holds the numbers of sends of one message on one channel in a Tally.
+// tallied holds the numbers of sends that a Tally has for one message on one channel.
 type tallied struct {
 	id
 	messages.Sends
@@ -45,8 +46,8 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 	return &(*t)[len(*t)-1].Sends
 }
 
-// Count adds a tally to the stored counts of sends of a stripe, in the same batch that changes the users' logs. Count
-// leaves out messages that are not in lives, because these are not counted.
+// Count adds a Tally to the stored counts of sends of one stripe. The argument batch also contains the changed logs of
+// the users. Count leaves out messages that are not in the argument lives, because the store does not count these.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
 		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {
@@ -88,7 +89,7 @@ func (c *messageCounts) loadSends(key []byte) *sends {
 	return &sends{found, err != nil}
 }
 
-// sum returns the numbers of sends of a message since its counts began, summed over all stripes of users.
+// sum returns how many sends of a message were recorded and released since its counts began, over all stripes of users.
 func (c *messageCounts) sum(at cell) (total messages.Sends, err error) {
 	err = c.each(sendsKey(at.id, at.begun), func(_, value []byte) error {
 		part, err := decodeSends(value)

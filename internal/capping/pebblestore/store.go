@@ -46,7 +46,7 @@ var (
 
 // Open opens the store in a directory. If the directory does not exist, Open creates it. Open returns an error if
 // another process has the store open, the format is unknown, the disk is full, or ctx ends. If Open returns because ctx
-// has ended, the process should exit, because Pebble cannot be stopped while it opens a database.
+// has ended, the process should exit, because Pebble goes on opening the database and cannot be stopped.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	s, err := open(ctx, config.withDefaults())
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Store) Health(ctx context.Context) capping.Health {
 	return health
 }
 
-// TakePermits places permits in the logs of pacers; see pacing.Store.
+// TakePermits takes permits from pacers, that is, adds them to the pacers' logs; see pacing.Store.
 func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	return s.pacers.TakePermits(ctx, ask)
 }
@@ -140,7 +140,7 @@ func (s *Store) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (p
 	return s.pacers.ReturnPermits(ctx, ask, used)
 }
 
-// ForgetPacer removes the logs of a pacer; see pacing.Store. The store keeps the logs of all groups of pacers together,
+// ForgetPacer removes all logs of a pacer; see pacing.Store. The store keeps the logs of all groups of pacers together,
 // so ForgetPacer ignores the group.
 func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.ForgetPacer(ctx, pacer, group)
@@ -163,7 +163,7 @@ func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request)
 }
 
 // missing returns a text about sends and changes to sets that a restored store lacks, as long as limits may still count
-// these sends. If the store lacks nothing that a decision may need, missing returns "".
+// these sends. If the store lacks nothing that a decision may still need, the method missing returns "".
 func (s *Store) missing(now capping.Instant) string {
 	restored := s.db.Restored()
 	if restored == nil {
@@ -180,20 +180,20 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// missingChanges is the time for which a restored store warns of missing changes to sets. A build of segments that is
-// made within missingChanges should include the missing changes.
+// missingChanges is for how long a restored store warns operators of changes to sets that it lacks. Within this time, a
+// build of the segments should include the changes that the store lacks.
 const missingChanges = 7 * 24 * time.Hour
 
 // IDs returns the kind of the users' ids in the store. The zero IDs means dense ids.
 func (s *Store) IDs() IDs { return s.db.IDs() }
 
-// Identity returns the store's id and its newest identity mark (a number that increases while the store is in use). An
-// older copy of the store has a lower identity mark.
+// Identity returns the id of the store and its newest identity mark (a number that increases while the store is in
+// use). An older copy of the store has a lower identity mark.
 func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
 
 // Backup writes an archive of the store's current data while other calls continue. The archive contains everything that
 // the store had answered before the call of Backup. If Backup returns an error, the bytes written so far are useless.
-// The argument "channels" holds the channels of the policy by name.
+// The argument "channels" holds the numbers of the policy's channels, by channel name.
 func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]capping.Channel) error {
 	var made database.Copy
 	end := func() error { return nil }

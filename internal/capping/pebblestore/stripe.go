@@ -7,8 +7,9 @@ import (
 )
 
 // stripe is a lock for the logs of some users. A stripe also holds their cached logs and their cached counts of sends.
-// Neighbouring users (a run) are in the same stripe, so that a batch in ascending order reads neighbouring keys
-// together. A goroutine that locks several stripes locks them in ascending order.
+// Users with neighbouring ids (a run) are in the same stripe, so that a batch in ascending order reads neighbouring
+// keys together. If a goroutine locks several stripes, it locks them in ascending order, so that two goroutines never
+// block each other.
 type stripe struct {
 	sync.Mutex
 	cache   logCache
@@ -17,8 +18,8 @@ type stripe struct {
 
 const stripeCount = 256
 
-// runs is the number of lower bits in which the ids of neighbouring users (a run) may differ. The users of a run share
-// a stripe.
+// runs says which users are neighbours (a run): their ids differ at most in this number of lower bits. The users of a
+// run share a stripe.
 type runs uint8
 
 const (
@@ -29,11 +30,12 @@ const (
 // ofImages reports whether r is for a store whose users are id images (64-bit numbers of ids).
 func (r runs) ofImages() bool { return r > denseRuns }
 
-// stripe returns the index of the stripe that holds the user's log. Multiplication by the golden ratio distributes the
-// runs of users over the stripes. Ids with a large common step therefore do not all share one stripe.
+// stripe returns the index of the stripe that holds the user's log. To distribute the runs of neighbouring users over
+// the stripes, their numbers are multiplied by the golden ratio. Otherwise, ids with a large common step would all be
+// in one stripe.
 func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
 
-// makeStripes prepares the stripes of an open database, each with a log cache of the given size.
+// makeStripes creates the locks (stripes) of an open database, each with a log cache of the given size in bytes.
 func (s *Store) makeStripes(cacheBytes int64) {
 	s.runs = denseRuns
 	if s.db.IDs() != (IDs{}) {
@@ -44,7 +46,8 @@ func (s *Store) makeStripes(cacheBytes int64) {
 	}
 }
 
-// cacheOf returns the log cache of the user's stripe. The caller of cacheOf holds the lock of the stripe.
+// cacheOf returns the cache in which the log of the user may be: the log cache of the user's stripe. The caller of
+// cacheOf must hold the lock of this stripe.
 func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[s.runs.stripe(user)].cache }
 
 func (s *Store) lockStripes(c *call, p portion) {

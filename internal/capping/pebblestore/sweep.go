@@ -12,15 +12,15 @@ import (
 	"capper/internal/messages"
 )
 
-// The sweep is a slow walk over all keys of the database, which removes expired logs and message texts. A write of a
-// user's log also removes the log's expired entries. Only the sweep removes the logs of users who receive no more
-// sends.
+// The sweep is a slow walk over all keys of the database, which removes logs and message texts that have expired. A
+// write of a user's log also removes the log's expired entries. Only the sweep removes the logs of users who receive no
+// more sends.
 const (
 	sweepKeys  = 20_000 // largest number of keys in a step, which takes about 10 ms
 	sweepPause = 60     // number of skipped steps after a pass over all keys
 )
 
-// keepTending runs the background work of an open store, one step at a time.
+// keepTending does the background work of an open store, one step after the other.
 func (s *Store) keepTending(ctx context.Context, config Config) {
 	ticker := time.NewTicker(config.SweepInterval)
 	defer ticker.Stop()
@@ -57,7 +57,7 @@ func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	}
 }
 
-// sweep is the progress of a walk over some keys of the database, which removes expired data.
+// sweep holds how far a walk over some keys of the database has got, which removes expired data.
 type sweep struct {
 	start []byte
 	step  func(ctx context.Context, from []byte) (next []byte, err error)
@@ -79,8 +79,8 @@ func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 	return err
 }
 
-// sweepStep checks the keys of the database from the given key on, and removes expired logs and message texts.
-// sweepStep returns the key at which its next step begins, or nil after the last key.
+// sweepStep checks some keys of the database, beginning at the given key, and removes expired logs and message texts.
+// It returns the key at which the next step must begin, or nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	retention := capping.Instant(s.retained.current().longest(now).millis)
@@ -103,8 +103,8 @@ type dead struct {
 	messages [][]byte // keys of message texts
 }
 
-// findDead finds the expired logs and message texts among the keys of one step. findDead skips values that it cannot
-// read.
+// findDead finds those logs and message texts that have expired, among the keys of one step of the sweep. It skips
+// values that it cannot read.
 func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyEnd}})
 	if err != nil {
@@ -136,7 +136,8 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 	return found, nil, nil
 }
 
-// removeLogs locks the users' stripes, and removes those logs that are still expired now that no call can change them.
+// removeLogs removes logs of users that have expired. It first locks the users' stripes and checks again, because a
+// call may have changed one.
 func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retention capping.Instant) error {
 	if len(users) == 0 {
 		return nil
@@ -151,8 +152,8 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 	return c.err
 }
 
-// removeMessages locks the message texts, and removes those texts that are still expired now that no call can change
-// them.
+// removeMessages removes the texts of messages that have expired. It first locks them and checks again, because a call
+// may have changed one.
 func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	if len(keys) == 0 {
 		return
@@ -173,8 +174,8 @@ func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	s.db.Commit(batch)
 }
 
-// sweepCounts returns a step function that removes expired counts or titles of messages, which are kept about as long
-// as logs.
+// sweepCounts returns a step of the sweep that removes expired counts or titles of messages; these are kept about as
+// long as logs.
 func (s *Store) sweepCounts(sweep func(from []byte, most int, now capping.Instant, keep time.Duration) ([]byte, error),
 ) func(ctx context.Context, from []byte) (next []byte, err error) {
 	return func(ctx context.Context, from []byte) (next []byte, err error) {
@@ -190,12 +191,12 @@ func (s *Store) sweepCounts(sweep func(from []byte, most int, now capping.Instan
 	}
 }
 
-// countsKept returns the time for which the store keeps the counts of a message after the message's last call.
+// countsKept returns for how long the store keeps the counts of a message after the last call that named the message.
 func (s *Store) countsKept(now capping.Instant) time.Duration {
 	return messages.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
 }
 
-// sweepPacers runs one step of the sweep, which removes expired logs of pacers and expired requests.
+// sweepPacers does one step of the sweep of pacers, which removes their expired logs and requests.
 func (s *Store) sweepPacers(ctx context.Context, from []byte) (next []byte, err error) {
 	err = s.db.Rescue(ctx, func() error {
 		next, err = s.pacers.Sweep(from, sweepKeys)

@@ -14,7 +14,8 @@ import (
 // as the sweep, rewrites those logs that no call has written. The database stores the progress of the walk in the order
 // of the writes, so that the walk continues after a crash.
 
-// upgradeStep checks the given number of keys of the database, and rewrites logs that are in an older format.
+// upgradeStep is one step of an upgrade of the stored format: it checks the given number of keys, and rewrites logs in
+// an older format.
 func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	upgrade := s.db.Upgrade()
 	if upgrade == nil {
@@ -37,8 +38,8 @@ func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	})
 }
 
-// findOld finds the logs in an older format among the given number of keys. findOld returns the key at which its next
-// step begins, or nil after the last log. findOld skips logs that it cannot read.
+// findOld finds logs in an older format among the given number of keys. It returns the key at which its next call must
+// begin, or nil after the last log. It skips logs that it cannot read.
 func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyLog + 1}})
 	if err != nil {

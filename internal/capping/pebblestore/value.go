@@ -12,21 +12,22 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// maxLogSize is the size in bytes of the largest log of a user: LogBound entries on every channel, and LogBound without
-// a channel.
+// maxLogSize is the size in bytes of the largest possible log of a user. A user's log has at most LogBound entries on
+// every channel, and LogBound entries without a channel.
 const maxLogSize = 256 * capping.LogBound * capping.EntrySize
 
-// The stored value of a log is the version of its format, followed by the entries in the format of package capping.
-// Format 1 has no version byte, so the length of its values is a multiple of EntrySize. No later format may have values
-// of such a length while programs read format 1.
+// The stored value of a user's log is a byte with the version of the format, followed by the entries in the format of
+// package capping. In format 1, this byte is missing, so the length of a value is a multiple of EntrySize. While
+// programs read format 1, no later format may have values whose length is a multiple of EntrySize.
 const (
 	logVersion  = 2
 	logHeader   = 1 // bytes before the entries
 	bareVersion = 1 // version of values without a version byte
 )
 
-// decodeLog returns the log in a stored value, and the version of the value's format. An empty value is an error,
-// because a user without sends has no stored value. The returned log shares the bytes of the value.
+// decodeLog decodes the stored value of a user's log: it returns the log and the version of the format. An empty value
+// is an error, because the database has no value for a user without sends. The returned log shares the bytes of the
+// value.
 func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	log, version = capping.Log(value), bareVersion
 	if len(value)%capping.EntrySize == logHeader {
@@ -50,11 +51,11 @@ func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	return log, version, nil
 }
 
-// beginLog appends the version byte to dst, which precedes the entries of a log.
+// beginLog appends the byte with the version of the format to dst; the entries of the log follow it.
 func beginLog(dst []byte) []byte { return append(dst, logVersion) }
 
-// entriesOf returns the log in a value that begins with the bytes of beginLog. If the value is nil, entriesOf returns
-// an empty log.
+// entriesOf returns the log in a value that begins with the version byte from beginLog. If the value is nil, entriesOf
+// returns an empty log.
 func entriesOf(value []byte) capping.Log {
 	if len(value) <= logHeader {
 		return nil
@@ -62,8 +63,8 @@ func entriesOf(value []byte) capping.Log {
 	return value[logHeader:]
 }
 
-// Logs returns users who have a log, in ascending order from the given id on, and their logs. The argument "most" is
-// the largest number of users that Logs returns. If one of the logs cannot be read, Logs returns only an error.
+// Logs returns users who have a log, and these logs. The users ascend, beginning at the given id. The argument "most"
+// is the largest number of users that Logs returns. If one of the logs cannot be read, Logs returns only an error.
 func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log,
 	err error) {
 	err = s.db.Rescue(ctx, func() error {
