@@ -29,10 +29,10 @@
 //     new slot.
 //   - A log keeps two kinds of slots: the slots in the line, and the slots ahead. If the limits of the target itself
 //     allowed no earlier slot, the slot is in the line. No later permit gets a slot before a slot in the line. If each
-//     Ask has only one target, the target therefore grants its slots in order.
-//   - If only other targets of the same Ask delayed a slot, it is a slot ahead: later permits can still get free slots
-//     before it. A slot ahead joins the line when the present time, the line, or the next slot under the target's own
-//     limits is later than it.
+//     Ask has only one target, this target grants its slots in order.
+//   - If only other targets of the same Ask delayed a slot, the slot is a slot ahead: later permits can still get free
+//     slots before it. A slot ahead joins the line when the present time, the line, or the next slot under the target's
+//     own limits is later than it.
 //   - If another target delays a permit by less than one interval of this target's rate, no other permit fits before
 //     the slot. The slot is then in the line of this target.
 //   - At a target with a rate, Place delays a slot ahead until it is a whole number of the rate's intervals after the
@@ -127,7 +127,8 @@
 //   - A share's part of a limit is the share's percentage of Max, rounded up. A rate of one permit per interval is
 //     divided like a limit of n permits in n intervals. These n intervals are called the period of the rate. n is the
 //     smallest number of which each share gets a whole number, at least its percentage and at most one percentage point
-//     more. The number n is multiplied until the period is at least 50 ms. For a share of 20 % of 250/s, n is 15.
+//     more. The number n is multiplied until the period is at least 50 ms. For example, n is 15 for a share of 20 % of
+//     the rate 250/s.
 //   - A call without a share needs permits of two targets: the whole pacer, and the rest of the pacer. The limits of
 //     the rest are the pacer's limits less the parts of all shares, but at least 1. While calls do not use a share,
 //     calls without a share also get its part of a rate and of a limit with a window up to SoonWindow. Limits with

@@ -31,10 +31,11 @@
 //     crash can lose only sends whose verdict was never returned.
 //   - After the disk has refused a write, the store is out of service until it is opened again, because the content of
 //     the disk is unknown. The process continues, and calls can still read logs.
-//   - An unreadable log of a user makes only this user unavailable. If a block of a Pebble table is damaged, those
-//     users are unavailable whose logs may be in the block. Erasing a user replaces the user's unreadable log.
-//   - If the log of a pacer is unreadable, only those requests for permits fail that need the log. Forgetting the pacer
-//     replaces its unreadable log.
+//   - If the log of a user is unreadable, only this user is unavailable. If a block of a Pebble table is damaged, those
+//     users are unavailable whose logs may be in the block. If a user is erased, the unreadable log of the user is
+//     replaced.
+//   - If the log of a pacer is unreadable, only those requests for permits fail that need the log. If the pacer is
+//     forgotten, its unreadable log is replaced.
 //   - When Change returns, the change to a set is in memory and on the disk, so no later decision lacks the change.
 //   - Open returns an error for a store with an unreadable live change, because the change could be of any set and any
 //     user. If an operator accepts the loss of unreadable live changes with the file ACCEPT-LOST-CHANGES, Open

@@ -12,13 +12,15 @@
 // # Lost and replaced stores
 //
 // Pebble creates a missing database, and opens a database whose write-ahead log is missing without an error. In both
-// cases, the store would allow every recorded send again. Three checks detect such a loss of recorded sends:
+// cases, the store would allow every recorded send again. If the store was lost or replaced in this way, three checks
+// detect it:
 //
 //   - The file PATH.id beside the directory holds the store's id and its identity mark, a number. The identity mark
 //     increases at each start and close, once a minute of use, and when writes stop. The store writes each new identity
 //     mark (a number that grows) first to the database, and then to the file PATH.id. From the mark, Open notices an
 //     emptied or replaced directory, an older copy, and a database that has lost its newest writes. In each case Open
-//     returns an error. If the parent directory is on the same volume and is lost too, only Config.MustExist helps.
+//     returns an error. If the parent directory is on the same volume and is lost too, only the setting
+//     Config.MustExist prevents a new, empty store.
 //   - The file FILES in the directory lists the write-ahead logs and manifests. If a file in the list FILES is missing,
 //     Open returns an error. If the list lacks the current manifest, Open ignores the list, because an older version of
 //     capper has used the store without updating it.
