@@ -10,9 +10,9 @@ import (
 	"capper/internal/messages"
 )
 
-// The constants answerCalls to answerConfigs are the kinds of fields in the hash of a message's decision counts. A
-// field's name in this hash is the channel's number, then the kind, then the name of what is counted (for example a
-// limit).
+// The constants from answerCalls to answerConfigs are the kinds of fields that the hash of a message's decision counts
+// has. In the hash of a message's decision counts, the name of a field has three parts: the channel's number, the kind,
+// and the name of what is counted (for example a limit).
 const (
 	answerCalls       = 'c'
 	answerAsked       = 'q'
@@ -30,7 +30,7 @@ const (
 	answerConfigs     = 'v' // configuration versions, one on each line
 )
 
-// FlushSize, flushes, answerFields and mostConfigs limit the hash of a message's decision counts.
+// FlushSize, flushes, answerFields and mostConfigs limit the size of the hash that holds a message's decision counts.
 const (
 	// FlushSize is the size in bytes of the name of a flush (one addition to a message's decision counts).
 	FlushSize    = 8
@@ -39,12 +39,13 @@ const (
 	mostConfigs  = 100
 )
 
-// AnswerKeys holds the Redis keys for a message's decision counts. All these keys are in one partition.
+// AnswerKeys holds the Redis keys that a call needs to change a message's decision counts. All these keys are in one
+// partition.
 type AnswerKeys struct{ Answers, Index, Message, Sizes string }
 
-// Answers encodes the call of answers.lua that adds the delta to a message's decision counts. The argument "flush" is
-// the name of the addition, and the argument "keep" is the TTL of the counts. If "begins" is true, a message without
-// stored data is counted from now on.
+// Answers encodes the call of answers.lua that adds the numbers in a Delta to a message's decision counts. The argument
+// "flush" is a name by which the script recognizes a repeated addition, and the argument "keep" is the TTL of the
+// counts. If the argument "begins" is true, answers.lua begins to count a message that has no stored data.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -74,12 +75,13 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 	a.finish(4, rest...)
 }
 
-// titleField is the field that holds the title in the hash of a message's decision counts. The name of the title's
-// field has no channel.
+// titleField is the name of one field in the hash of a message's decision counts: the field that holds the title. The
+// name of the title's field has no channel.
 const titleField = "t"
 
 // Title encodes the call of title.lua, which stores the title of a message. The argument "keep" is the TTL of the title
-// while the message has no decision counts. If "begins" is true, a message without stored data may get a title.
+// while the message has no decision counts. If the argument "begins" is true, title.lua also gives a title to a message
+// without stored data.
 func (a *Args) Title(s *Script, keys AnswerKeys, message capping.Message, title string, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -97,7 +99,7 @@ func (a *Args) Title(s *Script, keys AnswerKeys, message capping.Message, title 
 // TitleOf returns the command that reads the title of a message from the hash of its decision counts.
 func TitleOf(answers string) []string { return []string{"hget", answers, titleField} }
 
-// DecodeTitle returns the title from the fields that HGETALL returns, or "" for no title.
+// DecodeTitle returns a message's title from the reply of HGETALL, or "" if the message has no title.
 func DecodeTitle(fields []string) string {
 	for ; len(fields) > 1; fields = fields[2:] {
 		if fields[0] == titleField {
@@ -107,7 +109,7 @@ func DecodeTitle(fields []string) string {
 	return ""
 }
 
-// eachAnswer calls the function "what" for every decision count of a message, even if the count is zero.
+// eachAnswer calls the function "what" once for every decision count of a message, even if the count is zero.
 func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64)) {
 	what(answerCalls, "", a.Calls)
 	what(answerAsked, "", a.Asked)
@@ -127,7 +129,7 @@ func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64))
 	}
 }
 
-// DecodeAnswers decodes a message's decision counts by channel, from the fields that HGETALL returns.
+// DecodeAnswers decodes the reply of HGETALL: it returns a message's decision counts by channel.
 func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, error) {
 	if len(fields)%2 != 0 {
 		return nil, ErrReply
@@ -154,7 +156,7 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, erro
 	return found, nil
 }
 
-// setAnswer sets the decision count that one field of the hash holds. setAnswer ignores kinds of fields that later
+// setAnswer stores the decision count in one field of the hash in a. setAnswer ignores kinds of fields that later
 // versions of capper added.
 func setAnswer(a *messages.Answers, kind byte, name, value string) error {
 	if kind == answerConfigs {

@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Args encodes one Redis command at a time, and reuses its memory for the next command. Only one goroutine at a time
-// may use an Args.
+// An Args encodes Redis commands, one at a time, and reuses its memory for the next command. Only one goroutine at a
+// time may use an Args.
 type Args struct {
 	argv []any  // pointers to the elements of args
 	args []blob // slices of buf
@@ -27,18 +27,18 @@ type Args struct {
 	numbers  [256]uint16 // number of each group within the call, from 1
 }
 
-// blob is one argument of a Redis command, as bytes. A pointer to a blob becomes an interface value without an
-// allocation, unlike a slice or a string.
+// blob is one argument of a Redis command, as bytes. Unlike a slice or a string, a pointer to a blob becomes an
+// interface value without an allocation.
 type blob []byte
 
-// MarshalBinary returns the argument's bytes to the library go-redis.
+// MarshalBinary gives the bytes of an argument to the Redis library go-redis.
 func (b *blob) MarshalBinary() ([]byte, error) { return *b, nil }
 
-// Values returns the command's name and arguments, for the client library. The returned values are valid until the Args
-// encodes its next command.
+// Values returns the name and the arguments of the encoded command, for the Redis library. The returned arguments are
+// valid only until the Args encodes its next command.
 func (a *Args) Values() []any { return a.argv }
 
-// Set encodes a plain Redis command, which runs no script over users.
+// Set encodes a Redis command that runs no script over users.
 func (a *Args) Set(args ...string) {
 	a.args, a.argv = a.args[:0], a.argv[:0]
 	for _, arg := range args {
@@ -47,10 +47,11 @@ func (a *Args) Set(args ...string) {
 	a.setPointers()
 }
 
-// Filter encodes the call of filter.lua for the users of the items (see Plan), which are all in one partition. The
-// argument "prefix" is the prefix of the partition's keys. The argument "known" is the version of the partition's live
-// changes that the caller has. If "known" is nil, the script does not compare versions of live changes. The caller
-// completes the command of Filter with StampFilter.
+// Filter encodes a call of filter.lua for the users whom the argument items lists (see Plan); all of them are in one
+// partition. The argument "prefix" is the text with which all Redis keys of the partition begin. The argument "known"
+// is the version of the partition's live changes to sets that the caller knows. If the argument "known" is nil,
+// filter.lua does not compare the versions of live changes to sets. The encoded Redis command lacks its header until
+// the caller calls StampFilter.
 func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8, book *Rulebook, c Counts, known *string) {
 	rules := a.chooseRules(book, items, groups)
@@ -65,8 +66,8 @@ func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, user
 	a.finish(keys+1, a.head[:], rules, a.users, a.known)
 }
 
-// endCounts appends the key of the message's counts to a call that counts sends. endCounts returns the number of keys
-// of the command.
+// endCounts ends the encoding of the keys. If the call counts sends, it appends the key of the message's counts.
+// endCounts returns how many keys the command has.
 func (a *Args) endCounts(keys int, prefix string, c Counts) int {
 	if a.counting = c.Counted; !c.Counted {
 		return keys
@@ -76,27 +77,27 @@ func (a *Args) endCounts(keys int, prefix string, c Counts) int {
 	return keys + 1
 }
 
-// StampFilter writes the header of a filter call: the arguments that are equal for all its users.
+// StampFilter writes the header of a filter call, that is, the arguments that are equal for all users of the call.
 func (a *Args) StampFilter(h Header) {
 	h.groups, h.counting = a.groups, a.counting
 	h.append(a.head[:0])
 }
 
-// Release encodes the call of release.lua for the users of the items (see Plan). The caller completes the command of
-// Release with StampRelease.
+// Release encodes a call of release.lua for the users whom the argument items lists (see Plan). The encoded Redis
+// command lacks its header until the caller calls StampRelease.
 func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID, c Counts) {
 	keys := a.encodeUsers(s, k, prefix, items, users, nil)
 	a.finish(a.endCounts(keys, prefix, c), a.head[:releaseHeaderSize], a.users)
 }
 
-// StampRelease writes the header of a call of release.lua, which removes sends. The script removes the sends with the
-// token on the channel; channel 0 means all channels.
+// StampRelease writes the header of a call of release.lua, a script that removes sends. The script release.lua removes
+// the sends with the token on the channel; channel 0 means all channels.
 func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) {
 	appendRelease(a.head[:0], now, skew, channel, token, a.counting)
 }
 
-// Erase encodes the call of erase.lua, which removes the log of one user. The caller completes the command of Erase
-// with StampTime.
+// Erase encodes a call of erase.lua, a script that removes the log of one user. The encoded Redis command lacks its
+// header until the caller calls StampTime.
 func (a *Args) Erase(s *Script, key, field string) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)
@@ -104,13 +105,13 @@ func (a *Args) Erase(s *Script, key, field string) {
 	a.finish(1, blob(field), a.head[:stampSize])
 }
 
-// StampTime writes the header of a script call whose header has only the time and the clock tolerance.
+// StampTime writes the header of a script call if this header has only the time and the clock tolerance.
 func (a *Args) StampTime(now capping.Instant, skew time.Duration) {
 	appendStamp(a.head[:0], now, skew)
 }
 
-// begin starts the encoding of a command that calls the script. After begin, the caller calls endKey after each key,
-// and finish at the end.
+// begin starts to encode a command that calls the Lua script s. After begin, the caller must call endKey after each
+// key, and finish after the last argument.
 func (a *Args) begin(s *Script) {
 	a.buf, a.ends, a.args, a.argv = a.buf[:0], a.ends[:0], a.args[:0], a.argv[:0]
 	a.args = append(a.args, blob("evalsha"), blob(s.SHA), nil)
@@ -138,7 +139,8 @@ func (a *Args) setPointers() {
 	}
 }
 
-// chooseRules numbers the groups to which the call's users belong, and returns the encoded rules of these groups.
+// chooseRules gives numbers to the groups (users with the same rules) that occur in the call. chooseRules returns the
+// encoded rules of these groups.
 func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	if len(b.ends) == 1 {
 		a.groups, a.numbers[0] = 1, 1
@@ -156,9 +158,8 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 	return a.rules
 }
 
-// encodeUsers starts the encoding of a call of the script, with one key for each bucket of the items' users.
-// encodeUsers encodes the users, with the numbers of their groups unless groups is nil. encodeUsers returns the number
-// of keys.
+// encodeUsers starts to encode a call of the script, with one key for each bucket of users. encodeUsers then encodes
+// the users and, unless groups is nil, the numbers of their groups. encodeUsers returns the number of keys.
 func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8) (keys int) {
 	a.begin(s)

@@ -8,10 +8,11 @@ import (
 	"capper/internal/capping"
 )
 
-// Mode says which of the shared records beat.lua may create during a heartbeat.
+// A Mode says which records beat.lua may create during a heartbeat; all instances share these records.
 type Mode int
 
-// LookOnly, Adopt, MakeOrMend and Mend are the modes of a heartbeat: they say which records it may create.
+// LookOnly, Adopt, MakeOrMend and Mend are the modes of a heartbeat. A mode says which shared records the heartbeat may
+// create.
 const (
 	LookOnly   Mode = iota // for a running instance
 	Adopt                  // for a start: uses existing logs even if no other records exist
@@ -19,7 +20,7 @@ const (
 	Mend                   // for a running instance whose operator accepted lost records; creates no sentinel keys
 )
 
-// Beat is the content of a heartbeat: the data that an instance sends to the other instances.
+// Beat is the content of a heartbeat, that is, the data that an instance sends to the other instances through Redis.
 type Beat struct {
 	Mode        Mode
 	Retention   int64 // milliseconds; 0: no policy yet
@@ -35,7 +36,7 @@ func (m *Marker) Keys() []string {
 	return []string{m.Key, m.StoreKey(), m.Key + ":retentions", m.Key + ":channels", m.InstancesKey()}
 }
 
-// Args returns those arguments of beat.lua that follow its keys.
+// Args returns the arguments of beat.lua, without its Redis keys.
 func (b *Beat) Args(m *Marker) []any {
 	args := []any{
 		m.Text, m.formats.Oldest(), m.formats.Newest(), m.space,
@@ -47,7 +48,7 @@ func (b *Beat) Args(m *Marker) []any {
 	return args
 }
 
-// Heard is the decoded reply of beat.lua to a heartbeat.
+// Heard is the decoded reply of the script beat.lua to a heartbeat.
 type Heard struct {
 	Outcome string   // format, gone or channel; otherwise found, adopted, made or mended
 	Marker  string   // with the outcome format: the stored marker
@@ -61,7 +62,7 @@ type Heard struct {
 	Others  map[string]string // other instances: id to description
 }
 
-// DecodeBeat decodes the reply of beat.lua to a heartbeat.
+// DecodeBeat decodes the reply of the script beat.lua to a heartbeat.
 func DecodeBeat(reply []string) (Heard, error) {
 	h := Heard{Others: map[string]string{}}
 	if len(reply) > 0 {

@@ -12,18 +12,18 @@ import (
 	"capper/internal/pacing"
 )
 
-// work is the number of bytes of logs after which a script call ends early and leaves the remaining users to another
-// call. scan is the cost of looking at each entry of a log, as a multiple of the cost of reading the log.
+// work limits the length of a script call: after logs of this many bytes, the call ends and leaves the remaining users
+// to another call. scan says how much more it costs to look at each entry of a log than to read the log.
 const (
 	work = 200_000
 	scan = 4
 )
 
-// rulePlaces is the number of Lua table elements that filter.lua uses for one rule.
+// rulePlaces is the number of elements that one rule takes in a Lua table of filter.lua.
 const rulePlaces = 5
 
-// constants returns the values that replace the placeholders ${NAME} in the texts of the scripts, for one keyspace.
-// Offsets within a log entry are counted from its first byte, which has the offset 0.
+// constants returns, for one keyspace, the values by which the placeholders ${NAME} in the texts of the Lua scripts are
+// replaced. Offsets within a log entry count from the first byte of the entry, which has the offset 0.
 func constants(k Keyspace) map[string]string {
 	numbers := map[string]int64{
 		"ENTRY": capping.EntrySize, "INSTANT": instantSize, "CHANNEL_AT": instantSize, "TOKEN_AT": instantSize + 1,
@@ -77,8 +77,7 @@ func constants(k Keyspace) map[string]string {
 	return texts
 }
 
-// fieldTexts returns those pieces of script text that read the hash fields of users and therefore depend on the
-// keyspace.
+// fieldTexts returns pieces of script text that depend on the keyspace, because they read the hash fields of users.
 func (k Keyspace) fieldTexts() map[string]string {
 	if k.IsSpread() {
 		return spreadTexts(k.fieldSize())
@@ -96,9 +95,9 @@ func (k Keyspace) fieldTexts() map[string]string {
 	}
 }
 
-// spreadTexts returns the pieces of script text for spread keyspaces (ids that are not dense), whose hash fields have
-// the given size in bytes. In a spread keyspace, the arguments of a script contain a hash field in the same form as the
-// hash.
+// spreadTexts returns pieces of script text for spread keyspaces (ids that are not dense). The argument size is the
+// size of their hash fields in bytes. In a spread keyspace, the scripts get a hash field in the form in which the hash
+// stores it.
 func spreadTexts(size int) map[string]string {
 	all := strings.Repeat(fmt.Sprint("c", size), keyUsers)
 	user := size + entriesSize
@@ -113,7 +112,7 @@ func spreadTexts(size int) map[string]string {
 	}
 }
 
-// fieldNames returns the texts "0" to n-1, in the syntax of a Lua table.
+// fieldNames returns the names "0", "1" and so on up to n-1, in the syntax of a Lua table.
 func fieldNames(n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -124,8 +123,8 @@ func fieldNames(n int) string {
 
 var placeholder = regexp.MustCompile(`\$\{(\w*)\}`)
 
-// complete replaces the placeholders ${NAME} in a script's text by their values for the keyspace. complete panics if
-// the text has a placeholder with an unknown name.
+// complete replaces the placeholders ${NAME} in the text of a Lua script by the values for the keyspace. complete
+// panics if a placeholder has an unknown name.
 func complete(k Keyspace, source string) string {
 	known := constants(k)
 	source = strings.ReplaceAll(source, "${COUNT_SENDS}", known["COUNT_SENDS"]) // this text contains further constants

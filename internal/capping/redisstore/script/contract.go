@@ -19,13 +19,13 @@ import (
 // (pace.lua, merge.lua, forget.lua). The file constants.go inserts the numbers that Go and Lua share into the texts of
 // the scripts.
 
-// keyUsers is the maximum number of users that a script call lists after one key. If a call has more users of a bucket,
-// it lists the key of the bucket several times. A script reads the logs of one key's users at once, so keyUsers also
-// limits the bytes that the script reads before it can stop.
+// keyUsers is the maximum number of users that a script call lists after one key. If more users of a bucket are in a
+// call, the call lists the key of the bucket several times. A script reads the logs of all users of one key at once.
+// keyUsers therefore also limits how many bytes the script reads before it can stop.
 const keyUsers = 8
 
-// The constants instantSize to shadowSize are the sizes in bytes of encoded values in arguments and replies. Only the
-// constant channelBits is a size in bits. All encoded values are big endian.
+// The constants from instantSize to shadowSize are the sizes in bytes of values, as the arguments and replies of
+// scripts encode them. Only the constant channelBits is a size in bits. All encoded values are big endian.
 const (
 	instantSize  = 5
 	durationSize = 6
@@ -42,21 +42,21 @@ const (
 	shadowSize        = 4               // in the reply, after the letter of the verdict
 )
 
-// modeLook, modeRecord and modeCount are values of a byte in the header of a filter call or a release. The byte says
-// what the script writes.
+// modeLook, modeRecord and modeCount are the values of one byte in the header of a filter or release call. The byte
+// says what the script writes.
 const (
 	modeLook byte = iota
 	modeRecord
 	modeCount
 )
 
-// kindLimited and kindShadow are the bits of the byte that says which kind of rule follows.
+// kindLimited and kindShadow are bits of the byte in front of an encoded rule, which says what kind of rule it is.
 const (
 	kindLimited = 1 << iota // limited to some channels, whose bits follow
 	kindShadow
 )
 
-// These variables are layouts with which struct.unpack in Lua decodes values that Go encoded.
+// These variables describe, for struct.unpack in Lua, the layouts of values that Go encodes.
 var (
 	stampFormat   = fmt.Sprintf(">I%dI%d", instantSize, skewSize)
 	releaseFormat = stampFormat + fmt.Sprintf("Bc%dB", tokenSize)
@@ -70,7 +70,7 @@ var (
 // longestLife is the maximum TTL of a key.
 const longestLife = 3650 * 24 * time.Hour
 
-// Header holds the arguments of a filter call that are equal for all its users.
+// Header holds those arguments of a filter call that are the same for all users of the call.
 type Header struct {
 	Now, Since      capping.Instant
 	Retention, Skew time.Duration
@@ -82,12 +82,12 @@ type Header struct {
 	Token           capping.Token
 }
 
-// keep returns the minimum time in milliseconds for which a key must outlive its newest log entry. keep adds twice the
-// clock tolerance, because the clocks of two servers may differ.
+// keep returns for how many milliseconds a key must outlive its newest log entry. keep includes twice the clock
+// tolerance, because the clocks of two servers may differ.
 func (h *Header) keep() int64 { return h.Forget.Milliseconds() + 2*h.Skew.Milliseconds() }
 
-// Life returns the TTL in milliseconds that a script gives to a key that would expire too early. The TTL that Life
-// returns is a little longer than necessary, so that most calls need not set it again.
+// Life returns a TTL in milliseconds: a script sets it for a key that would otherwise expire too early. The TTL that
+// Life returns is a little longer than necessary, so that most later calls need not set it again.
 func (h *Header) Life() int64 {
 	keep := h.keep()
 	return keep + keep/64 + 1
@@ -109,7 +109,7 @@ func (h *Header) append(dst []byte) []byte {
 	return append(dst, h.Token[:]...)
 }
 
-// appendUint appends the lowest n bytes of v to dst, big endian.
+// appendUint appends the lowest n bytes of the number v to dst, in big-endian order.
 func appendUint(dst []byte, v uint64, n int) []byte {
 	for shift := 8 * (n - 1); shift >= 0; shift -= 8 {
 		dst = append(dst, byte(v>>shift))
@@ -117,13 +117,13 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// appendStamp appends the time and the clock tolerance, the beginning of the headers of release.lua and erase.lua.
+// appendStamp appends the time and the clock tolerance, with which the headers of release.lua and erase.lua begin.
 func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 	return appendUint(appendUint(dst, uint64(now), instantSize), uint64(skew.Milliseconds()), skewSize)
 }
 
-// modeOf returns the mode byte of a call that records or removes sends; counting says whether the script also counts
-// them.
+// modeOf returns the mode byte for a call that records or removes sends. If counting is true, the script also counts
+// these sends.
 func modeOf(counting bool) byte {
 	if counting {
 		return modeCount
@@ -157,11 +157,12 @@ func appendRule(dst []byte, r *capping.Rule) []byte {
 	return dst
 }
 
-// ErrReply reports a Redis reply that does not have the form that the script returns.
+// ErrReply reports that a Redis reply does not have the form in which the script replies.
 var ErrReply = errors.New("the reply of Redis does not have the form that capper's Lua script returns")
 
-// DecodeVerdicts decodes the reply of filter.lua into the verdicts of the items' users, and returns the number of
-// decided users. A user whose log cannot be judged stays Unavailable, and bad counts that user.
+// DecodeVerdicts decodes the reply of filter.lua: it stores the verdicts of the users whom the argument items lists.
+// DecodeVerdicts returns how many users the script decided. If the log of a user cannot be judged, the user stays
+// Unavailable, and DecodeVerdicts counts the user in bad.
 func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []capping.Verdict, bad *BadLogs) (int,
 	error) {
 	n := 0
@@ -203,19 +204,19 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 	return n, nil
 }
 
-// IsOutdated reports whether filter.lua replied that the live changes in the store have another version than the
-// caller's.
+// IsOutdated reports whether filter.lua rejected the call because the store has another version of the live changes to
+// sets than the caller.
 func IsOutdated(reply string) bool { return reply == liveOutdated }
 
-// MarkOutdated sets the verdict Unavailable and Outdated for the items' users, because sets have changed. The argument
-// "since" is the instant of the first attempt with an unknown result, or Never.
+// MarkOutdated sets the verdict Unavailable and Outdated for the users whom the argument items lists, because sets have
+// changed. The argument "since" is the instant of the call's first attempt whose result is unknown, or Never.
 func MarkOutdated(items []uint64, verdicts []capping.Verdict, since capping.Instant) {
 	for _, item := range items {
 		verdicts[indexOf(item)] = capping.Verdict{Outdated: true, FreesAt: since}
 	}
 }
 
-// areShadows reports whether the bit mask has at least one bit, and only bits that stand for shadow rules.
+// areShadows reports whether the bit mask is not 0 and has only bits of shadow rules (rules that deny nobody).
 func areShadows(mask uint32, rules []capping.Rule) bool {
 	for left := mask; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros32(left); i >= len(rules) || !rules[i].Shadow {
@@ -234,9 +235,9 @@ func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
 	return v
 }
 
-// DecodeReleased decodes the reply of release.lua, and returns the number of users in the reply. The argument "again"
-// says that an earlier attempt may have removed the sends. If "again" is true, a send that is not in the log counts as
-// released.
+// DecodeReleased decodes the reply of release.lua. DecodeReleased returns for how many users the reply has a result.
+// The argument "again" says that an earlier attempt of the call may have removed the sends already. If "again" is true,
+// a send that the script does not find in the log counts as released.
 func DecodeReleased(reply string, items []uint64, again bool, released []capping.Released, bad *BadLogs) (int, error) {
 	if len(reply) > len(items) {
 		return 0, ErrReply
@@ -255,8 +256,8 @@ func DecodeReleased(reply string, items []uint64, again bool, released []capping
 	return len(reply), nil
 }
 
-// DecodeErased decodes the reply of a script that erases a log. If the key has the wrong type, DecodeErased counts this
-// in bad.
+// DecodeErased decodes the reply of erase.lua, the script that removes a user's log. If the Redis key of the log has
+// the wrong type, DecodeErased counts the user in bad.
 func DecodeErased(reply string, bad *BadLogs) error {
 	switch {
 	case reply == "D" || reply == "N":
@@ -268,7 +269,7 @@ func DecodeErased(reply string, bad *BadLogs) error {
 	return nil
 }
 
-// RateArgs returns the arguments of rate.lua that follow its key.
+// RateArgs returns the arguments of rate.lua, without its Redis key.
 func RateArgs(rate capping.Rate, users int) []any {
 	return []any{rate.UsersPerSecond, rate.Largest(), users}
 }
@@ -284,8 +285,8 @@ func DecodeRate(reply []int64) (capping.RateState, error) {
 	}, nil
 }
 
-// BadLogs counts the users whose logs a script could not use: corrupt logs, and Redis keys of the wrong type. The
-// script left these logs unchanged.
+// BadLogs counts users whose logs a script could not use: corrupt logs, and logs whose Redis key has the wrong type.
+// The script left these logs unchanged.
 type BadLogs struct{ Corrupt, WrongType int }
 
 func (b *BadLogs) add(kind byte) bool {
@@ -300,8 +301,8 @@ func (b *BadLogs) add(kind byte) bool {
 	return true
 }
 
-// Rulebook holds the encoded rules of each group (users with the same rules) of a batch. A script call gets only the
-// rules of those groups to which its users belong.
+// A Rulebook holds the encoded rules of a batch for each group (users with the same rules). A script call gets, of
+// these rules, only those of groups to which its users belong.
 type Rulebook struct {
 	text []byte
 	ends []int // by group: the end of its rules in text
@@ -329,16 +330,15 @@ func (b *Rulebook) group(g uint8) []byte {
 	return b.text[start:b.ends[g]]
 }
 
-// callRules is the maximum number of rules that one script call gets. callJudgements is the maximum of the number of
-// rules times the number of users in one script call. callRules and callJudgements each limit a part of the script's
-// run time to about a millisecond.
+// callRules limits how many rules one script call gets. callJudgements limits the number of rules times the number of
+// users in one script call. Each of the two limits a part of the script's run time to about a millisecond.
 const (
 	callRules      = 1024
 	callJudgements = 4096
 )
 
-// CallUsers returns the maximum number of users of a batch with these rules that one script call may have. The returned
-// number is at most the argument "most".
+// CallUsers returns how many users of the batch one script call may have at most, so that its run time stays short.
+// CallUsers never returns more than the argument "most".
 func (b *Rulebook) CallUsers(most int) int {
 	most = min(most, callJudgements/max(b.most, 1))
 	if b.most*min(len(b.ends), most) > callRules {

@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Format is one version of the format in which Redis stores the data of the store. A program writes the newest format
-// version that all instances of the namespace can read; see beat.lua.
+// A Format is one version of the format in which the store keeps its data in Redis. The program writes the newest
+// version of the format that all instances of the namespace can read; see beat.lua.
 type Format struct {
 	Version int
 	// Least is the lowest version that a program must know, so that it can read and write this format. The number in
@@ -17,7 +17,7 @@ type Format struct {
 	Least int
 }
 
-// Formats lists the versions of the stored format that a program knows, the oldest first, without a gap.
+// Formats lists the versions of the stored format that a program knows: the oldest first, and without a gap.
 type Formats []Format
 
 // Known lists the formats of stores with dense ids that this program reads and writes.
@@ -36,22 +36,22 @@ var Known = Formats{{Version: 1, Least: 1}, {Version: 2, Least: 2}, {Version: 3,
 //	   instead of a bucket size; live changes are of 64-bit users
 var SpreadKnown = Formats{{Version: 4, Least: 4}}
 
-// LiveFormat is the first format version that allows live changes to sets. Every program that can use this version
-// knows live changes.
+// LiveFormat is the first version of the stored format in which a store may have live changes to sets. A program that
+// can use this version of the format knows live changes to sets.
 const LiveFormat = 3
 
-// Oldest returns the oldest format version that the program reads.
+// Oldest returns the oldest version of the stored format that the program reads.
 func (f Formats) Oldest() int { return f[0].Version }
 
-// Newest returns the newest format version. The program writes the newest format version as soon as every instance
-// reads it.
+// Newest returns the newest format version. As soon as every instance reads this version of the format, the program
+// writes it.
 func (f Formats) Newest() int { return f[len(f)-1].Version }
 
-// String returns the range of format versions that an instance reports in its heartbeat, such as "1-2".
+// String returns the format versions that a program reads, such as "1-2", for its heartbeat.
 func (f Formats) String() string { return strconv.Itoa(f.Oldest()) + "-" + strconv.Itoa(f.Newest()) }
 
-// Marker is the format marker of a namespace: a key whose value names the version of the stored format. The marker's
-// TTL is longer than the TTL of the logs, so the keys of an unused store all expire.
+// A Marker is the format marker of a namespace: a Redis key whose value names the version of the stored format. The
+// format marker has a longer TTL than the logs. If a store is not used any more, all of its keys expire.
 type Marker struct {
 	Key     string
 	Text    string // marker text of the newest format
@@ -60,13 +60,13 @@ type Marker struct {
 	formats Formats
 }
 
-// IDs describes, in the format marker, which kind of ids the users of a store have. The zero IDs means dense ids.
+// IDs says, in the format marker, which kind of ids the users of a store have. The zero IDs means dense ids.
 type IDs struct {
 	Kind  string // name of the kind of ids; "": dense
 	Check string // check word of the kind and of the key that makes images
 }
 
-// String returns the description of the ids for error texts.
+// String describes the kind of ids, for error texts.
 func (i IDs) String() string {
 	if i.Kind == "" {
 		return "dense"
@@ -77,8 +77,8 @@ func (i IDs) String() string {
 // epoch is the date of Instant 0 in log entries.
 const epoch = "2024-01-01"
 
-// NewMarker returns the format marker for a store with the keyspace in the namespace. The argument "ids" describes the
-// ids of a spread keyspace (a store whose ids are not dense).
+// NewMarker returns the format marker of a namespace, for a store with the given keyspace. For a spread keyspace (a
+// store whose ids are not dense), the argument "ids" describes the ids.
 func NewMarker(k Keyspace, ids IDs, namespace string, formats Formats) Marker {
 	layout := fmt.Sprint("bucket ", k.BucketSize)
 	if k.IsSpread() {
@@ -98,16 +98,16 @@ func NewMarker(k Keyspace, ids IDs, namespace string, formats Formats) Marker {
 	return m
 }
 
-// StoreKey returns the key of the store's own record, which says when the store was created.
+// StoreKey returns the Redis key of the record that says when the store was created.
 func (m *Marker) StoreKey() string { return m.Key + ":store" }
 
-// InstancesKey returns the key of the hash with the heartbeat and the description of every instance.
+// InstancesKey returns the Redis key of a hash with the last heartbeat and the description of every instance.
 func (m *Marker) InstancesKey() string { return m.Key + ":instances" }
 
-// Newest returns the newest format version that this program knows.
+// Newest returns the newest version of the stored format that this program knows.
 func (m *Marker) Newest() int { return m.formats.Newest() }
 
-// Formats returns the range of format versions that an instance reports in its heartbeat.
+// Formats returns the format versions that this program reads, such as "1-2", for its heartbeat.
 func (m *Marker) Formats() string { return m.formats.String() }
 
 var (
@@ -116,8 +116,8 @@ var (
 	spreadMarker  = regexp.MustCompile(`^capper log \d+ least \d+ ids (\S+) check (\S+) depth (\d+) `)
 )
 
-// idsOf returns the ids that the text of a format marker describes, and the depth of a spread keyspace. The result ok
-// is false if the text is no format marker.
+// idsOf decodes the text of a format marker: it returns the kind of ids and, for a spread keyspace, the depth. If the
+// text is not a format marker, the result ok is false.
 func idsOf(found string) (ids IDs, depth int, ok bool) {
 	if denseMarker.MatchString(found) {
 		return IDs{}, 0, true
@@ -130,8 +130,9 @@ func idsOf(found string) (ids IDs, depth int, ok bool) {
 	return IDs{Kind: match[1], Check: match[2]}, depth, err == nil
 }
 
-// OtherDepth returns the depth that the format marker in the argument "found" names. The result ok is true only if the
-// marker differs from m just in the depth, and this program can use that depth.
+// OtherDepth is for a store that was created with another depth: it returns the depth in the format marker "found". The
+// result ok is true only if the marker "found" differs from m in nothing but the depth, and this program can use that
+// depth.
 func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	ids, depth, ok := idsOf(found)
 	if !ok || m.ids.Kind == "" || ids != m.ids || depth < MinDepth || depth > MaxDepth {
@@ -141,7 +142,7 @@ func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	return depth, found == other.Text && found != m.Text
 }
 
-// Refusal returns the error for a format marker that this program cannot accept.
+// Refusal returns the error for a store whose format marker this program cannot accept.
 func (m *Marker) Refusal(found string) *capping.FormatError {
 	e := &capping.FormatError{Marker: found, Oldest: m.formats.Oldest(), Newest: m.formats.Newest(), Want: m.Text}
 	if match := markerVersion.FindStringSubmatch(found); match != nil {

@@ -7,14 +7,14 @@ import (
 	"capper/internal/capping"
 )
 
-// Keyspace describes how the users of a store are distributed over Redis keys. The keyspace is part of the stored
-// format. Keyspaces have one of two layouts, "dense" or "spread":
+// A Keyspace says how the users of a store are distributed over Redis keys. The keyspace is part of the stored format.
+// There are two layouts of keyspaces, "dense" and "spread":
 //
 //   - Dense, for ids from 0 to 4294967295: a bucket holds BucketSize neighbouring ids, and a partition is every 64th
 //     bucket. In the dense layout, the hash field of a user is the position of the id in its bucket.
 //   - Spread, for ids whose id images (64-bit numbers) look random (see package ids): the lower bits of the image
-//     choose the partition. The upper Depth bits of the image choose the bucket. In the spread layout, the hash field
-//     of a user is the bits between the upper and the lower bits, as raw bytes.
+//     choose the partition. In the spread layout, the upper Depth bits of the id image choose the bucket. In the spread
+//     layout, the hash field of a user is the bits between these upper and lower bits, as raw bytes.
 type Keyspace struct {
 	BucketSize uint32 // number of neighbouring ids in one hash, at most 256; 0 in a spread keyspace
 	Partitions int    // a power of two
@@ -23,16 +23,16 @@ type Keyspace struct {
 	Depth int
 }
 
-// Standard is the keyspace of every store with dense ids. A bucket with 190 logs of equal length is just smaller than a
-// size class of Redis' memory allocator. A bucket with 192 logs would be just larger, and would take up to a sixth more
-// memory.
+// Standard is the keyspace of every store with dense ids. Redis' memory allocator has size classes. A bucket with 190
+// logs of equal length is just smaller than such a class. With 192 logs, a bucket would be just larger than the size
+// class, and would take up to a sixth more memory.
 var Standard = Keyspace{BucketSize: 190, Partitions: 64}
 
 // slotCount is the number of hash slots in a Redis Cluster.
 const slotCount = 16384
 
-// The constants spreadPartitions to unknownUsers describe spread keyspaces (stores whose ids are not dense). With
-// MaxDepth, the number of the partition and that of the bucket together have 32 bits.
+// The constants from spreadPartitions to unknownUsers describe spread keyspaces, that is, stores whose ids are not
+// dense. With the depth MaxDepth, the number of the partition and the number of the bucket have 32 bits together.
 const (
 	spreadPartitions = 64
 	partitionBits    = 6
@@ -49,12 +49,12 @@ const (
 	unknownUsers     = 4_000_000 // assumed number of users of a store whose number of users is not known
 )
 
-// Spread returns the keyspace of a store for ids that are not dense. The argument "depth" is the number of an id
-// image's bits that choose the bucket.
+// Spread returns the keyspace of a store for ids that are not dense. The argument "depth" says how many bits of an id
+// image (64-bit number of an id) choose the bucket.
 func Spread(depth int) Keyspace { return Keyspace{Partitions: spreadPartitions, Depth: depth} }
 
-// DepthFor returns the depth of a new spread store for the expected number of users. If users is 0, the number is not
-// known.
+// DepthFor returns the depth (number of bits that choose the bucket) of a new store with a spread keyspace, for the
+// expected number of users. If users is 0, the number is not known.
 func DepthFor(users int) int {
 	if users <= 0 {
 		users = unknownUsers
@@ -62,11 +62,11 @@ func DepthFor(users int) int {
 	return min(max(MinDepth, bits.Len(uint(users/(spreadPartitions*leastBucketUsers)))-1), MaxDepth)
 }
 
-// IsSpread reports whether the keyspace has the spread layout.
+// IsSpread reports whether the keyspace has the spread layout, which is for ids that are not dense.
 func (k Keyspace) IsSpread() bool { return k.Depth > 0 }
 
-// fieldSize returns the size in bytes of a user's hash field in a spread keyspace. A field has at least those bits of
-// the id image that choose neither bucket nor partition, so that no bit is lost.
+// fieldSize returns how many bytes the hash field of a user takes in a spread keyspace. The field must have at least
+// those bits of the id image that choose neither the bucket nor the partition, so that no bit is lost.
 func (k Keyspace) fieldSize() int {
 	if k.Depth < shortFieldDepth {
 		return 7
@@ -74,8 +74,8 @@ func (k Keyspace) fieldSize() int {
 	return 6
 }
 
-// place returns 32 bits of the user's id or id image that determine the partition and the bucket. The place of a dense
-// id is the id itself.
+// place returns 32 bits of the user's id or id image (64-bit number of an id), which determine the partition and the
+// bucket. The place of a dense id is the id itself.
 func (k Keyspace) place(user capping.UserID) uint32 {
 	if k.Depth == 0 {
 		return uint32(user)
@@ -84,7 +84,7 @@ func (k Keyspace) place(user capping.UserID) uint32 {
 	return uint32(image>>(imageBits-k.Depth)<<partitionBits | image%spreadPartitions)
 }
 
-// orderShift returns how many lower bits of a user's place do not count for the order of the users in a partition.
+// orderShift returns how many lower bits of a user's place a batch ignores when it sorts the users of a partition.
 func (k Keyspace) orderShift() int {
 	if k.IsSpread() {
 		return partitionBits
@@ -109,13 +109,13 @@ func (k Keyspace) partitionAt(place uint32) int {
 // Bucket returns the number of the bucket that holds the user's log.
 func (k Keyspace) Bucket(user capping.UserID) uint32 { return k.bucketAt(k.place(user)) }
 
-// Partition returns the number of the partition that holds the user's log.
+// Partition returns the number of the partition in which the user's log is.
 func (k Keyspace) Partition(user capping.UserID) int { return k.partitionAt(k.place(user)) }
 
-// BucketOf returns the number of the bucket for an item of a Plan (an item stands for one user).
+// BucketOf returns the number of a user's bucket; the argument is the user's item in a Plan.
 func (k Keyspace) BucketOf(item uint64) uint32 { return k.bucketAt(placeOf(item)) }
 
-// HashFields returns the number of fields up to which Redis must keep its compact encoding of a bucket.
+// HashFields returns how many fields a hash may have before Redis may give up its compact encoding of a bucket.
 func (k Keyspace) HashFields() int {
 	if k.IsSpread() {
 		return 256 // the buckets of one store differ in size, and grow with its users
@@ -123,9 +123,9 @@ func (k Keyspace) HashFields() int {
 	return int(k.BucketSize) + 1
 }
 
-// appendField appends the hash field of an item's user, in the form in which the scripts read it. A field in the dense
-// layout is one byte with its number, and a field in the spread layout is raw bytes. The argument "users" holds all
-// users of the item's batch.
+// appendField appends the hash field of one user to dst, in the form in which the scripts read it. The argument item
+// stands for the user. In the dense layout, this form is one byte with the number of the field; in the spread layout,
+// it is the raw bytes of the field. The argument "users" holds all users of the batch to which the item belongs.
 func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) []byte {
 	if k.IsSpread() {
 		return appendUint(dst, uint64(users[indexOf(item)])>>partitionBits, k.fieldSize())
@@ -133,8 +133,8 @@ func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) [
 	return append(dst, byte(placeOf(item)%k.BucketSize))
 }
 
-// FieldName returns the name of the user's field in the hash of the bucket. In the dense layout, a field name is a
-// decimal number, and in the spread layout raw bytes.
+// FieldName returns the name of a user's field in the Redis hash of the user's bucket. In the dense layout, the name of
+// a field is a decimal number; in the spread layout, it is raw bytes.
 func (k Keyspace) FieldName(user capping.UserID) string {
 	if k.IsSpread() {
 		return string(appendUint(nil, uint64(user)>>partitionBits, k.fieldSize()))
@@ -142,14 +142,14 @@ func (k Keyspace) FieldName(user capping.UserID) string {
 	return strconv.Itoa(int(k.place(user) % k.BucketSize))
 }
 
-// AppendKey appends the Redis key of a bucket: the partition's prefix and the bucket's number. The number of the bucket
-// is in base 36, so that most keys fit in 16 bytes.
+// AppendKey appends the Redis key of a bucket of users: the prefix of the partition and the number of the bucket. The
+// number of the bucket is written in base 36, so that most keys fit in 16 bytes.
 func AppendKey(dst []byte, prefix string, bucket uint32) []byte {
 	return strconv.AppendUint(append(dst, prefix...), uint64(bucket), 36)
 }
 
-// tags returns the hash tag of each partition: the first of the shortest texts that Redis maps to the partition's hash
-// slot.
+// tags returns the hash tag of each partition: the first of the shortest texts that Redis maps to the hash slot of the
+// partition.
 func (k Keyspace) tags() []string {
 	tags := make([]string, k.Partitions)
 	partitions := make(map[int]int, k.Partitions)
@@ -167,7 +167,7 @@ func (k Keyspace) tags() []string {
 	return tags
 }
 
-// Prefixes returns the prefix of each partition's keys, such as "fc:{tag}:".
+// Prefixes returns, for each partition, the text with which its keys begin, such as "fc:{tag}:".
 func (k Keyspace) Prefixes(namespace string) []string {
 	prefixes := k.tags()
 	for p, tag := range prefixes {
@@ -176,17 +176,18 @@ func (k Keyspace) Prefixes(namespace string) []string {
 	return prefixes
 }
 
-// FormatPartition returns the number of the partition that has the format marker. The number that FormatPartition
-// returns is one more than the last partition of users, so that the marker has the same key in every keyspace.
+// FormatPartition returns the number of the partition in which the format marker is. The number of the format marker's
+// partition is one more than that of the last partition of users, so that the marker has the same key in every
+// keyspace.
 func (k Keyspace) FormatPartition() int { return k.Partitions }
 
-// FormatTag is the hash tag of the format marker and of the records that instances share.
+// FormatTag is the hash tag in the keys of the format marker and of the records that all instances share.
 const FormatTag = "format"
 
-// Slot returns the cluster's hash slot for a partition. All hash slots are divided into shares of equal size, one share
-// for each partition. A partition's slot is in the middle of its share. If the masters hold equal numbers of slots,
-// they therefore hold equal numbers of partitions. The number of a partition's share is the partition's number with its
-// bits reversed, so that neighbouring buckets are on different masters.
+// Slot returns the cluster's hash slot for a partition. To choose a slot for each partition, the hash slots are divided
+// into shares of equal size, one share for each partition. A partition's slot is in the middle of its share. If the
+// masters hold equal numbers of hash slots, they therefore also hold equal numbers of partitions. The number of the
+// share is the number of the partition with its bits reversed, so that neighbouring buckets are on different masters.
 func (k Keyspace) Slot(partition int) int {
 	if partition == k.FormatPartition() {
 		return int(crc16(FormatTag)) % slotCount
@@ -196,10 +197,11 @@ func (k Keyspace) Slot(partition int) int {
 	return reversed*share + share/2
 }
 
-// PartitionOf returns the partition of data that is stored under a text, such as the rate budget of a client.
+// PartitionOf returns the partition of data that belongs to a text, such as the rate budget of a client, which belongs
+// to the client's name.
 func (k Keyspace) PartitionOf(text string) int { return int(crc16(text)) % k.Partitions }
 
-// PacerPartition returns the partition of a group of pacers; "" is the common group.
+// PacerPartition returns the partition of the pacers in a group; "" is the group of pacers without a group.
 func (k Keyspace) PacerPartition(group string) int {
 	if group == "" {
 		return k.PartitionOf("pacers")
@@ -207,7 +209,7 @@ func (k Keyspace) PacerPartition(group string) int {
 	return k.PartitionOf("pacers/" + group)
 }
 
-// crc16 returns the CRC (XMODEM) that the Redis Cluster specification defines for keys.
+// crc16 returns the checksum of a key (CRC, XMODEM) by which Redis Cluster chooses the hash slot.
 func crc16(s string) (crc uint16) {
 	for i := range len(s) {
 		crc ^= uint16(s[i]) << 8

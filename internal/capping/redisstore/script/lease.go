@@ -7,27 +7,28 @@ import (
 	"capper/internal/pacing"
 )
 
-// leasesLast is the TTL of the leases of a group of pacers, after the latest call that began or extended a lease.
+// leasesLast is the TTL of the Redis keys with the leases of a group of pacers; each call that begins or extends a
+// lease sets it again.
 const leasesLast = 2 * pacing.MaxLease
 
-// leaseKeys returns the Redis keys of a call of lease.lua, in the script's order.
+// leaseKeys returns the Redis keys that a call of lease.lua needs, in the order in which the script expects them.
 func (k PacerKeys) leaseKeys() []string {
 	return []string{k.Prefix + "pl:lease-ends", k.Prefix + "pl:lease-calls"}
 }
 
-// KeepLease encodes the call of lease.lua that begins or extends a lease of a request for permits. The script counts
-// time in milliseconds, so the lease lasts up to 2 ms longer, and never ends early. The caller completes the command of
-// KeepLease, and the other calls of lease.lua, with StampPace.
+// KeepLease encodes a call of lease.lua, which begins or extends a lease of a request for permits. The script lease.lua
+// counts time in milliseconds, so a lease lasts up to 2 ms longer than requested, and never ends early. The commands of
+// KeepLease and of the other calls of lease.lua lack their time until the caller calls StampPace.
 func (a *Args) KeepLease(s *Script, keys PacerKeys, r pacing.Request, lasts time.Duration, call []byte) {
 	a.lease(s, keys, 'k', r[:], milliseconds(lasts+2*time.Millisecond-1), call, milliseconds(leasesLast))
 }
 
-// EndedLeases encodes the call of lease.lua that lists leases that have ended.
+// EndedLeases encodes a call of lease.lua, which lists leases that have ended.
 func (a *Args) EndedLeases(s *Script, keys PacerKeys, most int) {
 	a.lease(s, keys, 'e', strconv.AppendInt(nil, int64(most), 10))
 }
 
-// RemoveLease encodes the call of lease.lua that removes a lease that has ended.
+// RemoveLease encodes a call of lease.lua, which removes a lease that has ended.
 func (a *Args) RemoveLease(s *Script, keys PacerKeys, r pacing.Request) { a.lease(s, keys, 'r', r[:]) }
 
 func (a *Args) lease(s *Script, keys PacerKeys, action byte, rest ...[]byte) {
@@ -41,7 +42,7 @@ func (a *Args) lease(s *Script, keys PacerKeys, action byte, rest ...[]byte) {
 	a.finish(len(names), append([][]byte{{action}, a.users}, rest...)...)
 }
 
-// DecodeKept decodes the reply of lease.lua to a call that begins or extends a lease.
+// DecodeKept decodes the reply of lease.lua if the call begins or extends a lease.
 func DecodeKept(reply string, bad *BadLogs) (pacing.LeaseState, error) {
 	switch reply {
 	case string(pacing.LeaseBegun), string(pacing.LeaseExtended), string(pacing.LeaseEnded):
@@ -53,7 +54,7 @@ func DecodeKept(reply string, bad *BadLogs) (pacing.LeaseState, error) {
 	return 0, ErrReply
 }
 
-// DecodeEnded decodes the reply of lease.lua to a call that lists ended leases.
+// DecodeEnded decodes the reply of lease.lua if the call lists ended leases.
 func DecodeEnded(list []string) (ended []pacing.Lease, err error) {
 	if len(list)%3 > 0 {
 		return nil, ErrReply

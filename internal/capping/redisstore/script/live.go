@@ -13,29 +13,30 @@ import (
 // The file live.go has the arguments and replies of live.lua, and the Redis key of a partition's live change log (log
 // of changes to sets).
 
-// LiveHex is the number of hexadecimal digits in the id of a live change log, and in the nonce of a record.
+// LiveHex is the number of hexadecimal digits in two texts: the id of a live change log, and the nonce of a record in
+// it.
 const LiveHex = 8
 
-// livePage is the size in bytes of a page that one call reads from a live change log. One read of a live change log
-// ends after livePage bytes.
+// livePage limits the size in bytes of the page that one call reads from a live change log. If a read of a live change
+// log reaches livePage bytes, it ends.
 const livePage = 1_000_000
 
-// liveOutdated is the reply of filter.lua to a caller that lacks the latest live changes to sets.
+// liveOutdated is the reply of filter.lua if the caller does not know the latest live changes to sets.
 const liveOutdated = "L"
 
-// AppendLiveKey appends the Redis key of a partition's live change log (log of changes to sets). No bucket of users has
-// such a Redis key.
+// AppendLiveKey appends the Redis key of one partition's live change log, that is, of its log of changes to sets. No
+// bucket of users has such a Redis key.
 func AppendLiveKey(dst []byte, prefix string) []byte {
 	return append(append(dst, prefix...), "-live"...)
 }
 
-// LiveVersion is the version of a live change log: the name of its latest record.
+// A LiveVersion is the version of a live change log; it is the name of the latest record in the log.
 type LiveVersion struct {
 	ID, Nonce string // LiveHex digits each
 	Number    int
 }
 
-// ParseLiveVersion parses the text of a live change log's version.
+// ParseLiveVersion parses the text form of a LiveVersion, the version of a live change log.
 func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	if len(text) <= 2*LiveHex {
 		return v, fmt.Errorf(
@@ -47,7 +48,7 @@ func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	return v, err
 }
 
-// LiveMeta describes the packed records of a live change log; a packed record has the changes of many calls.
+// LiveMeta describes those records of a live change log that are packed, that is, that have the changes of many calls.
 type LiveMeta struct {
 	Packs       int // how often the log was packed
 	First, Last int // the range of the numbers of packed records, which has gaps
@@ -56,8 +57,8 @@ type LiveMeta struct {
 	Nonce       string
 }
 
-// ParseLiveMeta parses the hash field that describes the packed records of a live change log; "" means that the log was
-// never packed.
+// ParseLiveMeta parses the text of a LiveMeta, which is stored in a field of the live change log; "" means that the log
+// was never packed.
 func ParseLiveMeta(text string) (m LiveMeta, err error) {
 	if text == "" {
 		return LiveMeta{First: 1}, nil
@@ -70,23 +71,22 @@ func ParseLiveMeta(text string) (m LiveMeta, err error) {
 	return m, nil
 }
 
-// String returns the text of the hash field that describes the packed records.
+// String returns the LiveMeta as the text that is stored in a field of the live change log.
 func (m LiveMeta) String() string {
 	return fmt.Sprint(m.Packs, " ", m.First, " ", m.Last, " ", m.Compacted, " ", m.Packed, " ", m.Nonce)
 }
 
-// LiveField is a record of a live change log: its name, its nonce and its content.
+// A LiveField is one record of a live change log, with its name, its nonce and its content.
 type LiveField struct{ Name, Nonce, Content string }
 
-// Number returns the number of a record that holds the changes of one call (not a packed record). For a packed record,
-// ok is false.
+// Number returns the number of a record with the changes of one call. For a packed record, ok is false.
 func (f *LiveField) Number() (n int, ok bool) {
 	n, err := strconv.Atoi(f.Name)
 	return n, err == nil
 }
 
-// Pack returns the number of a packed record (which holds the changes of many calls). For a record of one call, ok is
-// false.
+// Pack returns the number of a packed record, that is, a record with the changes of many calls. For a record of one
+// call, ok is false.
 func (f *LiveField) Pack() (k int, ok bool) {
 	if f.Name == "" || f.Name[0] != 'p' {
 		return 0, false
@@ -95,10 +95,10 @@ func (f *LiveField) Pack() (k int, ok bool) {
 	return k, err == nil
 }
 
-// PackedName returns the name of packed record k in a live change log.
+// PackedName returns the name that the packed record with the number k has in a live change log.
 func PackedName(k int) string { return "p" + strconv.Itoa(k) }
 
-// These constants are the kinds of a page of a live change log.
+// These constants say what kind of page live.lua has returned from a live change log.
 const (
 	LiveLatest = 'n' // the known version is the latest version
 	LiveAfter  = 'i' // the page has the records after the known version
@@ -106,7 +106,7 @@ const (
 	LiveTorn   = 'x' // the log has changed since the previous page
 )
 
-// LivePage is the decoded reply of live.lua to a read of a live change log.
+// A LivePage is the decoded reply of live.lua if the call reads a live change log.
 type LivePage struct {
 	Version, MetaText, Freed string
 	Restoring                string // token of the restoration in progress (LiveBegin); "": none
@@ -116,21 +116,22 @@ type LivePage struct {
 	Fields                   []LiveField
 }
 
-// LiveAppend encodes the call of live.lua that appends the changes of an API call. The caller completes the command of
-// LiveAppend with StampTime. Each attempt to append writes its own nonce.
+// LiveAppend encodes a call of live.lua, which appends the changes of one API call to a live change log. The encoded
+// Redis command lacks its time until the caller calls StampTime. Each attempt to append writes its own nonce.
 func (a *Args) LiveAppend(s *Script, prefix string, ttl time.Duration, id string, nonce, changes []byte) {
 	a.live(s, prefix, []byte{'a'}, milliseconds(ttl), []byte(id), nonce, changes, a.head[:stampSize])
 }
 
-// LiveRead encodes the call of live.lua that reads the records after the known version, or a page of the whole log.
+// LiveRead encodes a call of live.lua, which reads the records after the known version, or a page of the whole log.
 func (a *Args) LiveRead(s *Script, prefix string, known, from string) {
 	a.live(s, prefix, []byte{'r'}, []byte(known), []byte(from))
 }
 
-// LiveTail returns the place in a live change log from which a read gets the given number of latest packed records.
+// LiveTail returns the place in a live change log from which a read returns the given number of packed records, the
+// latest ones.
 func LiveTail(records int) string { return "t" + strconv.Itoa(records) }
 
-// LivePacking describes a replacement of records of a live change log by packed records.
+// A LivePacking describes which records of a live change log are replaced by which packed records.
 type LivePacking struct {
 	Version  string // version up to which the log was read
 	MetaText string // the description of the packed records as it was read
@@ -142,7 +143,7 @@ type LivePacking struct {
 	Contents [][]byte
 }
 
-// LivePack encodes the call of live.lua that replaces records by packed records.
+// LivePack encodes a call of live.lua, which replaces records of a live change log by packed records.
 func (a *Args) LivePack(s *Script, prefix string, ttl time.Duration, p *LivePacking) {
 	rest := [][]byte{{'p'}, milliseconds(ttl), []byte(p.Version), []byte(p.MetaText), []byte(p.Meta.String()),
 		[]byte(p.Nonce), p.Freed, strconv.AppendInt(nil, int64(len(p.Remove)), 10)}
@@ -164,8 +165,8 @@ func (a *Args) live(s *Script, prefix string, rest ...[]byte) {
 	a.finish(1, rest...)
 }
 
-// DecodeLiveAppended decodes the reply to an append: the versions before and after the append, and the description of
-// the packed records.
+// DecodeLiveAppended decodes the reply of live.lua to an append: the log's versions before and after the append, and
+// the description of the packed records.
 func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err error) {
 	if len(list) != 3 {
 		return "", "", LiveMeta{}, ErrReply
@@ -177,24 +178,24 @@ func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err
 	return list[0], list[1], meta, err
 }
 
-// LiveBegin begins a restoration of the live changes of a partition whose records were lost. After LiveBegin, all
-// instances store their live changes in the partition again. LiveEnd later ends the restoration.
+// LiveBegin begins a restoration: it is for a partition that has lost its records of live changes to sets. After
+// LiveBegin, all instances store their live changes in this partition again. LiveEnd later ends the restoration.
 func LiveBegin(ctx context.Context, s *Script, client redis.Scripter, prefix string, ttl time.Duration, id, nonce,
 	token string) error {
 	return runLive(ctx, s, client, prefix, 'l', ttl.Milliseconds(), id, nonce, token).Err()
 }
 
-// LiveConfirm records in Redis that an instance has stored all its live changes again. The result "done" is false when
-// the restoration with the token has ended.
+// LiveConfirm records in Redis that one instance has stored all its live changes of the partition again. If the
+// restoration with this token has ended already, the result "done" is false.
 func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, token, instance string) (done bool,
 	err error) {
 	reply, err := runLive(ctx, s, client, prefix, 'c', token, instance).StringSlice()
 	return len(reply) > 0 && reply[0] == "D", err
 }
 
-// LiveEnd ends the restoration with the token if all given instances have confirmed that they stored their live changes
-// again. The result "missing" lists the instances that have not confirmed. The result "done" reports whether the
-// restoration has ended.
+// LiveEnd ends the restoration with the token, if all given instances have confirmed that they have stored their live
+// changes again. The result "missing" lists those instances that have not confirmed yet. The result "done" of LiveEnd
+// reports whether the restoration has ended.
 func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string,
 	instances []string) (done bool,
 	missing []string, err error) {
@@ -215,8 +216,8 @@ func runLive(ctx context.Context, s *Script, client redis.Scripter, prefix strin
 		args...)...)
 }
 
-// DecodeLivePacked decodes the reply of live.lua to a call that packs records. The result "done" is false when another
-// call had changed the log, so that the script wrote nothing.
+// DecodeLivePacked decodes the reply of live.lua to a call that replaces records by packed records. If another call had
+// changed the live change log, the script wrote nothing and the result "done" is false.
 func DecodeLivePacked(list []string) (done bool, before, after string, err error) {
 	if len(list) != 3 || list[0] != "D" && list[0] != "N" {
 		return false, "", "", ErrReply
@@ -224,7 +225,7 @@ func DecodeLivePacked(list []string) (done bool, before, after string, err error
 	return list[0] == "D", list[1], list[2], nil
 }
 
-// DecodeLivePage decodes the reply of live.lua to a read of a live change log.
+// DecodeLivePage decodes the reply of live.lua to a call that reads a live change log.
 func DecodeLivePage(list []string) (*LivePage, error) {
 	if len(list) < 6 || len(list)%2 != 0 || len(list[4]) != 1 {
 		return nil, ErrReply

@@ -12,7 +12,7 @@ import (
 // The file pace.go has the arguments and replies of the scripts for pacers. The file contract.go has the arguments and
 // replies of the scripts for users.
 
-// The constants permitsSize to windowSize are the sizes in bytes of values in the arguments of pace.lua.
+// The constants from permitsSize to windowSize are the sizes in bytes of values in the arguments of pace.lua.
 const (
 	permitsSize    = 3
 	waitSize       = 5
@@ -24,8 +24,8 @@ const (
 	windowSize = 6
 )
 
-// The constants timeSize to limitCount describe the bytes at the end (the trailer) of a pacer's stored log. The trailer
-// follows the cursors of the log. A pacer's stored log has one cursor for each limit.
+// The constants from timeSize to limitCount describe the trailer of a pacer's stored log, that is, the bytes at its
+// end. The trailer follows the cursors of the log. A pacer's stored log has, for each limit, one cursor.
 const (
 	timeSize    = 7
 	totalSize   = 6
@@ -46,7 +46,7 @@ const (
 	limitCount = pacing.MaxLimits + 1
 )
 
-// These variables are the layouts with which struct.unpack in Lua decodes the same values.
+// These variables describe, for struct.unpack in Lua, the layouts of values in the arguments of pace.lua.
 var (
 	paceFormat    = stampFormat + fmt.Sprintf("I%dI%dI%dBB", permitsSize, waitSize, lifeSize)
 	paceOneFormat = paceFormat + fmt.Sprintf("BI%dBI%dI%d", windowSize, countSize, windowSize)
@@ -68,11 +68,12 @@ const (
 	paceWork   = 1200 // number of looked-at limits and logs after which a script call ends early
 )
 
-// PacerKeys returns the Redis keys of pacers. All keys of one group of pacers have the same prefix.
+// PacerKeys returns the Redis keys of pacers. The keys of all pacers in one group have the same prefix.
 type PacerKeys struct{ Prefix string }
 
-// Log returns the Redis key of the log for a pacer and a message. The argument "message" is "" for a pacer that does
-// not pace each message. The key of a pacer's log is unambiguous, because the name of a pacer has no colon.
+// Log returns the Redis key of a pacer's log; a pacer may have one log for each message. If the pacer has one log for
+// all messages, the argument "message" is "". Different logs always have different keys, because the name of a pacer
+// contains no colon.
 func (k PacerKeys) Log(pacer, message string) string {
 	if message == "" {
 		return k.Prefix + "p:" + pacer
@@ -80,16 +81,17 @@ func (k PacerKeys) Log(pacer, message string) string {
 	return k.Prefix + "p:" + pacer + ":" + message
 }
 
-// Forgotten returns the Redis key that holds the time until which the pacer's logs were removed.
+// Forgotten returns the Redis key that says up to which time the logs of the pacer were removed.
 func (k PacerKeys) Forgotten(pacer string) string { return k.Prefix + "pf:" + pacer }
 
-// Request returns the Redis key under which the store remembers a request for permits.
+// Request returns the Redis key under which the store remembers one request for permits, so that a repetition gets the
+// same answer.
 func (k PacerKeys) Request(r pacing.Request) string {
 	return k.Prefix + "pq:" + hex.EncodeToString(r[:])
 }
 
-// PaceKeys returns the Redis keys of a call of pace.lua, in the script's order. The argument "joined" has the meaning
-// that Args.Pace explains.
+// PaceKeys returns the Redis keys that a call of pace.lua needs, in the order in which the script expects them. The
+// comment of Args.Pace explains the argument "joined".
 func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []string) {
 	for _, t := range ask.Targets {
 		keys = append(keys, k.Log(t.Pacer, t.Message))
@@ -108,12 +110,14 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []strin
 	return keys
 }
 
-// requested reports whether the store must remember the request, because it takes permits and has an id.
+// requested reports whether the store must remember the request for permits: it must if the request takes permits and
+// has an id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
-// Pace encodes the call of pace.lua for the request "ask". The caller completes the command of Pace with StampPace. If
-// "joined" is not nil, "ask" has no request id and is the sum of the joined requests. The joined requests have
-// different ids, and divide the granted permits in their order. If "joined" is nil, "ask" is a single request.
+// Pace encodes a call of pace.lua for the request for permits in the argument "ask". The encoded Redis command lacks
+// its time until the caller calls StampPace. If the argument "joined" is not nil, "ask" has no request id, and asks for
+// the sum of the joined requests. The joined requests have different ids. The joined requests divide the granted
+// permits among them, in their order. If "joined" is nil, "ask" is a single request.
 func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing.Ask) {
 	a.begin(s)
 	names := keys.PaceKeys(ask, joined)
@@ -125,13 +129,13 @@ func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing
 	a.finish(len(names), a.users)
 }
 
-// StampPace writes the time and the clock tolerance, which are the beginning of the argument of pace.lua and
-// forget.lua.
+// StampPace writes the time and the clock tolerance, with which the argument of pace.lua and forget.lua begins.
 func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
 	appendStamp(a.users[:0], now, skew)
 }
 
-// appendAsk appends the encoded request, which follows the time and the clock tolerance in the argument of pace.lua.
+// appendAsk appends an encoded request for permits to dst. In the argument of pace.lua, the request follows the time
+// and the clock tolerance.
 func appendAsk(dst []byte, ask *pacing.Ask, joined []*pacing.Ask) []byte {
 	dst = appendUint(dst, uint64(ask.Permits), permitsSize)
 	dst = appendUint(dst, uint64(ask.MaxWait.Microseconds()), waitSize)
@@ -174,7 +178,7 @@ func appendTargets(dst []byte, targets []pacing.Target) []byte {
 	return dst
 }
 
-// Paced is the decoded reply of pace.lua to a request for permits.
+// Paced is the decoded reply of the script pace.lua to a request for permits.
 type Paced struct {
 	Grant pacing.Grant
 	// Full, Reused, Repeated and Bad say why a reply of pace.lua grants no permits.
@@ -185,7 +189,7 @@ type Paced struct {
 	Bad      BadLogs // faults of the Redis keys
 }
 
-// DecodePaced decodes the reply of pace.lua to the request "ask".
+// DecodePaced decodes the reply of pace.lua to the request for permits "ask".
 func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	p := Paced{Full: -1}
 	switch {
@@ -215,7 +219,7 @@ func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	return p, nil
 }
 
-// reader decodes a reply of a script, from the start to the end of the reply. bad says that the reply was too short or
+// A reader decodes the reply of a script from its start to its end. The field bad says that the reply was too short or
 // had another form.
 type reader struct {
 	rest string
@@ -236,7 +240,7 @@ func (r *reader) uint(n int) (v uint64) {
 
 func (r *reader) time() pacing.Time { return pacing.Time(r.uint(timeSize)) }
 
-// index reads one byte of the reply, which is an index below n. The byte 255 becomes the index -1.
+// index reads an index below n from one byte of the reply. The byte 255 becomes the index -1.
 func (r *reader) index(n int) int {
 	i := int(r.uint(1))
 	if i == 255 {
@@ -265,7 +269,8 @@ func (r *reader) grant(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// single reads the grant for a request with one target, when all its permits are in one time slot.
+// single reads a grant in a short form. The script uses this form for a request with one target if all permits are in
+// one time slot.
 func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	now, newest, next, why := r.time(), r.time(), r.time(), int(r.uint(1))
 	limits := ask.Targets[0].Limits
@@ -289,8 +294,9 @@ func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// The constants byQueue and byNothing stand in place of a limit's number, which says for what the next permit waits.
-// The next permit waits for the newest slot of the log (byQueue) or for nothing (byNothing).
+// The reply of pace.lua names the limit for which the next permit waits. byQueue and byNothing stand in place of this
+// limit's number. byQueue means that the next permit waits for the newest slot of the log, and byNothing means that it
+// waits for nothing.
 const (
 	byQueue   = 254
 	byNothing = 255
@@ -319,13 +325,13 @@ func (r *reader) runs(g *pacing.Grant) {
 	g.Granted, g.Runs = int(total), log.WaitRuns(g.At)
 }
 
-// forgottenFor is the longest time for which Redis may keep a pacer's log that was written before a Forget of the
-// pacer. The newest slot in a pacer's log may be as far in the future as a call for permits may wait. Redis keeps the
-// log for the longest window and a little more after this slot.
+// If an operator forgets a pacer, forgottenFor is the longest time for which Redis may still have a log of this pacer
+// that was written before. The newest slot in the log may be as far in the future as a call for permits may wait. Redis
+// keeps the log of a pacer until the longest window, and a little more, has passed after the newest slot.
 const forgottenFor = pacing.MaxWait + pacing.MaxWindow + pacing.MaxWindow/32
 
-// Forget encodes the call of forget.lua, which removes the logs of the pacer. The caller completes the command of
-// Forget with StampPace.
+// Forget encodes a call of forget.lua, a script that removes the logs of a pacer. The encoded Redis command lacks its
+// time until the caller calls StampPace.
 func (a *Args) Forget(s *Script, keys PacerKeys, pacer string) {
 	a.begin(s)
 	for _, key := range []string{keys.Log(pacer, ""), keys.Forgotten(pacer)} {

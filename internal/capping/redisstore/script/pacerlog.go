@@ -6,7 +6,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// PacerLog is the log of a pacer in the form that Redis stores.
+// A PacerLog is the log of a pacer, together with the form in which Redis stores it.
 type PacerLog struct {
 	Log     *pacing.Log // nil: the pacer has no log
 	ahead   string      // the slots ahead and the numbers that follow them
@@ -52,10 +52,11 @@ func DecodePacerLog(stored string) (PacerLog, error) {
 	return l, nil
 }
 
-// Full reports whether the log must be merged (shortened) before pace.lua can add permits.
+// Full reports whether the pacer's log has so many runs that it must be merged (shortened) before pace.lua can add
+// permits.
 func (l *PacerLog) Full() bool { return l.Log != nil && len(l.Log.Runs) >= fullRuns }
 
-// merged returns the stored form of the log after its entries in Log have been merged.
+// merged returns the form in which Redis stores a pacer's log, after a merge has shortened the log.
 func (l *PacerLog) merged() (stored []byte) {
 	runs := l.Log.Runs
 	for _, run := range runs {
@@ -81,7 +82,7 @@ func (l *PacerLog) merged() (stored []byte) {
 	return append(stored, l.trailer[cursorsAt:]...)
 }
 
-// Merge encodes the call of merge.lua that replaces the stored log of a pacer by its merged (shortened) form.
+// Merge encodes a call of merge.lua, which replaces a pacer's stored log by the merged (shortened) log.
 func (a *Args) Merge(s *Script, key string, l *PacerLog) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)

@@ -7,10 +7,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Plan holds the users of a batch, ordered by partition and, within each partition, by bucket. An item of a Plan is a
-// number for one user of the batch. The upper 32 bits of an item are the user's place (see Keyspace.place), and its
-// lower 32 bits the user's index in the batch. Items of users with dense ids ascend within each partition, because the
-// place of a dense id is the id.
+// A Plan holds the users of a batch, sorted by partition and, within each partition, by bucket. A Plan has one item for
+// each user of the batch; the item is a 64-bit number. The upper 32 bits of the item are the user's place (see
+// Keyspace.place), and the lower 32 bits the index of the user in the batch. If the ids are dense, the place of a user
+// is the id, so the items of each partition are in ascending order.
 type Plan struct {
 	Items []uint64
 	Parts []Part
@@ -19,10 +19,10 @@ type Plan struct {
 	scratch []uint64
 }
 
-// Part is the range of one partition's items in a Plan, from Start up to but not including End.
+// A Part is the range of a Plan's items that belong to one partition: from Start up to, but not including, End.
 type Part struct{ Partition, Start, End int }
 
-// Item returns the item (number in a Plan) of the user at the given index of the batch.
+// Item returns the item of a Plan that stands for the user at the given index of the batch.
 func (k Keyspace) Item(user capping.UserID, index int) uint64 {
 	return itemAt(k.place(user), index)
 }
@@ -31,10 +31,10 @@ func itemAt(place uint32, index int) uint64 { return uint64(place)<<32 | uint64(
 
 func placeOf(item uint64) uint32 { return uint32(item >> 32) }
 
-// indexOf returns the index in the batch of the user for whom the item stands.
+// indexOf returns which user an item stands for, as an index in the batch.
 func indexOf(item uint64) int { return int(uint32(item)) }
 
-// Arrange fills the plan with the users of a batch, in the order of the plan.
+// Arrange fills the Plan with the items of the batch's users, in the order of partitions and buckets.
 func (plan *Plan) Arrange(k Keyspace, users []capping.UserID) {
 	plan.Items = slices.Grow(plan.Items[:0], len(users))[:len(users)]
 	plan.Parts = plan.Parts[:0]
@@ -45,7 +45,7 @@ func (plan *Plan) Arrange(k Keyspace, users []capping.UserID) {
 	plan.count(k, users)
 }
 
-// sort orders the users of a small batch with a sort by comparison.
+// sort puts the users of a small batch in the order of the Plan, by comparing them.
 func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	for i, user := range users {
 		plan.Items[i] = k.Item(user, i)
@@ -66,8 +66,8 @@ func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	}
 }
 
-// count orders the users of a large batch with a counting sort by partition. If the users are not in ascending order,
-// count sorts them with a radix sort first.
+// count puts the users of a large batch in the order of the Plan, with a counting sort by partition. If the users are
+// not in ascending order, count first sorts them with a radix sort.
 func (plan *Plan) count(k Keyspace, users []capping.UserID) {
 	plan.ends = slices.Grow(plan.ends[:0], k.Partitions)[:k.Partitions]
 	clear(plan.ends)
@@ -105,9 +105,8 @@ func (plan *Plan) place(k Keyspace, item uint64) {
 
 const digitBits = 11
 
-// radix returns the users' items in the order of their places (bits that determine partition and bucket), in scratch
-// memory. radix makes three passes over 11, 11 and 10 bits of the place, each pass from one of the two slices to the
-// other.
+// radix returns the items of the users, sorted by place (the bits that determine partition and bucket), in scratch
+// memory. Three passes over 11, 11 and 10 bits of the place copy the items between two slices.
 func (plan *Plan) radix(k Keyspace, users []capping.UserID) []uint64 {
 	plan.scratch = slices.Grow(plan.scratch[:0], len(users))[:len(users)]
 	var places [3][1 << digitBits]uint32

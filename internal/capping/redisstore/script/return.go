@@ -8,19 +8,19 @@ import (
 	"capper/internal/pacing"
 )
 
-// returnHeaderSize is the size in bytes of the header in the argument of return.lua.
+// returnHeaderSize is the size in bytes of the header with which the argument of return.lua begins.
 const returnHeaderSize = stampSize + permitsSize + waitSize + 1
 
-// returnFormat is the layout of the header in the argument of return.lua, for struct.unpack in Lua.
+// returnFormat describes the layout of the header of return.lua's argument, for struct.unpack in Lua.
 var returnFormat = stampFormat + fmt.Sprintf("I%dI%dB", permitsSize, waitSize)
 
-// These constants are flags of a target (a pacer's log) in the argument of return.lua.
+// These constants are flags in the argument of return.lua; each target (a pacer's log) has such flags.
 const (
 	exactLog     = 1 // see pacing.Exact
 	oneOfSeveral = 2 // the pacer has one log for each message
 )
 
-// ReturnKeys returns the Redis keys of a call of return.lua, in the script's order.
+// ReturnKeys returns the Redis keys that a call of return.lua needs, in the order in which the script expects them.
 func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
 	for _, t := range ask.Targets {
 		keys = append(keys, k.Log(t.Pacer, t.Message))
@@ -32,8 +32,9 @@ func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
 	return keys
 }
 
-// Return encodes the call of return.lua that returns the permits of the request "ask" to the pacers. The first permits,
-// as many as the argument "used" says, are not returned. The caller completes the command of Return with StampReturn.
+// Return encodes a call of return.lua, which returns the permits of the request "ask" to the pacers. The script
+// return.lua keeps the first permits, as many as the argument "used" says. The encoded Redis command lacks its time
+// until the caller calls StampReturn.
 func (a *Args) Return(s *Script, keys PacerKeys, ask *pacing.Ask, used int) {
 	a.begin(s)
 	names := keys.ReturnKeys(ask)
@@ -56,7 +57,7 @@ func (a *Args) Return(s *Script, keys PacerKeys, ask *pacing.Ask, used int) {
 	a.finish(len(names), a.users)
 }
 
-// StampReturn writes the time and the clock tolerance into a call of return.lua.
+// StampReturn writes the time and the clock tolerance into the command that Return has encoded.
 func (a *Args) StampReturn(now capping.Instant, skew time.Duration) { a.StampPace(now, skew) }
 
 func flagsOf(t *pacing.Target) (flags byte) {
@@ -69,14 +70,14 @@ func flagsOf(t *pacing.Target) (flags byte) {
 	return flags
 }
 
-// GivenBack is the decoded reply of return.lua, which returns unused permits.
+// GivenBack is the decoded reply of return.lua, a script that returns unused permits.
 type GivenBack struct {
 	Returned pacing.Returned
 	Reused   bool    // the store remembers another request with the same id
 	Bad      BadLogs // faults of the Redis keys
 }
 
-// DecodeReturned decodes the reply of return.lua to a return of the permits of the request "ask".
+// DecodeReturned decodes the reply of return.lua if the call returned permits of the request "ask".
 func DecodeReturned(reply string, ask *pacing.Ask) (GivenBack, error) {
 	var b GivenBack
 	none := make([]int, len(ask.Targets))

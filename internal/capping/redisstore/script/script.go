@@ -65,7 +65,7 @@ var returnSource string
 //go:embed lease.lua
 var leaseSource string
 
-// Script is the text of a Lua script, with its SHA-1 hash, by which the command EVALSHA names the script.
+// A Script is the text of a Lua script, with its SHA-1 hash. The command EVALSHA names the script by this hash.
 type Script struct{ Source, SHA string }
 
 // New returns a Script with the given text.
@@ -80,7 +80,7 @@ type Scripts struct {
 	Return, Lease, Title *Script
 }
 
-// NewScripts builds all scripts of a store with the keyspace from their embedded texts.
+// NewScripts builds all Lua scripts of a store from the texts in this program, for the store's keyspace.
 func NewScripts(k Keyspace) Scripts {
 	build := func(texts ...string) *Script { return New(complete(k, strings.Join(texts, ""))) }
 	return Scripts{
@@ -100,9 +100,9 @@ func (s *Scripts) All() []*Script {
 		s.Answers, s.Live, s.Return, s.Title, s.Lease}
 }
 
-// Sources returns the texts of the Lua scripts that servers load for stores with the keyspace. The depth of a spread
-// store (whose ids are not dense) may differ from what its instances expect. Servers therefore load the texts for both
-// sizes of hash fields.
+// Sources returns the texts of all Lua scripts that servers must load for a store with the keyspace. A store whose ids
+// are not dense (spread store) may have another depth than its instances expect. Servers therefore load the scripts for
+// both possible sizes of hash fields.
 func Sources(k Keyspace) (sources []string) {
 	all := []Keyspace{k}
 	if k.IsSpread() {
@@ -119,7 +119,7 @@ func Sources(k Keyspace) (sources []string) {
 	return sources
 }
 
-// Run runs the Lua script outside a pipeline. If the server does not have the script, Run loads the text and tries
+// Run runs the Lua script outside a pipeline. If the server does not have the script, Run loads its text and runs it
 // again.
 func (s *Script) Run(ctx context.Context, client redis.Scripter, keys []string, args ...any) *redis.Cmd {
 	cmd := client.EvalSha(ctx, s.SHA, keys, args...)

@@ -16,7 +16,7 @@ const (
 	mergedSize      = 2 // in the reply, after the letter of the result
 )
 
-// unionFormat is the layout of the header of union.lua's arguments, for struct.unpack in Lua.
+// unionFormat describes the layout of the header of union.lua's arguments, for struct.unpack in Lua.
 var unionFormat = fmt.Sprintf(">I%d", instantSize) + strings.Repeat(fmt.Sprintf("I%d", durationSize), 3) +
 	fmt.Sprintf("I%dB", skewSize)
 
@@ -29,9 +29,10 @@ func (h *Header) appendUnion(dst []byte) []byte {
 	return append(dst, modeOf(h.counting))
 }
 
-// Union encodes the call of union.lua, which merges logs, for the users of the items (see Plan). The arguments "users"
-// and "logs" hold all users and logs of the batch. The script counts the sends of the messages whose tokens are in
-// counted. The caller completes the command of Union with StampUnion.
+// Union encodes a call of union.lua, which merges logs, for the users whom the argument items lists (see Plan). The
+// arguments "users" and "logs" hold all users and logs of the batch. The script union.lua counts the merged sends of
+// those messages whose tokens are in the argument counted. The encoded Redis command lacks its header until the caller
+// calls StampUnion.
 func (a *Args) Union(
 	s *Script,
 	k Keyspace,
@@ -52,13 +53,13 @@ func (a *Args) Union(
 	a.finish(keys, a.head[:unionHeaderSize], a.users, a.logs, a.rules)
 }
 
-// StampUnion writes the header of a call of union.lua, which merges logs.
+// StampUnion writes the header of a call of union.lua, a script that merges logs.
 func (a *Args) StampUnion(h Header) {
 	h.counting = a.counting
 	h.appendUnion(a.head[:0])
 }
 
-// encodeLogs starts the command like encodeUsers, and encodes each user together with a log.
+// encodeLogs works like encodeUsers, but encodes a log with each user.
 func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	logs []capping.Log) (keys int) {
 	a.begin(s)
@@ -81,10 +82,11 @@ func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, 
 	return keys
 }
 
-// Log returns the log of the user for whom the item stands, from the logs of the batch.
+// Log returns the log of one user of a batch; the argument item stands for the user.
 func Log(item uint64, logs []capping.Log) capping.Log { return logs[indexOf(item)] }
 
-// DecodeUnited decodes the reply of union.lua into merged, and returns the number of users in the reply.
+// DecodeUnited decodes the reply of union.lua and stores the results in merged. DecodeUnited returns for how many users
+// the reply has a result.
 func DecodeUnited(reply string, items []uint64, merged []capping.Merged, bad *BadLogs) (int, error) {
 	n := 0
 	for ; reply != ""; n++ {
