@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Bar is the quarantine of a partition: a Redis node serves the partition, but its records were lost or may have been
-// lost. A Bar is also an error that names the cause of the quarantine.
+// A Bar is the quarantine of one partition. A Redis node serves this partition, but its records are lost or may be
+// lost. A Bar is also an error whose text names the cause of the partition's quarantine.
 type Bar struct {
 	Reason string // gone, Dropped, Older, ahead, Torn or broken
 	what   string // what happened
@@ -16,7 +16,7 @@ type Bar struct {
 	node   string // address of the node that the field "what" already names; "": no node
 }
 
-// These constants are the causes of a partition's quarantine, and values of a metric's label.
+// These constants are the causes of a partition's quarantine; they are also values of a metric's label.
 const (
 	gone    = "gone"    // the server was emptied
 	Dropped = "dropped" // the server dropped records while it loaded its append-only file
@@ -26,14 +26,15 @@ const (
 	broken  = "broken"  // a server evicted keys or lacks the append-only file, and no operator has accepted the risk
 )
 
-// Error returns what happened, and how an operator ends the quarantine.
+// Error returns what happened to the partition, and how an operator ends its quarantine.
 func (b *Bar) Error() string { return b.what + ": " + b.way }
 
-// What returns a text about what happened to the partition, without the way to end its quarantine.
+// What returns what happened to the partition, but not how an operator ends its quarantine.
 func (b *Bar) What() string { return b.what }
 
-// Group returns a key by which quarantines with the same cause are reported together. The key contains the cause of the
-// quarantine and, for a broken promise, the server.
+// Group returns a key for the cause of the quarantine, so that quarantines with the same cause can be reported
+// together. The key that Group returns contains the cause of the quarantine and, if a server broke a promise, the
+// server.
 func (b *Bar) Group() string {
 	if b.Reason == broken {
 		return broken + ": " + b.what
@@ -41,10 +42,10 @@ func (b *Bar) Group() string {
 	return b.Reason
 }
 
-// Names reports whether the error text already names the node with the address.
+// Names reports whether the text of the Bar already names the node with this address.
 func (b *Bar) Names(addr string) bool { return b.node == addr }
 
-// Remedy returns a remedy without a retry, so the users of the quarantined partition stay undecided.
+// Remedy tells the caller not to retry, so the users of the quarantined partition stay undecided.
 func (b *Bar) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Barred, Final: true} }
 
 var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded sends are lost",
@@ -53,8 +54,8 @@ var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded
 var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, " +
 	"because its user default lacks permissions", way: rightsFirst}
 
-// barUnmarked is the quarantine of a partition whose sentinel key exists while its mark (a hash with the same time) is
-// missing.
+// barUnmarked is the quarantine of a partition that has a sentinel key but no mark (a hash with the same time as the
+// sentinel key).
 var barUnmarked = &Bar{Reason: Dropped,
 	what: "the server dropped records while it loaded its append-only file, or evicted them", way: rightsFirst}
 
@@ -71,7 +72,7 @@ func barOlder(by time.Duration) *Bar {
 // Reasons returns all causes of a quarantine.
 func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
-// restart tells an operator how to end a quarantine after a loss that cannot be undone.
+// The text restart tells an operator how to end a partition's quarantine after a loss that cannot be undone.
 const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {
@@ -80,7 +81,7 @@ func barAhead(by time.Duration) *Bar {
 		way: "the users are unavailable until that time has come, or " + restart}
 }
 
-// Bar returns the quarantine of the partition, or nil if the partition is not in quarantine.
+// Bar returns the quarantine of the partition, or nil if the partition has none.
 func (t *Topology) Bar(partition int) *Bar {
 	if b := t.broken[partition].Load(); b != nil { // evictions come first: they may remove sentinel keys too
 		return b
@@ -91,7 +92,7 @@ func (t *Topology) Bar(partition int) *Bar {
 	return t.tornBar(partition)
 }
 
-// Lost returns the partitions that are in quarantine because their sentinel keys show a loss of records.
+// Lost returns the partitions in quarantine, as far as their sentinel keys show that records are lost.
 func (t *Topology) Lost() map[int]*Bar {
 	lost := map[int]*Bar{}
 	for p := range t.bars {
@@ -102,7 +103,7 @@ func (t *Topology) Lost() map[int]*Bar {
 	return lost
 }
 
-// markEmptied puts the partition into quarantine, because the check found no sentinel key of the partition on the node.
+// markEmptied puts the partition into quarantine, because a check of the node found no sentinel key of the partition.
 func (t *Topology) markEmptied(n *Node, partition int) {
 	if t.bars[partition].CompareAndSwap(nil, barGone) {
 		t.config.Logger.Error("Redis store", "error", fmt.Errorf("node %s: %w", n.addr, barGone))

@@ -6,17 +6,17 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// belief says on which node, and in which run of its server, the sentinel keys of some partitions were checked. The
-// sentinel keys were checked after the node had taken over the partitions.
+// A belief says on which node some partitions' sentinel keys were checked, and in which run of the node's server. The
+// sentinel keys were checked after the node had taken over these partitions.
 type belief struct {
 	node *Node
 	run  *string
 }
 
-// Believe returns the belief (the latest check of sentinel keys) that allows a command for the given partitions to run
-// on the node. Believe returns an error if the server has restarted or has become the partitions' master since the last
-// check of their sentinel keys. If Believe returns an error for that reason, it also starts a check of the sentinel
-// keys. Partitions whose hash slot the node is still importing need no check of their sentinel keys.
+// Believe returns a belief (a past check of sentinel keys), which allows that a command for the given partitions runs
+// on the node. If the server has restarted or has become the partitions' master since the last check of their sentinel
+// keys, Believe returns an error. If Believe returns this error, it also starts a new check of the sentinel keys. If
+// the node is still importing a partition's hash slot, the partition's sentinel key need not be checked.
 func (n *Node) Believe(partitions []int) (belief, error) {
 	if n.top.look.Load() == nil || len(partitions) == 0 {
 		return belief{}, nil
@@ -31,8 +31,8 @@ func (n *Node) Believe(partitions []int) (belief, error) {
 	return b, nil
 }
 
-// Judge returns the reason to reject the replies of a pipeline, or nil to accept them. Judge rejects the replies if the
-// server may have restarted after the check of its sentinel keys and before the pipeline ran.
+// Judge returns the reason why the store must not trust the replies of a pipeline, or nil if it may. The reason is that
+// the server may have restarted after the check of its sentinel keys and before the pipeline ran.
 func (b belief) Judge() error {
 	if b.node == nil || b.node.process.Load() == b.run {
 		return nil
@@ -41,7 +41,8 @@ func (b belief) Judge() error {
 	return errUnseen{}
 }
 
-// forgetLooks discards the results of earlier checks of sentinel keys on a node that no longer holds partitions.
+// forgetLooks is for a node that no longer holds partitions: it discards the results of earlier checks of sentinel keys
+// on this node.
 func (n *Node) forgetLooks() {
 	for p := range n.top.looked {
 		if looked := n.top.looked[p].Load(); looked != nil && looked.node == n {
@@ -50,8 +51,8 @@ func (n *Node) forgetLooks() {
 	}
 }
 
-// noteProcess stores the run id of the server (new at each start), which a new connection has read. If a server hides
-// its run id, every new connection counts as a restart of the server.
+// noteProcess stores the run id of the server (a new number at each start), which a new connection has read. If the
+// server hides its run id, the store treats every new connection as a restart of the server.
 func (n *Node) noteProcess(run string) {
 	for {
 		known := n.process.Load()
@@ -61,7 +62,7 @@ func (n *Node) noteProcess(run string) {
 	}
 }
 
-// doubt starts a check of the node's sentinel keys, unless one is already running.
+// doubt starts a check of the sentinel keys on the node, unless such a check is already running.
 func (n *Node) doubt() {
 	look := n.top.look.Load()
 	if look == nil || !n.doubted.CompareAndSwap(false, true) {
@@ -77,12 +78,12 @@ func (n *Node) doubt() {
 	})
 }
 
-// errUnseen reports that a server has restarted and that its sentinel keys have not been checked since then.
+// errUnseen reports that a server has restarted, and that nobody has checked its sentinel keys since then.
 type errUnseen struct{}
 
 func (errUnseen) Error() string {
 	return "the server has started, and its sentinel keys have not been checked yet"
 }
 
-// Remedy returns a remedy with a retry, because a check of the sentinel keys takes milliseconds.
+// Remedy tells the caller to retry, because a check of the sentinel keys takes only milliseconds.
 func (errUnseen) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Down, Unknown: true} }

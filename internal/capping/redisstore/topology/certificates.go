@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// certificatesEvery is the interval at which the store reads every server's TLS certificate. Open connections stay open
-// when a certificate expires. Without regular reads of certificates, an expired certificate would first break a new
-// connection after a restart or a network failure.
+// certificatesEvery is the interval at which the store reads the TLS certificates of all servers. When a certificate
+// expires, open connections stay open. Without regular reads of certificates, the store would notice an expired
+// certificate only at a new connection, after a restart or a network failure.
 const certificatesEvery = 30 * time.Second
 
-// watchCertificates reads the certificate of every server at regular intervals.
+// watchCertificates reads the TLS certificate of every server, again and again at a fixed interval.
 func (t *Topology) watchCertificates(ctx context.Context) {
 	ticker := time.NewTicker(cmp.Or(t.config.CertificatesEvery, certificatesEvery))
 	defer ticker.Stop()
@@ -37,7 +37,8 @@ func (t *Topology) watchCertificates(ctx context.Context) {
 	}
 }
 
-// lookAtCertificates reads the TLS certificates of all nodes, and of other servers with connections, such as Sentinels.
+// lookAtCertificates reads the TLS certificates of all nodes, and of other servers to which the store connects, such as
+// Sentinels.
 func (t *Topology) lookAtCertificates(ctx context.Context) {
 	addrs := slices.Collect(maps.Keys(t.Certificates()))
 	for _, n := range t.Nodes() {
@@ -52,16 +53,16 @@ func (t *Topology) lookAtCertificates(ctx context.Context) {
 	asked.Wait()
 }
 
-// Certificates returns the TLS certificates that servers recently presented, by address. Without TLS, the map of
-// certificates is empty.
+// Certificates returns the TLS certificates that servers have shown recently, by the servers' addresses. Without TLS,
+// the map of certificates is empty.
 func (t *Topology) Certificates() map[string]certificate { return t.config.Shown.All() }
 
-// certificateSoon is the remaining lifetime of a server's TLS certificate below which the store warns operators. The
-// alert CapperRedisCertificateExpiresSoon uses the same remaining lifetime.
+// If a server's TLS certificate expires within certificateSoon, the store warns operators. The alert
+// CapperRedisCertificateExpiresSoon is for the same remaining lifetime of a certificate.
 const certificateSoon = 7 * 24 * time.Hour
 
-// certificateWarnings returns warnings by server address: for each server whose TLS certificate new connections reject
-// now or will reject soon.
+// certificateWarnings returns one warning for each server whose TLS certificate new connections reject now or will soon
+// reject. The key is the server's address.
 func (t *Topology) certificateWarnings() map[string]string {
 	warnings := map[string]string{}
 	for addr, c := range t.Certificates() {

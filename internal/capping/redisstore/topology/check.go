@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Check examines the settings and rights of every master and of its replicas. If a setting would break a promise of the
-// store, such as the durability of sends, Check returns an error. For settings that cost memory or cannot be read,
-// Check returns warnings.
+// Check examines every master and its replicas: their settings, and the rights of the store's Redis user. If a setting
+// would break a promise of the store, such as that recorded sends survive a crash, Check returns an error. If a setting
+// only costs memory or cannot be read, Check returns a warning.
 func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	var f Findings
 	if t.config.ReplicaAcks.None() {
@@ -35,7 +35,7 @@ func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	return f.All(), errors.Join(f.Refusals...)
 }
 
-// checkMasters examines every master and returns the masters that replied.
+// checkMasters examines the settings and rights of every master, and returns the masters that replied.
 func (t *Topology) checkMasters(ctx context.Context, f *Findings) (reached []*Node) {
 	for _, n := range t.Masters() {
 		var own Findings
@@ -50,7 +50,8 @@ func (t *Topology) checkMasters(ctx context.Context, f *Findings) (reached []*No
 	return reached
 }
 
-// announcedHint returns the hint for a cluster whose nodes announce addresses that this machine cannot reach.
+// announcedHint returns a hint for an operator whose cluster announces addresses of nodes that this machine cannot
+// reach.
 func (t *Topology) announcedHint() string {
 	if !t.cluster {
 		return ""
@@ -68,8 +69,8 @@ func (n *Node) check(ctx context.Context, f *Findings) error {
 	return n.checkReplicas(ctx, f)
 }
 
-// inspect checks the rights of the store's Redis user, and then the settings of a master. If rights are missing,
-// inspect ends, because the user may not read the settings.
+// inspect examines a master: first the rights of the store's Redis user, and then the settings. If the user lacks
+// rights, inspect does not look at the settings, because the user may not be allowed to read them.
 func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*n.top.attempt())
 	defer cancel()
@@ -81,8 +82,8 @@ func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error
 	return found.Lacking == nil, nil
 }
 
-// trial returns the key with which the rights of the store's Redis user are tested. The key belongs to a partition that
-// the node holds, if the node holds one.
+// trial returns the node and the key with which an examination tests the rights of the store's Redis user. If the node
+// holds partitions, the key belongs to one of them.
 func (t *Topology) trial(who string, n *Node) Trial {
 	trial := Trial{Who: who, Key: t.config.Partitions[0].trialKey(), Cluster: t.cluster}
 	for p := range t.config.Partitions {
@@ -128,15 +129,15 @@ func (n *Node) checkReplicas(ctx context.Context, f *Findings) error {
 	return nil
 }
 
-// vetEvery is the interval between two examinations of a master's settings and rights, because an operator may change
-// them at any time. After an examination with findings, the next examination follows after vetFoundSoon, so that the
-// status shows a repair within seconds.
+// vetEvery is the interval between two examinations of a master. An operator may change its settings and rights at any
+// time. If an examination had findings, the next one follows after vetFoundSoon, so that the status shows a repair
+// within seconds.
 const (
 	vetEvery     = 30 * time.Second
 	vetFoundSoon = 3 * time.Second
 )
 
-// vetDue reports whether it is time to examine the master's settings and rights again.
+// vetDue reports whether the time has come to examine the settings and rights of the master again.
 func (n *Node) vetDue() bool {
 	every := vetEvery
 	if n.breach != "" || len(n.warned) > 0 {
@@ -145,10 +146,10 @@ func (n *Node) vetDue() bool {
 	return n.top.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > every
 }
 
-// vet examines the settings and rights of a master and its replicas while the store runs. A new master is examined at
-// once, and every master is examined at regular intervals. Findings only become warnings for operators, because a
-// refusal would make the master's users unavailable. vet ignores a replica that does not answer, because lookAtReplicas
-// reports such a replica.
+// vet examines a master and its replicas while the store runs: their settings, and the rights of the store's Redis
+// user. The store examines a new master at once, and every master at regular intervals. vet only warns operators of its
+// findings, because a refusal would make the master's users unavailable. vet ignores a replica that does not answer,
+// because lookAtReplicas reports such a replica.
 func (n *Node) vet(ctx context.Context) {
 	var f, copies Findings
 	usable, err := n.inspect(ctx, &f)
@@ -168,8 +169,8 @@ func (n *Node) vet(ctx context.Context) {
 	n.logFindings(known, broken)
 }
 
-// logFindings logs the new findings of an examination. logFindings also logs when the settings no longer break a
-// promise.
+// logFindings logs what the last examination of a master found, if it is new. logFindings also logs when the settings
+// no longer break a promise.
 func (n *Node) logFindings(known []string, broken string) {
 	log := n.top.config.Logger
 	for _, warning := range n.warned {
@@ -186,7 +187,7 @@ func (n *Node) logFindings(known []string, broken string) {
 	}
 }
 
-// noteFindings replaces the findings of the node's last examination by f.
+// noteFindings stores the findings of a new examination of the node, in place of the old findings.
 func (n *Node) noteFindings(f *Findings) {
 	n.vetted.Store(time.Now().UnixMilli())
 	n.nameless.Store(false) // the right to run ROLE may have been granted again
@@ -194,7 +195,7 @@ func (n *Node) noteFindings(f *Findings) {
 	n.addFindings(f)
 }
 
-// addFindings adds f to the findings of the node's latest examination.
+// addFindings adds further findings to those of the latest examination of the node.
 func (n *Node) addFindings(f *Findings) {
 	n.warned = append(n.warned, f.Warnings...)
 	n.missed = append(n.missed, f.Missed...)
@@ -203,7 +204,7 @@ func (n *Node) addFindings(f *Findings) {
 	}
 }
 
-// publishWarnings updates the list of warnings that Warnings returns.
+// publishWarnings builds the list of warnings that the method Warnings returns.
 func (t *Topology) publishWarnings() {
 	var warnings []string
 	for _, n := range t.Masters() {
@@ -214,8 +215,8 @@ func (t *Topology) publishWarnings() {
 	t.warnings = warnings
 }
 
-// Warnings returns the latest findings that break no promise: settings that cost memory, risks for users, and values
-// that could not be read.
+// Warnings returns those findings of the latest examinations that break no promise: settings that cost memory, risks
+// for users, and values that could not be read.
 func (t *Topology) Warnings() []string {
 	certificates := t.certificateWarnings()
 	t.mu.Lock()

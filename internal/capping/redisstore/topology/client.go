@@ -41,9 +41,9 @@ type Options struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Client returns a client of the server at addr, or of the Sentinel master when SentinelMaster is set. The contexts of
-// calls limit each attempt at a request, so that a distant server gets more time. On each new connection, the client
-// calls started with the server's run id; started may be nil.
+// Client returns a client of the server at addr, or of the Sentinel master when SentinelMaster is set. The client sets
+// no time limits, because the contexts of calls limit each attempt, so that a distant server gets more time. On each
+// new connection, the client calls the function started with the run id of the server; started may be nil.
 func (o *Options) Client(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	if o.SentinelMaster != "" {
@@ -61,8 +61,8 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 	return o.DirectClient(addr, trips, started)
 }
 
-// DirectClient returns a client of the server at addr. The client of DirectClient never asks a Sentinel for the
-// address.
+// DirectClient returns a Redis client that connects to the server at addr. The client of DirectClient never asks a
+// Sentinel for the address of a server.
 func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	return redis.NewClient(&redis.Options{
@@ -76,8 +76,8 @@ func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run 
 	})
 }
 
-// askRun returns a connection hook that reads the server's run id, a random number that a Redis server draws at each
-// start.
+// askRun returns a function for new connections, which reads the server's run id (a random number that a Redis server
+// draws when it starts).
 func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 	if started == nil {
 		return nil
@@ -96,10 +96,10 @@ func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 	}
 }
 
-// dialTimeout returns the time limit for opening one connection, including its handshake.
+// dialTimeout returns how long the opening of one connection may take, with its handshake.
 func (o *Options) dialTimeout() time.Duration { return 2 * o.AttemptTimeout }
 
-// credentials adapts Credentials to the signature that the Redis library expects.
+// credentials converts the function Credentials to the form that the Redis library expects.
 func (o *Options) credentials() func(context.Context) (string, string, error) {
 	if o.Credentials == nil {
 		return nil
@@ -107,9 +107,9 @@ func (o *Options) credentials() func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) { return o.Credentials() }
 }
 
-// Exec sends the commands of a pipeline; each command then holds its own error. Exec returns an error only if the
-// server refused the connection, for example for a wrong password. If Exec returns an error, the library sent no
-// command and stored no error in the commands.
+// Exec sends the commands of a pipeline to the server. Afterwards, each command has its own result or error. Exec
+// returns an error only if the server rejected the connection, for example because of a wrong password. If Exec returns
+// an error, the library has sent no command, and the commands have no errors of their own.
 func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	commands, err := pipe.Exec(ctx)
 	for _, command := range commands {
@@ -120,8 +120,8 @@ func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// silenceLibrary turns off the Redis library's own log. The library writes its log to standard error, and the log only
-// repeats errors that calls return.
+// silenceLibrary turns off the log that the Redis library writes. The library would write to standard error, and would
+// only repeat errors that its calls also return.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Config is the configuration of a Topology. Every field is required, except the fields that Options makes optional.
+// Config is the configuration of a Topology. All fields must be set, except those that the type Options makes optional.
 type Config struct {
 	Options
 
@@ -38,21 +38,21 @@ type Partition struct {
 	Prefix string // prefix of the partition's keys: the namespace, and a hash tag for the slot
 }
 
-// signKey returns the Redis key of the partition's sentinel key, whose loss shows that the server was emptied. The dash
-// in this key distinguishes it from the key of any bucket of users.
+// signKey returns the Redis key of a partition's sentinel key. If this key is missing, the server was emptied. The dash
+// in this key makes it different from the key of any bucket of users.
 func (p *Partition) signKey() string { return p.Prefix + "-sign" }
 
-// markKey returns the Redis key of the partition's mark, a hash with the same time as the sentinel key.
+// markKey returns the Redis key of a partition's mark, a hash that holds the same time as the sentinel key.
 func (p *Partition) markKey() string { return p.Prefix + "-mark" }
 
-// signKeys returns the two keys that sign.lua uses: the sentinel key and the mark.
+// signKeys returns the two Redis keys that sign.lua needs: the partition's sentinel key and its mark.
 func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey()} }
 
-// trialKey returns an unused key with which the store tests the rights of its Redis user. No bucket of users has this
-// key, because the names of buckets have no capital letters.
+// trialKey returns a Redis key without data, with which the store tests the rights of its Redis user. The names of
+// buckets have no capital letters, so no bucket of users has this key.
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 
-// rules returns the requirements that every Redis server has to meet.
+// rules returns the requirements that every Redis server of the store must meet.
 func (c *Config) rules() *Rules {
 	return &Rules{
 		Namespace: c.Namespace, Username: c.Username, HashFields: c.HashFields,
@@ -62,17 +62,18 @@ func (c *Config) rules() *Rules {
 	}
 }
 
-// Acks is the number of replicas that must confirm a send before the store returns Allowed. The zero Acks is Healthy.
+// Acks says how many replicas must confirm a send before the store returns Allowed. The zero Acks is Healthy.
 type Acks int
 
-// Healthy requires confirmation by every replica that the cluster does not flag as failed, and by at least one replica.
+// Healthy means that at least one replica must confirm a send, and that every replica must which the cluster does not
+// flag as failed.
 const Healthy Acks = 0
 
-// FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas: an
-// allowed send may then be lost with its master.
+// FixedAcks means that n replicas must confirm a send, whatever their state is. FixedAcks(0) is for servers without
+// replicas; if the master is lost, an allowed send may then be lost with it.
 func FixedAcks(n int) Acks { return Acks(n + 1) }
 
-// ParseAcks parses "healthy" or a number from 0 to 5.
+// ParseAcks parses how many replicas must confirm a send: "healthy", or a number from 0 to 5.
 func ParseAcks(text string) (Acks, error) {
 	if text == "healthy" {
 		return Healthy, nil
@@ -92,7 +93,7 @@ func (a Acks) String() string {
 	return strconv.Itoa(a.fixed())
 }
 
-// Validate returns an error unless a is Healthy or FixedAcks of a number from 0 to 5.
+// Validate returns an error if the Acks is neither Healthy nor FixedAcks of a number from 0 to 5.
 func (a Acks) Validate() error {
 	if a < Healthy || a > FixedAcks(5) {
 		return fmt.Errorf("replica_acks: must be the word healthy or a number from 0 to 5, got %d", a.fixed())
@@ -100,7 +101,7 @@ func (a Acks) Validate() error {
 	return nil
 }
 
-// None reports whether a send needs no confirmation by replicas.
+// None reports whether no replica has to confirm a send.
 func (a Acks) None() bool { return a == FixedAcks(0) }
 
 // fixed returns the number n of FixedAcks(n).

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// diagnoseTime is the time limit for each connection that Diagnose makes.
+// diagnoseTime limits how long Diagnose may take for each of its connections.
 const diagnoseTime = time.Second
 
-// Diagnose returns a hint why the server at the first address does not answer, or "" if it finds no cause. The result
-// "talks" reports whether the server speaks the Redis protocol with the configured settings.
+// Diagnose looks for the reason why the server at the first address does not answer. Diagnose returns a hint for the
+// operator, or "" if it finds none. The result "talks" reports whether, with the configured settings, the server speaks
+// the Redis protocol.
 func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	addr := o.Addrs[0]
 	plain, err := o.greets(ctx, addr, false)
@@ -39,7 +40,7 @@ func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	return addr + " accepts connections but does not answer: the server hangs, or is not Redis", false
 }
 
-// secureHint returns the hint for the operator if the server completes a TLS handshake.
+// secureHint tries a TLS handshake with the server, and returns a hint for the operator if the server completes it.
 func (o *Options) secureHint(ctx context.Context, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
@@ -51,7 +52,7 @@ func (o *Options) secureHint(ctx context.Context, addr string) string {
 	return o.clientHint(ctx, conn)
 }
 
-// dialer returns Dial, or the default dialer when Dial is nil.
+// dialer returns the function for new connections: the configured function Dial, or a default.
 func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if o.Dial != nil {
 		return o.Dial
@@ -59,9 +60,9 @@ func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.
 	return (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
 }
 
-// greets reports whether the server at the address replies like Redis. If "secure" is true, greets reports whether the
-// server at the address replies like a TLS server. If no connection to the address is possible, greets returns an
-// error.
+// greets connects to a server and reports whether the server replies in the Redis protocol. If the argument "secure" is
+// true, greets instead reports whether the server replies like a TLS server. If no connection to the server is
+// possible, greets returns an error.
 func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Rules are the requirements that every Redis server has to meet.
+// Rules are the requirements that every Redis server of the store must meet.
 type Rules struct {
 	Namespace  string // prefix of every key
 	Username   string // user of the connections; "": the user "default"
@@ -27,22 +27,22 @@ type Rules struct {
 // user returns the user name of the connections.
 func (r *Rules) user() string { return cmp.Or(r.Username, "default") }
 
-// Findings are the results of an examination of a server's settings and rights.
+// Findings are what an examination of a server's settings and rights has found.
 type Findings struct {
 	Refusals []error
 	Warnings []string
 	Missed   []string // names of checks that could not be made this time
 }
 
-// Survey is the result of one examination of a server's settings and rights.
+// A Survey is the result of one examination of a server: its settings, and the rights of the store's Redis user.
 type Survey struct {
 	Lacking error // the missing rights of the store's Redis user, because of which the examination ended; nil: none
 	Findings
 }
 
-// Survey examines a server: first the rights of the store's Redis user, then the settings. Start-up, later examinations
-// and `capper doctor` all call Survey, so that all three apply the same rules. Survey returns an error if the server
-// did not answer. If the server did not answer, the returned Survey is empty.
+// Survey examines a server: first the rights of the store's Redis user, and then the settings. The start of the store,
+// later examinations and `capper doctor` call Survey, so that the same rules apply everywhere. If the server did not
+// answer, Survey returns an error. If the server did not answer, the returned Survey is empty.
 func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Survey, err error) {
 	if s.Lacking, err = r.Rights(ctx, client, t); err != nil || s.Lacking != nil {
 		return s, err
@@ -50,7 +50,8 @@ func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Su
 	return s, r.settings(ctx, client, &s.Findings, t.Who)
 }
 
-// Judged returns the findings of the examination, in which missing rights are a refusal.
+// Judged returns the findings of the examination. If the store's Redis user lacks rights, this is a reason to refuse
+// the server.
 func (s *Survey) Judged() Findings {
 	if s.Lacking != nil {
 		return Findings{Refusals: []error{s.Lacking}}
@@ -58,22 +59,22 @@ func (s *Survey) Judged() Findings {
 	return s.Findings
 }
 
-// Refuse adds a finding about a setting that breaks a promise of the store.
+// Refuse adds a finding because of which the store must refuse the server: a setting that breaks a promise.
 func (f *Findings) Refuse(format string, args ...any) {
 	f.Refusals = append(f.Refusals, fmt.Errorf(format, args...))
 }
 
-// Warn adds a finding that breaks no promise, such as a setting that costs memory.
+// Warn adds a finding of which the store only warns, such as a setting that costs memory.
 func (f *Findings) Warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Miss adds the description of a check that could not be made this time.
+// Miss adds a finding about a check that could not be made this time.
 func (f *Findings) Miss(format string, args ...any) {
 	f.Missed = append(f.Missed, fmt.Sprintf(format, args...))
 }
 
-// All returns the warnings, and the descriptions of the checks that could not be made.
+// All returns the texts of all warnings and of all checks that could not be made.
 func (f *Findings) All() []string { return slices.Concat(f.Warnings, f.Missed) }
 
 // Add appends the findings of more.

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Facts are the names and values in a reply of INFO or CLUSTER INFO.
+// Facts are the names and values that a reply of INFO or CLUSTER INFO has.
 type Facts map[string]string
 
-// ParseInfo parses the reply of INFO or CLUSTER INFO.
+// ParseInfo parses the reply of INFO or CLUSTER INFO into names and values.
 func ParseInfo(text string) Facts {
 	f := Facts{}
 	for line := range strings.Lines(text) {
@@ -19,7 +19,7 @@ func ParseInfo(text string) Facts {
 	return f
 }
 
-// Number returns the value with the name as a number, or 0 if it is missing or no number.
+// Number returns the value with the given name as a number. If there is no such value or it is no number, it returns 0.
 func (f Facts) Number(name string) int64 {
 	n, _ := strconv.ParseInt(f[name], 10, 64)
 	return n

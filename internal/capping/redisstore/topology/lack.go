@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// lack says why a master cannot decide its users now, and since when refreshes have found this reason. During a
-// failover, a shard lacks a replica or a master for a moment. Calls wait while a replica or a master is missing for a
-// moment. If the missing server is not back after the duration "patience", calls fail at once. A refresh detects within
-// a second when the shard is complete again.
+// A lack says why a master cannot decide its users now, and since when the refreshes have found this reason. During a
+// failover, a shard lacks a replica or a master for a short time. If a replica or a master is missing for only a short
+// time, calls wait for it. If the missing server does not come back within the duration "patience", calls fail at once.
+// When the shard is complete again, a refresh notices this within a second.
 type lack struct {
 	what     string
 	kind     fault.Kind
@@ -21,7 +21,7 @@ type lack struct {
 	patience time.Duration
 }
 
-// lackOf says what prevents a master from deciding users: missing replicas, missing confirmations, no connection, or no
+// A lackOf is what prevents a master from deciding users: missing replicas, missing confirmations, no connection, or no
 // reply to the check.
 type lackOf int
 
@@ -32,24 +32,24 @@ const (
 	ofAnswer                     // the check failed for another reason, which predicts nothing for the next call
 )
 
-// missingPatience and silentPatience limit how long calls wait for a missing or silent replica or master. A replica
-// that the cluster flagged as failed may return within moments. The cluster flags a silent replica, and replaces a
-// master, only after its node time-out, which is 15 s by default.
+// missingPatience and silentPatience are for how long calls wait if a replica or master is missing or silent. A replica
+// that the cluster has flagged as failed may come back within moments. If a replica or a master is silent, the cluster
+// reacts only after its node time-out, which is 15 s by default.
 const (
 	missingPatience = time.Second
 	silentPatience  = 30 * time.Second
 	silentLag       = 3 // seconds without a confirmation; a live replica confirms every second
 )
 
-// Error returns a description of what the master lacks, such as a replica.
+// Error says what the master lacks to decide its users, such as a replica.
 func (l *lack) Error() string { return l.what }
 
-// Remedy returns a remedy without a retry and without a refresh. The users of the command stay undecided. A refresh
-// runs every second anyway.
+// Remedy tells the caller not to retry, and not to cause a refresh of the topology. The users of the command stay
+// undecided. A refresh runs every second anyway.
 func (l *lack) Remedy() fault.Remedy { return fault.Remedy{Kind: l.kind, Final: true} }
 
-// noteLack stores why the master cannot decide its users, and since when. If the argument "found" is nil, the master
-// lacks nothing.
+// noteLack stores why the master cannot decide its users, and since when this is so. If the argument "found" is nil,
+// the master can decide its users.
 func (n *Node) noteLack(found *lack) {
 	before := n.lacks.Load()
 	if found != nil {
@@ -61,18 +61,18 @@ func (n *Node) noteLack(found *lack) {
 	n.lacks.Store(found)
 }
 
-// lastsLong reports whether calls should fail at once and no longer wait for the missing replica or master.
+// lastsLong reports whether calls should fail at once, because the missing replica or master has been missing for long.
 func (l *lack) lastsLong() bool { return l.of != ofAnswer && time.Since(l.since) >= l.patience }
 
-// degraded reports whether the last check found that the master cannot decide its users.
+// degraded reports whether the master could not decide its users at the last check.
 func (n *Node) degraded() bool {
 	l := n.lacks.Load()
 	return l != nil && (l.of != ofConfirmation || l.lastsLong())
 }
 
-// Lack returns the reason why the store should send no command to the node, or nil if it may send commands. If Lack
-// returns a reason, the node would not reply to a command, or the store could not count the reply. The argument
-// "durable" says that the command needs confirmations by replicas.
+// Lack returns why the store should send no command to the node, or nil if it may send commands. If Lack returns a
+// reason, the node would not reply to a command, or the store could not accept the reply. The argument "durable" says
+// that replicas must confirm the writes of the command.
 func (n *Node) Lack(durable bool) error {
 	l := n.lacks.Load()
 	if l == nil || !durable && l.of != ofMaster || !l.lastsLong() {
@@ -81,8 +81,8 @@ func (n *Node) Lack(durable bool) error {
 	return l
 }
 
-// unanswered returns the lack (why the master cannot decide its users) for an error of the check of the master's
-// replicas.
+// unanswered is for a check of a master's replicas that failed: it returns, for the error, why the master cannot decide
+// its users.
 func unanswered(err error) *lack {
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) {
 		return &lack{what: err.Error(), kind: fault.Dial, of: ofMaster, patience: silentPatience}
@@ -90,7 +90,8 @@ func unanswered(err error) *lack {
 	return &lack{what: err.Error(), of: ofAnswer}
 }
 
-// shortage returns the lack (why the master cannot decide its users) if too few replicas can store a send, or nil.
+// shortage returns a lack if the master cannot decide its users because too few replicas can store a send, and
+// otherwise nil.
 func (n *Node) shortage(f found) *lack {
 	acks := n.top.config.ReplicaAcks
 	if acks.None() {

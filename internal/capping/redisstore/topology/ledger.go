@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Breach is an event on a server that may have removed users' logs from a partition. A breach stays open until an
-// operator accepts the loss of logs.
+// A Breach is an event on a server by which users' logs in a partition may have been removed. A breach stays open until
+// an operator accepts that logs may be lost.
 type Breach struct {
 	Reason   string    `json:"reason"` // evicting, Evicted or appendOnly
 	Node     string    `json:"node"`
@@ -24,19 +24,20 @@ type Breach struct {
 	At       int64     `json:"at"`                // time of the entry in ms; if a partition has two entries, the later entry wins
 }
 
-// These constants are the causes of a breach (an event that may have removed logs), and values of a metric's label.
+// These constants are the causes of a breach (an event that may have removed logs); they are also values of a metric's
+// label.
 const (
 	evicting   = "policy"      // the server's maxmemory-policy evicts keys
 	Evicted    = "evicted"     // evicted_keys has grown since the store was created
 	appendOnly = "append_only" // the append-only file is off
 )
 
-// Open reports whether no operator has accepted the breach.
+// Open reports whether the breach still needs an operator's acceptance.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
-// replaces reports whether the breach b replaces the known breach of the same partition; known may be nil. An
-// operator's acceptance ends every earlier breach (possible loss of logs). The acceptance ends a breach even if an
-// instance that missed the acceptance has counted more evicted keys since then.
+// replaces reports whether the breach b is newer knowledge about its partition than the breach known, which may be nil.
+// An operator's acceptance ends all earlier breaches (possible losses of logs) of the partition. An operator's
+// acceptance ends a breach even if an instance that missed the acceptance has counted more evicted keys since then.
 func (b *Breach) replaces(known *Breach) bool {
 	switch {
 	case known == nil:
@@ -49,8 +50,8 @@ func (b *Breach) replaces(known *Breach) bool {
 	return known.At < b.At
 }
 
-// told returns the breach in the form that operators see in the status. If keys were evicted, their number replaces any
-// other cause.
+// told returns the breach as the status shows it to operators. If the server evicted keys, their number is shown in
+// place of any other cause.
 func (b *Breach) told() Breach {
 	told := *b
 	if b.Evicted > 0 {
@@ -62,8 +63,8 @@ func (b *Breach) told() Breach {
 	return told
 }
 
-// bar returns the quarantine for a partition with this breach; nil if there is no breach or an operator has accepted
-// it.
+// bar returns the quarantine that the breach causes for its partition. If there is no breach or an operator has
+// accepted it, bar returns nil.
 func (b *Breach) bar() *Bar {
 	if b == nil || !b.Open() {
 		return nil
@@ -73,8 +74,8 @@ func (b *Breach) bar() *Bar {
 		way:  "the users are unavailable until an operator accepts the loss (capper store accept)"}
 }
 
-// serverRun is one run of a Redis server, from its start to its end. The server's counters, such as evicted_keys, are 0
-// at the beginning of a run.
+// A serverRun is one run of a Redis server: the time from a start of the server to its end. When a run begins, the
+// server's counters, such as evicted_keys, are 0.
 type serverRun struct {
 	Node    string `json:"node"`
 	Evicted int64  `json:"evicted"` // the value of evicted_keys up to which no record was lost, or every loss was accepted
@@ -84,9 +85,9 @@ type serverRun struct {
 	AppendOnly bool `json:"append_only,omitempty"`
 }
 
-// ledger is the list of breaches (events that may have removed logs) and of runs of Redis servers. Each instance keeps
-// the ledger in memory and merges it with the copies in Redis. One copy thereby restores the entries that another copy
-// has lost.
+// A ledger lists breaches (events that may have removed logs) and the runs of Redis servers. Each instance has the
+// ledger in memory, and merges it with the copies that Redis has. If one copy in Redis has lost entries, another copy
+// restores them in this way.
 type ledger struct {
 	users    int // number of partitions with users
 	mu       sync.Mutex
@@ -96,17 +97,17 @@ type ledger struct {
 	runs     map[string]serverRun
 }
 
-// A copy of the ledger is a Redis hash. The hash fields of such a copy are "p" with a partition's number, and "r" with
-// the run id of a server.
+// A copy of the ledger is a Redis hash. The copy has two kinds of hash fields: "p" with the number of a partition, and
+// "r" with the run id of a server.
 const (
 	partitionField = "p"
 	runField       = "r"
 )
 
-// runKept is the time for which the ledger keeps the run of a Redis server that no instance has seen again.
+// If no instance sees a run of a Redis server again, the ledger keeps this run for the time runKept.
 const runKept = 90 * 24 * time.Hour
 
-// fields returns the ledger as the fields of a Redis hash, the form in which partitions store copies of the ledger.
+// fields returns the ledger in the form in which Redis stores its copies: as fields of a hash.
 func (l *ledger) fields() map[string]string {
 	fields := map[string]string{}
 	for p, b := range l.breaches {
@@ -123,8 +124,8 @@ func encode(v any) string {
 	return string(text)
 }
 
-// merge adds to the ledger those entries of a copy that are later than the ledger's own. merge ignores fields of a copy
-// that it cannot parse.
+// merge adds entries of a copy to the ledger, if they are later than those that the ledger has. merge ignores fields of
+// the copy that it cannot parse.
 func (l *ledger) merge(copied map[string]string) {
 	for field, text := range copied {
 		switch {
@@ -149,13 +150,13 @@ func (l *ledger) merge(copied map[string]string) {
 	}
 }
 
-// acceptanceKept is the time for which the ledger keeps an operator's acceptance after limits have stopped counting
-// sends of that time. A Redis server that was away may return with a copy of the ledger in which the breach is still
-// open. The operator's acceptance must then replace the open breach from that copy of the ledger.
+// acceptanceKept is how much longer the ledger keeps an operator's acceptance, after limits have stopped counting sends
+// of that time. A Redis server that was away may come back with a copy of the ledger in which the breach is still open.
+// The ledger must then still have the acceptance, to replace the open breach from this copy.
 const acceptanceKept = 7 * 24 * time.Hour
 
-// prune removes breaches that were accepted long before the retention, and runs of servers that no instance has seen
-// for 90 days.
+// prune removes two kinds of entries from the ledger: breaches that were accepted long before the retention, and runs
+// of servers that no instance has seen for 90 days.
 func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.breaches, func(_ int, b *Breach) bool {
 		return !b.Open() && retention > 0 && now.After(b.Accepted.Add(retention+acceptanceKept))
@@ -163,13 +164,14 @@ func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.runs, func(_ string, r serverRun) bool { return now.After(time.UnixMilli(r.At).Add(runKept)) })
 }
 
-// BrokenPromise is a breach on one server, with the number of partitions that it affects.
+// A BrokenPromise is a breach (possible loss of logs) on one server, with the number of partitions that it affects.
 type BrokenPromise struct {
 	Breach
 	Partitions int // number of affected partitions with users; the partition of the shared records has none
 }
 
-// broken returns the breaches for which keep returns true, grouped by node and cause and sorted by the node's address.
+// broken returns those breaches of the ledger for which the function keep returns true, grouped by node and cause, and
+// sorted by the address of the node.
 func (l *ledger) broken(keep func(*Breach) bool) []BrokenPromise {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,8 +204,8 @@ func promises(breaches map[int]*Breach, users int, keep func(*Breach) bool) (bro
 	return broken
 }
 
-// BrokenIn returns, from copies of the ledger, the breaches that no operator has accepted. The argument "users" is the
-// number of partitions with users.
+// BrokenIn reads copies of the ledger, and returns those breaches (possible losses of logs) that no operator has
+// accepted. The argument "users" is how many partitions with users the store has.
 func BrokenIn(users int, copies ...map[string]string) []BrokenPromise {
 	l := newLedger(users)
 	for _, copied := range copies {

@@ -12,15 +12,15 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// loaded lists the commands that scripts of the store write to an append-only file. Since version 7, Redis loads its
-// append-only file with the rights of the user "default". If the user "default" may not run a command, EXEC rejects the
-// command's transaction, and the server starts without that transaction.
+// loaded lists the Redis commands that get into an append-only file when scripts of the store write. From version 7 on,
+// Redis loads its append-only file with the rights of the user "default". If this user may not run one of the commands,
+// EXEC rejects the whole transaction, and the server starts without the transaction's writes.
 var loaded = [][]any{
 	{"hset", "0", "0"}, {"hdel", "0"}, {"hincrby", "0", "1"}, {"pexpireat", "1"}, {"set", "0"}, {"setrange", "0", "0"},
 	{"zadd", "0", "0"}, {"zremrangebyscore", "0", "0"}, {"del"}, {"unlink"},
 }
 
-// loading asks a server whether its user "default" may run every command that scripts write to an append-only file.
+// loading asks a server whether its user "default" may run all commands that scripts write to an append-only file.
 func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd {
 	var asked []*redis.Cmd
 	for _, write := range loaded {
@@ -30,9 +30,9 @@ func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd 
 	return asked
 }
 
-// Loads reports whether the server may drop records when it restarts and loads its append-only file. The result
-// "lacking" lists the commands that the user "default" may not run. The result "err" says why the rights of the user
-// "default" could not be read.
+// Loads checks whether the server may drop records when it restarts and loads its append-only file. The result
+// "lacking" lists those of the commands that the user "default" may not run. If the rights of the user "default" could
+// not be read, the result "err" says why.
 func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []string, err error) {
 	pipe := client.Pipeline()
 	info, asked := pipe.Info(ctx, "everything"), r.loading(ctx, pipe)
@@ -45,7 +45,7 @@ func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []stri
 	return deniedLoads(asked)
 }
 
-// deniedLoads parses the replies to the questions of loading: each reply is "OK", or a sentence about the missing
+// deniedLoads parses the replies to the commands of loading. Each reply is "OK", or a sentence that names the missing
 // right.
 func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	for i, reply := range asked {
@@ -64,8 +64,8 @@ func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	return lacking, nil
 }
 
-// dropsDenied reports whether the server checks rights while it loads an append-only file. Redis 6 and Valkey 9 check
-// no rights while they load an append-only file.
+// dropsDenied reports whether the server checks the rights of a user while it loads an append-only file. Redis 6 and
+// Valkey 9 load an append-only file without a check of rights.
 func dropsDenied(facts Facts) bool {
 	if facts["aof_enabled"] == "0" && facts["loading"] != "1" { // aof_enabled is 0 while a server loads its data
 		return false
@@ -76,7 +76,7 @@ func dropsDenied(facts Facts) bool {
 	return major(facts["redis_version"]) != 6
 }
 
-// major returns the first number of a version text, or 0 if the text begins with no number.
+// major returns the number with which a version text begins, or 0 if it begins with no number.
 func major(version string) int {
 	first, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(first)

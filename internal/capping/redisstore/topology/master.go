@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// history is the reply of a server outside a cluster to questions about its replication. A Redis server and its
-// replicas share one replication id. A promoted replica gets a new replication id and also reports its former
-// replication id.
+// A history is how a server outside a cluster describes its replication: its role and its replication ids. All replicas
+// of a Redis server have the same replication id as the server. If a replica is promoted to a master, it gets a new
+// replication id, and also reports the former one.
 type history struct {
 	node       *Node
 	role       string
@@ -33,7 +33,7 @@ func (n *Node) history(ctx context.Context) history {
 	return h
 }
 
-// noMaster returns an error that says why the server cannot be used as the master.
+// noMaster returns an error that says why the store cannot use this server as the master.
 func (h *history) noMaster() error {
 	if h.follows == "" {
 		return fmt.Errorf("node %s: must be a master", h.node.addr)
@@ -42,7 +42,8 @@ func (h *history) noMaster() error {
 		"use the address of the master in addrs, not a read-only endpoint", h.node.addr, h.follows)
 }
 
-// refreshServers finds the master among servers outside a cluster, or uses the master that Sentinel names.
+// refreshServers is for servers outside a cluster: it finds the master among them, or uses the master that Sentinel
+// names.
 func (t *Topology) refreshServers(ctx context.Context) error {
 	told := t.histories(ctx)
 	chosen, err := t.elect(told)
@@ -64,10 +65,10 @@ func (t *Topology) refreshServers(ctx context.Context) error {
 	return err
 }
 
-// noteHeirs records which of the configured servers have replicated all data of the current master. If a second server
-// is a master beside the current master, its data has diverged, and it lacks all sends from then on. The replies of two
-// servers to the refresh may be far apart in time. noteHeirs therefore asks the current master once more, to prove that
-// both were masters at the same time.
+// noteHeirs records which of the configured servers have all data of the current master, so that they may replace it.
+// If a second server is a master at the same time, its data has diverged, and it lacks all sends from then on. Two
+// servers may have replied to the refresh at different times. noteHeirs therefore asks the current master once more, to
+// prove that both servers were masters at the same time.
 func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	var beside []*Node
 	for _, h := range told {
@@ -88,7 +89,7 @@ func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	}
 }
 
-// histories asks all configured servers concurrently for their role and replication ids.
+// histories asks all configured servers at the same time for their role and their replication ids.
 func (t *Topology) histories(ctx context.Context) []history {
 	addrs := t.config.Addrs
 	if t.config.SentinelMaster != "" {
@@ -103,9 +104,10 @@ func (t *Topology) histories(ctx context.Context) []history {
 	return told
 }
 
-// elect returns the server that the store uses as the master. The current master stays the master while it reports the
-// role of a master. Another server takes over only if it has the same replication history, because it would otherwise
-// lack the recorded sends. If elect returns a master and an error, the error is about another server.
+// elect chooses the master among the servers, and returns it. The current master stays the master while it reports the
+// role of a master. Another server may take over only if it has the same replication history, because it would
+// otherwise lack the recorded sends. If elect returns a master together with an error, the error is about another
+// server.
 func (t *Topology) elect(told []history) (*history, error) {
 	var faults, rivals []error
 	var chosen *history
@@ -136,8 +138,8 @@ func (t *Topology) elect(told []history) (*history, error) {
 	return chosen, errors.Join(rivals...)
 }
 
-// inherits reports whether the server h has all data of the current master. The server h has all data if it was a
-// replica of the current master before promotion, or if that master now replicates from h.
+// inherits reports whether the server h has all the data that the current master has. The server h has all data if it
+// was a replica of the current master before it was promoted, or if the current master now replicates from it.
 func (t *Topology) inherits(h *history, told []history) bool {
 	if t.master == nil {
 		return true

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// mendBroken creates lost sentinel keys and marks again, for partitions whose open breach (such as evicted keys)
-// explains the loss. mendBroken leaves the other records of these partitions unchanged. A partition whose loss has any
-// other cause stays in quarantine. The argument "found" holds, for each master's address, what INFO says about
-// evictions and the append-only file.
+// mendBroken is for partitions whose open breach (such as evicted keys) explains that sentinel keys and marks are gone:
+// it creates these again. mendBroken leaves the other records of the partitions unchanged. If the loss of a partition
+// has another cause, the partition stays in quarantine. The argument "found" has, for the address of each master, what
+// INFO says about evictions and the append-only file.
 func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -27,13 +27,15 @@ func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) err
 	return nil
 }
 
-// Broken reports whether the partition has a breach (a possible loss of logs) that no operator has accepted.
+// Broken reports whether the partition has an open breach, that is, a possible loss of logs that no operator has
+// accepted.
 func (t *Topology) Broken(partition int) bool { return t.openBreaches()[partition] != nil }
 
-// AllBroken returns the partitions with a breach (a possible loss of logs) that no operator has accepted.
+// AllBroken returns the partitions that have an open breach, that is, a possible loss of logs that no operator has
+// accepted.
 func (t *Topology) AllBroken() []int { return slices.Sorted(maps.Keys(t.openBreaches())) }
 
-// openBreaches returns, by partition, the breaches (possible losses of logs) that no operator has accepted.
+// openBreaches returns, by partition, the open breaches: possible losses of logs that no operator has accepted.
 func (t *Topology) openBreaches() map[int]*Breach {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
@@ -65,8 +67,8 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 
 var errUnlooked = fmt.Errorf("the sentinel keys (keys that reveal lost data) of some partitions could not be read")
 
-// explained returns the partitions whose open breach (possible loss of logs) explains that their sentinel key or mark
-// is gone. The argument "now" is what INFO says at present about the node's evictions and append-only file.
+// explained returns those partitions whose sentinel key or mark is gone because of an open breach (possible loss of
+// logs). The argument "now" has what INFO says at present about the node: its evictions and its append-only file.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)
@@ -89,8 +91,8 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 	return lost
 }
 
-// explains reports whether the breach can cause the given outcome of a check of the sentinel key. The argument
-// "evicted" says that the server has evicted keys, even if the breach has another cause.
+// explains reports whether the breach can be the cause of an outcome of the check of a sentinel key. The argument
+// "evicted" says that the server has evicted keys, whatever the cause of the breach is.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":
@@ -103,14 +105,15 @@ func (b *Breach) explains(outcome string, evicted bool) bool {
 	return false
 }
 
-// flushed reports whether a client may have run FLUSHALL or FLUSHDB since the server started.
+// flushed reports whether a client may have emptied the server with FLUSHALL or FLUSHDB since the server started.
 func (n *Node) flushed(ctx context.Context) bool {
 	stats, err := n.client.Info(ctx, "commandstats").Result()
 	return err != nil || !strings.Contains(stats, "cmdstat_info:") ||
 		strings.Contains(stats, "cmdstat_flushall:") || strings.Contains(stats, "cmdstat_flushdb:")
 }
 
-// evictedSince returns the number of keys that the server has evicted since its start or the last acceptance of a loss.
+// evictedSince returns how many keys the server has evicted since it started, or since an operator last accepted a
+// loss.
 func (l *ledger) evictedSince(p promise) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

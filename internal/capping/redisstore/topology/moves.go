@@ -9,24 +9,26 @@ import (
 	"sync"
 )
 
-// importing is a hash slot that a cluster node takes over from another node, key by key. During the move of a hash
-// slot, the old node redirects callers for keys that have moved. If the old node fails during the move, its promoted
-// replica does not know of the move, because Redis does not replicate this state. The promoted replica then treats
-// users with moved keys as users without sends. A hash slot whose move was interrupted in this way is called torn.
+// An importing is a hash slot that a cluster node is taking over from another node, one key after the other. While a
+// hash slot is moving, the old node redirects callers to the new node for keys that have already moved. If the old node
+// fails during the move, its replica becomes a master and does not know of the move, because Redis does not replicate
+// this state. The promoted replica then treats users whose keys have moved as users without sends. If the move of a
+// hash slot was interrupted in this way, the slot is called torn.
 type importing struct {
 	slot int
 	from string // id of the node that had the slot
 }
 
-// move is the move of a hash slot from one node to another. The fields "from" and "to" are ids of nodes in the cluster.
+// A move says that a hash slot is moving from one node to another. The fields "from" and "to" are the ids by which the
+// cluster names these nodes.
 type move struct{ from, to string }
 
-// Moving reports whether the partition's hash slot was moving at the last refresh.
+// Moving reports whether, at the last refresh, the cluster was moving the hash slot of the partition.
 func (t *Topology) Moving(partition int) bool { return t.moves[partition].Load() != nil }
 
-// tornBar returns the quarantine of a partition on a torn hash slot (some of whose keys are on another node), or nil. A
-// hash slot is torn if its owner is neither of the two nodes between which the slot was moving, because these have the
-// keys.
+// tornBar returns the quarantine of a partition whose hash slot is torn (some of its keys are on another node), and
+// otherwise nil. A hash slot is torn if a third node owns it, and neither of the two nodes between which the slot was
+// moving, although only those two nodes have the keys.
 func (t *Topology) tornBar(partition int) *Bar {
 	moving := t.moves[partition].Load()
 	if moving == nil {
@@ -46,7 +48,7 @@ var barTorn = &Bar{Reason: Torn, what: "a hash slot is split: a master failed wh
 	"its successor does not know the moved keys",
 	way: "the users are unavailable until redis-cli --cluster fix has repaired the slot"}
 
-// gossip is what a node reports in CLUSTER NODES about other nodes and moving hash slots.
+// A gossip is what a node says about other nodes and about moving hash slots, in its reply to CLUSTER NODES.
 type gossip struct {
 	self    string
 	imports []importing
@@ -74,8 +76,8 @@ func gossipOf(text, asked string) (g gossip) {
 	return g
 }
 
-// importsOf parses the slots of a node in CLUSTER NODES: "0-99" or "7" for owned slots, and "[93-<-id]" for a slot that
-// the node is importing.
+// importsOf parses the hash slots of one node in CLUSTER NODES. "0-99" or "7" means owned slots, and "[93-<-id]" a slot
+// that the node is importing.
 func importsOf(slots []string) (imports []importing) {
 	for _, text := range slots {
 		number, from, found := strings.Cut(strings.Trim(text, "[]"), "-<-")
@@ -86,15 +88,16 @@ func importsOf(slots []string) (imports []importing) {
 	return imports
 }
 
-// noteGossip parses and stores the node's reply to CLUSTER NODES.
+// noteGossip parses and stores a node's reply to CLUSTER NODES.
 func (n *Node) noteGossip(text string) {
 	g := gossipOf(text, n.addr)
 	n.id.Store(&g.self)
 	n.told.Store(&g)
 }
 
-// followMoves finds out which hash slots are moving, from the reports of all masters and of nodes without slots. If a
-// node does not answer, its last report of moving slots counts while other nodes still list the node.
+// followMoves finds out which hash slots the cluster is moving. followMoves asks all masters, and nodes without slots.
+// If a node does not answer, followMoves uses its last report of moving slots, as long as other nodes still list the
+// node.
 func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	if !t.cluster {
 		return
@@ -121,7 +124,7 @@ func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	}
 }
 
-// askIdle reads CLUSTER NODES from those masters without slots that other nodes list.
+// askIdle reads CLUSTER NODES from those masters that hold no slots but that other nodes list.
 func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	idle := map[string]bool{}
 	for _, n := range masters {
@@ -148,8 +151,8 @@ func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	asked.Wait()
 }
 
-// torn returns the torn hash slots, which lack keys because a failover interrupted their move. The owner of a torn slot
-// is neither of the two nodes that have the slot's keys.
+// torn returns the hash slots that lack keys because a failover interrupted their move. A torn slot is owned by a third
+// node, which is neither of the two nodes that have the slot's keys.
 func (t *Topology) torn() (slots []int) {
 	for p := range t.moves {
 		if t.tornBar(p) != nil {
@@ -159,7 +162,7 @@ func (t *Topology) torn() (slots []int) {
 	return slots
 }
 
-// logTorn logs the torn hash slots when their number differs from the number at the last refresh.
+// logTorn logs the torn hash slots (slots that lack keys) if there are more or fewer than at the last refresh.
 func (t *Topology) logTorn() {
 	slots := t.torn()
 	if len(slots) > 0 && len(slots) != t.tornBefore {

@@ -15,7 +15,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Node is one Redis server, with what the store knows about it. A Node is safe for concurrent use.
+// A Node is one Redis server, together with everything that the store knows about it. A Node is safe for concurrent
+// use.
 type Node struct {
 	addr    string
 	client  *redis.Client
@@ -57,19 +58,20 @@ func (t *Topology) newNode(addr string) *Node {
 	return n
 }
 
-// Addr returns the node's host:port, or "sentinel:" and the name of the master that Sentinel watches.
+// Addr returns the node's address as host:port. For a master that Sentinel watches, it returns "sentinel:" and the
+// master's name.
 func (n *Node) Addr() string { return n.addr }
 
 // Client returns the node's Redis client, which never retries.
 func (n *Node) Client() *redis.Client { return n.client }
 
-// AttemptTime returns the time limit for one attempt at a command on this node. A command without a reply within this
-// time may or may not have been executed.
+// AttemptTime returns how long one attempt at a command may take on this node. If a command has no reply after this
+// time, it may or may not have been executed.
 func (n *Node) AttemptTime() time.Duration {
 	return n.trips.Patience(n.top.config.AttemptTimeout, n.top.config.AttemptTimeout)
 }
 
-// name returns the node's id in its cluster, or "" while the id is unknown.
+// name returns the id that the node has in its cluster, or "" if the id is not known yet.
 func (n *Node) name() string {
 	if id := n.id.Load(); id != nil {
 		return *id
@@ -77,8 +79,9 @@ func (n *Node) name() string {
 	return ""
 }
 
-// resolve completes the address of another node that a reply of this node contains. If the address has no known host,
-// resolve uses the host of the node that replied. In redirection errors (MOVED, ASK), IPv6 addresses have no brackets.
+// resolve completes an address of another node, which this node has sent in a reply. If this address has no host, or an
+// unknown one, resolve uses the host of the node that replied. In redirection errors (MOVED, ASK), an IPv6 address has
+// no brackets around it.
 func (n *Node) resolve(addr string) string {
 	colon := strings.LastIndexByte(addr, ':')
 	if colon < 0 {
@@ -91,7 +94,7 @@ func (n *Node) resolve(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// LoadScripts adds commands that load the scripts to the pipeline, unless the node already has the scripts.
+// LoadScripts adds commands to the pipeline that load the Lua scripts into the node, unless the node already has them.
 func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) []*redis.StringCmd {
 	if n.scripts.Load() {
 		return nil
@@ -103,7 +106,7 @@ func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) []*redis.S
 	return loads
 }
 
-// MarkLoaded records whether the commands that LoadScripts added have succeeded, after the pipeline has run.
+// MarkLoaded is called after the pipeline has run: it records whether the commands from LoadScripts have succeeded.
 func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 	for _, load := range loads {
 		if load.Err() != nil {
@@ -115,11 +118,11 @@ func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 	}
 }
 
-// MarkUnloaded records that the node has lost a script, so that the next pipeline loads the scripts.
+// MarkUnloaded records that the node no longer has a Lua script, so that the next pipeline loads the scripts again.
 func (n *Node) MarkUnloaded() { n.scripts.Store(false) }
 
-// loadScripts loads the scripts into the node, which saves the next pipeline a round trip. If loading fails, a later
-// pipeline loads the scripts into the node.
+// loadScripts loads the Lua scripts into the node in advance, which saves a later pipeline a round trip. If this fails,
+// a later pipeline loads the scripts.
 func (n *Node) loadScripts(ctx context.Context) {
 	pipe := n.client.Pipeline()
 	loads := n.LoadScripts(ctx, pipe)
@@ -128,14 +131,14 @@ func (n *Node) loadScripts(ctx context.Context) {
 	}
 }
 
-// VetSoon requests that the next refresh examines the node's rights and settings.
+// VetSoon makes the next refresh examine the node's settings and the rights of the store's Redis user.
 func (n *Node) VetSoon() { n.vetted.Store(0) }
 
-// AskSign adds a read of the partition's sentinel key to the end of a pipeline of commands. The reply to AskSign shows
-// whether the server was emptied before a command of the pipeline ran. If "awaited" is true, AskSign writes the
-// sentinel key instead of only reading it, because a WAIT follows. Since Redis 7.2, WAIT counts only the writes of its
-// own connection, and a command that repeats a recorded send writes nothing. While some sentinel keys have not been
-// created yet, AskSign adds nothing and returns nil.
+// AskSign adds a read of the partition's sentinel key to the end of a pipeline of commands. From the reply, the store
+// sees whether the server was emptied before a command of the pipeline ran. If the argument "awaited" is true, a WAIT
+// follows in the pipeline, and AskSign writes the sentinel key instead of only reading it. The reason is that, since
+// Redis 7.2, WAIT counts only the writes of its own connection. A command that repeats a recorded send writes nothing.
+// As long as some sentinel keys have not been created yet, AskSign adds nothing and returns nil.
 func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int, awaited bool) *redis.Cmd {
 	signed := n.top.signed.Load()
 	if !signed && !awaited {
@@ -152,10 +155,11 @@ func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int,
 	return sign
 }
 
-// JudgeSign returns the reason to reject the replies of a pipeline with AskSign, or nil to accept them. If the sentinel
-// key is missing, JudgeSign puts the partition into quarantine. JudgeSign also rejects the replies after a permission
-// error, because the store could not notice an emptied server. JudgeSign ignores other errors, because the partition's
-// hash slot may have moved to another node.
+// JudgeSign looks at the reply to the read that AskSign added. JudgeSign returns why the replies of the pipeline must
+// be rejected, or nil to accept them. If the partition has no sentinel key, JudgeSign puts the partition into
+// quarantine. JudgeSign also rejects the replies after a permission error, because the store could then not notice that
+// the server was emptied. JudgeSign ignores other errors, because the hash slot of the partition may have moved to
+// another node.
 func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 	switch {
 	case sign == nil:

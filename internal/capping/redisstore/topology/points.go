@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// point is how far a partition has progressed in time, as its mark (a hash in Redis) shows it. The field "anew" is the
-// time when the partition was created, or continued with incomplete records. The field "at" is the latest time since
-// then. The times anew and at are in milliseconds since 1970.
+// A point says how far a partition has progressed in time, according to its mark (a hash in Redis). The field "anew" is
+// the time at which the partition was created, or at which it continued with incomplete records. The field "at" is the
+// latest time since then. The fields "anew" and "at" are times in milliseconds since 1970.
 type point struct{ anew, at int64 }
 
 func (p point) before(q point) bool {
@@ -27,18 +27,19 @@ func later(p, q point) point {
 	return p
 }
 
-// settleAfter is the age of a point from which its loss proves that the server has lost records. A killed Redis server
-// may lose its last second of writes, or three seconds with a slow disk (appendfsync everysec).
+// If a point (latest time of a partition) that is at least settleAfter old is lost, this proves that the server has
+// lost records. If a Redis server is killed, it may lose the writes of its last second, or of three seconds with a slow
+// disk (appendfsync everysec).
 const settleAfter = 4 * time.Second
 
-// points holds the latest known time of each partition, so that the store notices a restart of a server with older
-// data. A points value is safe for concurrent use.
+// points holds the latest known time of each partition. From it, the store notices that a server has restarted with
+// older data. A points value is safe for concurrent use.
 type points struct {
 	mu         sync.Mutex
 	partitions []progress
 }
 
-// progress holds the latest known times of one partition, by which a restart with older data is noticed.
+// progress holds the latest known times of one partition, which show whether a server has restarted with older data.
 type progress struct {
 	settled point     // if the partition shows an earlier point, it has lost records
 	latest  point     // the point that the latest check found
@@ -46,14 +47,15 @@ type progress struct {
 	on      belief    // the server, and its run, of the latest check
 }
 
-// settled returns a point in time of the partition. A server with complete records never shows an earlier point.
+// settled returns a point in time of the partition. As long as a server has complete records, it never shows an earlier
+// point of the partition.
 func (h *points) settled(partition int) point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.partitions[partition].settled
 }
 
-// told adopts a later settled point of the partition that another instance has stored in Redis.
+// told takes over a later settled point of the partition, which another instance has stored in Redis.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,10 +63,10 @@ func (h *points) told(partition int, p point) {
 	one.settled = later(one.settled, p)
 }
 
-// reached stores the point (latest time of a partition) that a check of the partition's sentinel key and mark has
-// found. The check began at the time began, in one run of a Redis server. As many replicas as a send needs have
-// confirmed the recorded point. If the server has restarted since the previous check, it may have lost the previous
-// point, which then does not become the settled point.
+// reached stores a point (latest time of a partition) that a check of the partition's sentinel key and mark has found.
+// The check of the sentinel key was made at the time began, in one run of a Redis server, which the argument on names.
+// As many replicas have confirmed this point as must confirm a send. If the server has restarted since the check
+// before, the point of that check may be lost, and does not become the settled point.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,10 +82,10 @@ func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	one.latest, one.since, one.on = p, time.Now(), on
 }
 
-// keepersOf returns, for each partition, another partition, whose mark (a Redis hash) also stores the point (latest
-// time) of the first partition. The hash slots of the two partitions are about half of all slots apart, and therefore
-// usually on different masters. If keepersOf returns -1 for a partition, the store has no other partition, and no mark
-// stores the point.
+// keepersOf returns, for each partition, a keeper: another partition whose mark (a Redis hash) also stores the point
+// (latest time) of the first partition. The hash slots of the two partitions are far apart, about half of all slots,
+// and so usually on different masters. If there is no other partition, keepersOf returns -1, and no other mark stores
+// the point.
 func keepersOf(partitions []Partition) []int {
 	const slots = 16384
 	keepers := make([]int, len(partitions))
@@ -100,8 +102,8 @@ func keepersOf(partitions []Partition) []int {
 	return keepers
 }
 
-// keptBy returns, for each partition, the other partitions whose points (latest times) are also stored in its mark (a
-// Redis hash).
+// keptBy is the inverse of keepersOf: it returns, for each partition, the other partitions whose points (latest times)
+// its mark also stores.
 func keptBy(keepers []int) [][]int {
 	kept := make([][]int, len(keepers))
 	for p, q := range keepers {
@@ -112,10 +114,10 @@ func keptBy(keepers []int) [][]int {
 	return kept
 }
 
-// recall reads from Redis the points that the marks of partitions store for other partitions. recall must run before
-// the first check of sentinel keys, because that check changes marks. If every instance restarts, only the points that
-// marks store are still known. If a server does not answer recall, the first check of sentinel keys that reaches the
-// server reads its points.
+// recall reads points (latest times) of partitions from Redis, where the marks of other partitions store them. recall
+// must run before the first check of sentinel keys, because that check changes marks. When every instance has
+// restarted, only the points in these marks are still known. If a server does not answer recall, its points are read by
+// the first check of sentinel keys that reaches the server.
 func (t *Topology) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

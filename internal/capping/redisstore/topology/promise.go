@@ -15,15 +15,15 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// standing is the result of the last check whether a master has evicted keys or lacks an append-only file.
+// standing says what the last check of a master found: whether it has evicted keys or lacks an append-only file.
 type standing struct {
 	run     string // run id of the server, which changes with each start
 	evicted int64  // value of evicted_keys up to which evictions are known; -1: the server hides the value
 	bar     *Bar   // the quarantine for a promise that is broken now; nil: none
 }
 
-// promise holds the INFO fields that reveal a possible loss of users' logs: evicted keys, the eviction policy and the
-// append-only file.
+// promise has those values from INFO that reveal a possible loss of users' logs: evicted keys, the eviction policy and
+// the append-only file.
 type promise struct {
 	run      string
 	evicted  int64  // -1: the server hides the value
@@ -31,8 +31,9 @@ type promise struct {
 	aof      string // "1": the append-only file is on; "0": it is off, or the server is loading its data
 }
 
-// promiseOf parses the fields about evictions and the append-only file in the reply of INFO. If the server hides one of
-// the fields, promiseOf assumes a harmless value. The start of the store warns the operator of hidden fields.
+// promiseOf reads from the reply of INFO what it says about evictions and the append-only file. If the server hides one
+// of these values, promiseOf assumes a harmless value. If a server hides a value of INFO, the operator gets a warning
+// when the store starts.
 func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	p := promise{run: facts["run_id"], evicted: -1}
 	if p.run == "" {
@@ -50,16 +51,17 @@ func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	return p
 }
 
-// withoutFile reports whether a server lacks the append-only file that the store requires. If sends need no replicas
-// and a run of a server never had the append-only file, the run counts as configured without the file. The caller of
-// withoutFile holds the ledger's lock.
+// withoutFile reports whether a server has no append-only file although the store requires one. If sends need no
+// replicas and the server has never had the append-only file in this run, the operator has configured it without the
+// file. The caller of withoutFile holds the ledger's lock.
 func (t *Topology) withoutFile(p promise) bool {
 	return p.aof == "0" && !t.config.WithoutAppendOnly && (!t.config.ReplicaAcks.None() ||
 		t.ledger.runs[p.run].AppendOnly)
 }
 
-// judge checks from the reply of INFO whether a master has evicted keys or lacks an append-only file. If the master has
-// either fault, judge puts the master's partitions into quarantine.
+// judge looks at a master's reply of INFO: it shows whether the master has evicted keys or lacks an append-only file.
+// If the master has evicted keys or lacks the append-only file, judge puts the partitions of the master into
+// quarantine.
 func (n *Node) judge(facts Facts) {
 	t, l := n.top, n.top.ledger
 	p := t.promiseOf(n, facts)
@@ -77,9 +79,9 @@ func (n *Node) judge(facts Facts) {
 	n.standing.Store(s)
 }
 
-// baseline returns the value of evicted_keys up to which the evictions in a server's run are known or accepted. For a
-// run of a server that the ledger does not know, the baseline is 0. In a new ledger, the baseline is the present value
-// of evicted_keys, because earlier evictions removed no keys of the store.
+// baseline returns a value of evicted_keys for a run of a server: evictions up to this value are known or accepted. If
+// the ledger does not know the run of the server, the baseline is 0. If the ledger is new, the baseline is the present
+// value of evicted_keys, because earlier evictions removed no keys of the store.
 func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	r, known := l.runs[p.run]
 	on := p.aof == "1"
@@ -104,8 +106,9 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	return r.Evicted
 }
 
-// breach returns the cause and the description of a broken promise, or "" if no promise is broken. The argument "known"
-// is the baseline of evicted_keys. The argument "withoutFile" says that the append-only file is missing.
+// breach returns how the server has broken its promise to lose no logs: the cause and a description. If the promise
+// holds, it returns "". The argument "known" is the value of evicted_keys up to which evictions are known or accepted.
+// The argument "withoutFile" says that the server lacks the required append-only file.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -122,9 +125,9 @@ func evictedText(evicted, known int64) string {
 	return fmt.Sprintf("the server has evicted %d keys", max(evicted-known, 1))
 }
 
-// markBroken opens the breach (a possible loss of logs) for all partitions of the node. markBroken returns the
-// quarantine for commands to the node. A partition that already has an open breach keeps the start time and, in most
-// cases, the cause of that breach.
+// markBroken records a breach (a possible loss of logs) for all partitions of the node. markBroken returns the
+// quarantine, as the error for commands to the node. If a partition already has an open breach, it keeps the start time
+// of that breach and, in most cases, its cause.
 func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	fresh.Node, fresh.Since = n.addr, time.Now()
 	fresh.At = fresh.Since.UnixMilli()
@@ -144,10 +147,10 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	return fresh.bar()
 }
 
-// mark opens a breach (a possible loss of logs) of the partition in the ledger. The caller of mark holds the ledger's
-// lock. If the partition already has an open breach, mark raises the breach's number of evicted keys. mark then also
-// records an eviction policy as the cause of evictions. The result "news" reports a change that matters to operators,
-// unlike a mere increase of a known number.
+// mark records in the ledger that the partition has an open breach, that is, a possible loss of logs. The caller of
+// mark holds the ledger's lock. If the partition already has an open breach, mark only raises the number of evicted
+// keys in it. If keys were evicted because of the eviction policy, mark also records this. The result "news" reports
+// whether operators should hear of the change; an increase of a known number is no news.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
@@ -170,16 +173,17 @@ func (l *ledger) mark(p int, b Breach) (news bool) {
 	return why || before.Reason != Evicted && before.Evicted == 0
 }
 
-// showBroken updates the quarantines of all partitions from the breaches in the ledger. The caller of showBroken holds
-// the ledger's lock.
+// showBroken looks at the breaches in the ledger, and starts or ends the quarantines of all partitions accordingly. The
+// caller of showBroken holds the ledger's lock.
 func (t *Topology) showBroken() {
 	for p := range t.broken {
 		t.broken[p].Store(t.ledger.breaches[p].bar())
 	}
 }
 
-// Examined returns the reason why no command may be sent to the node, or nil if commands may be sent. If the node, such
-// as a new master, was not checked yet, Examined first checks it for evicted keys and for a missing append-only file.
+// Examined returns why the store must not send a command to the node, or nil if it may. If the node was not checked
+// yet, for example because it is a new master, Examined first checks it for evicted keys and a missing append-only
+// file.
 func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
@@ -198,7 +202,7 @@ func (n *Node) Examined(ctx context.Context) error {
 	return nil
 }
 
-// restarted reports whether the server has restarted since the given run, according to the latest connection.
+// restarted reports whether, according to the latest connection, the server has restarted since the given run.
 func (n *Node) restarted(run string) bool {
 	process := n.process.Load()
 	return process != nil && *process != "" && *process != run && run != n.addr
@@ -214,16 +218,16 @@ const (
 	evictionEvery = 10 * time.Millisecond
 )
 
-// evictedQuestion is the command at the end of a pipeline that reads the server's counter evicted_keys.
+// An evictedQuestion is a command at the end of a pipeline that reads evicted_keys, the server's count of evicted keys.
 type evictedQuestion struct {
 	info  *redis.StringCmd
 	asked int64 // time of the command in µs
 }
 
-// AskEvicted adds a read of evicted_keys to the end of a pipeline whose commands have the given number of users. From
-// the reply, the store notices evictions that happened before a command of the pipeline ran. If the latest reply is
-// recent enough, AskEvicted adds no command and returns nil. A read of evicted_keys that has no reply yet does not
-// count as recent.
+// AskEvicted adds a read of the counter evicted_keys to the end of a pipeline. The argument users is how many users the
+// commands of the pipeline have. From the reply, the store sees whether keys were evicted before a command of the
+// pipeline ran. If the last known value is recent enough, AskEvicted adds no command and returns nil. A read of
+// evicted_keys whose reply is still missing does not make the value recent.
 func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *evictedQuestion {
 	s := n.standing.Load()
 	if s != nil && s.evicted < 0 {
@@ -237,7 +241,8 @@ func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) 
 	return &evictedQuestion{pipe.Info(ctx, "stats"), now}
 }
 
-// JudgeEvicted returns the reason to reject the replies of a pipeline with AskEvicted, or nil to accept them.
+// JudgeEvicted looks at the reply to the read that AskEvicted added. JudgeEvicted returns why the replies of the
+// pipeline must be rejected, or nil to accept them.
 func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	s := n.standing.Load()
 	switch {
@@ -266,7 +271,7 @@ func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 		Evicted: max(0, evicted-s.evicted)})
 }
 
-// errNotExamined reports that a node must be checked for evictions before its replies count.
+// errNotExamined reports that the store must check a node for evictions before it accepts replies of the node.
 var errNotExamined error = notExamined{}
 
 type notExamined struct{}
@@ -277,7 +282,7 @@ func (notExamined) Remedy() fault.Remedy {
 	return fault.Remedy{Kind: fault.Down, Unknown: true, Refresh: true}
 }
 
-// evictedOf parses the value of evicted_keys in the reply of INFO.
+// evictedOf returns the value of evicted_keys, the count of evicted keys, from a reply of INFO.
 func evictedOf(info string) (int64, bool) {
 	const name = "\nevicted_keys:"
 	at := strings.Index(info, name)
@@ -289,11 +294,12 @@ func evictedOf(info string) (int64, bool) {
 	return evicted, err == nil
 }
 
-// BrokenPromises returns the breaches (possible losses of logs) that no operator has accepted.
+// BrokenPromises returns the open breaches, that is, possible losses of logs that no operator has accepted.
 func (t *Topology) BrokenPromises() []BrokenPromise { return t.ledger.broken((*Breach).Open) }
 
-// AcceptedPromises returns the breaches that operators accepted within the retention, and that can therefore still
-// affect decisions. If retention is 0, AcceptedPromises returns all accepted breaches.
+// AcceptedPromises returns breaches (possible losses of logs) that operators accepted within the retention, because
+// they can still affect decisions. If the argument retention is 0, AcceptedPromises returns the breaches of all times
+// that operators have accepted.
 func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
 	now := time.Now()
 	return t.ledger.broken(func(b *Breach) bool {
@@ -301,16 +307,17 @@ func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
 	})
 }
 
-// ledgerKey returns the Redis key of the partition's copy of the ledger.
+// ledgerKey returns the Redis key of the copy of the ledger (list of breaches) in this partition.
 func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
 
-// LedgerKey returns the Redis key of a copy of the ledger. prefix is the prefix of the partition's
-// keys.
+// LedgerKey returns the Redis key of a copy of the ledger (list of breaches). The argument prefix is the prefix of the
+// partition's keys.
 func LedgerKey(prefix string) string { return prefix + "-promises" }
 
-// KeepLedger merges the ledger of breaches with its copies in Redis, and writes missing entries to the copies. The
-// copies of the ledger expire after the duration "life". KeepLedger removes breaches that were accepted long before the
-// retention. KeepLedger returns the number of copies in Redis that then equal the ledger.
+// KeepLedger merges the ledger (list of breaches) with its copies in Redis, and writes to each copy what it lacks. If
+// nobody writes to the copies of the ledger, they expire after the duration "life". KeepLedger removes breaches that
+// were accepted long before the retention. The result kept of KeepLedger is how many copies in Redis then equal the
+// ledger.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -339,8 +346,8 @@ func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration
 	return kept, errors.Join(faults...)
 }
 
-// readLedger returns every readable copy of the ledger, by partition. The result "all" reports whether every copy of
-// the ledger was readable.
+// readLedger returns, by partition, every copy of the ledger (list of breaches) that can be read. The result "all"
+// reports whether all copies of the ledger could be read.
 func (t *Topology) readLedger(ctx context.Context) (copies map[int]map[string]string, all bool, faults []error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -373,7 +380,7 @@ func (t *Topology) askLedger(ctx context.Context, p int) (map[string]string, err
 	return copied, nil
 }
 
-// writeLedger makes one copy of the ledger equal to the given fields.
+// writeLedger changes one copy of the ledger (list of breaches) in Redis, so that it has exactly the given fields.
 func (t *Topology) writeLedger(ctx context.Context, p int, copied, fields map[string]string, life time.Duration) error {
 	n := t.Route(p)
 	if n == nil {
@@ -405,7 +412,8 @@ func (t *Topology) writeLedger(ctx context.Context, p int, copied, fields map[st
 	return nil
 }
 
-// BeginLedger empties the ledger, because the store was created without any records.
+// BeginLedger empties the ledger (list of breaches), because the store was created new and has no records that could be
+// lost.
 func (t *Topology) BeginLedger() {
 	l := t.ledger
 	l.mu.Lock()
@@ -416,9 +424,9 @@ func (t *Topology) BeginLedger() {
 	t.showBroken()
 }
 
-// LookAtPromises checks all nodes, including replicas, for evicted keys and for a missing append-only file. If a master
-// has evicted keys or has no append-only file, LookAtPromises puts its partitions into quarantine. The returned error
-// names the masters that did not answer.
+// LookAtPromises checks whether any node, including replicas, has evicted keys or lacks its append-only file. If a
+// master has one of these faults, LookAtPromises puts the partitions of the master into quarantine. If masters did not
+// answer, the error of LookAtPromises names them.
 func (t *Topology) LookAtPromises(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -448,8 +456,8 @@ func (t *Topology) LookAtPromises(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// EvictedBefore returns, by server, the number of keys that the server had evicted before the ledger was created. If
-// the ledger existed before this start, the map is empty.
+// EvictedBefore returns how many keys each server had evicted before the ledger (list of breaches) was created. If the
+// ledger was not created by this start, the map is empty.
 func (t *Topology) EvictedBefore() map[string]int64 {
 	l := t.ledger
 	l.mu.Lock()
@@ -463,25 +471,25 @@ func (t *Topology) EvictedBefore() map[string]int64 {
 	return before
 }
 
-// noteRun records a replica's evicted_keys, because the replica may become a master.
+// noteRun records the value of evicted_keys of a replica, because this replica may become a master.
 func (t *Topology) noteRun(n *Node, facts Facts) {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
 	t.ledger.baseline(n.addr, t.promiseOf(n, facts), time.Now())
 }
 
-// AcceptError says why an operator cannot accept a loss now: a server still evicts keys, lacks its append-only file or
-// does not answer.
+// An AcceptError says why an operator cannot accept a loss now: a server still evicts keys, lacks its append-only file
+// or does not answer.
 type AcceptError struct{ Err error }
 
 // Error returns the reason as text.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
-// Accept marks every open breach (possible loss of logs) as accepted, with the operator's reason (the argument "why"),
-// and returns the accepted breaches. While a server with an open breach evicts keys, lacks the append-only file or does
-// not answer, Accept returns an error. Before Accept accepts a breach, it creates the lost sentinel keys again. The
+// Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why" is the
+// operator's reason. If a server with an open breach still evicts keys, lacks the append-only file or does not answer,
+// Accept returns an error. Before it accepts a breach, Accept creates the sentinel keys again that were lost. The
 // function "mend" must restore other lost records of the store, and the function "keep" must store the acceptance. If
-// mend or keep returns an error, Accept accepts no breach.
+// the function mend or keep returns an error, Accept accepts nothing.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf(
@@ -521,8 +529,8 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 	return accepted, nil
 }
 
-// acceptable returns, by master, what INFO says about evictions and the append-only file. If a master evicts keys,
-// lacks the append-only file or does not answer, acceptable returns an error.
+// acceptable returns, for each master, what INFO says about its evictions and its append-only file. If a master still
+// evicts keys, lacks the append-only file or does not answer, acceptable returns an error.
 func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	found := map[string]promise{}
 	for _, n := range t.Masters() {
@@ -548,8 +556,8 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	return found, nil
 }
 
-// accept marks every open breach in the ledger as accepted, and the present values of evicted_keys of all servers as
-// known.
+// accept marks all open breaches in the ledger as accepted. accept also marks the present values of evicted_keys on all
+// servers as known.
 func (l *ledger) accept(why string, found map[string]promise, now time.Time) {
 	for p, b := range l.breaches {
 		if b.Open() {

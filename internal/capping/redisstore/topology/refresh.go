@@ -18,7 +18,7 @@ const (
 	forgetAfter   = 60 // number of refreshes without the node after which its connections are closed
 )
 
-// Run refreshes the routes (which node holds which partition) until Close.
+// Run refreshes the routes (which node holds which partition) again and again, until Close.
 func (t *Topology) Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.stop = cancel
@@ -45,8 +45,8 @@ func (t *Topology) Run() {
 	}()
 }
 
-// logRefresh logs the result of a refresh only if the result differs from the last logged result, because a failing
-// refresh repeats many times a second.
+// logRefresh logs the result of a refresh only if it differs from the last logged one, because a failing refresh
+// repeats many times a second.
 func (t *Topology) logRefresh(err error) {
 	text := ""
 	if err != nil {
@@ -65,7 +65,7 @@ func (t *Topology) logRefresh(err error) {
 	t.logged = text
 }
 
-// Pause waits for the duration d or until the context ends.
+// Pause waits for the duration d, or until the context ends if that is earlier.
 func Pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -75,12 +75,12 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Refreshes returns the number of refreshes that ended in time. After such a refresh, each node has either replied or
-// is known to be unreachable. After many failed dials to a server, the Redis library repeats the last error for up to a
-// second, even if the server is back.
+// Refreshes returns how many refreshes of the topology have ended in time. After a refresh that ended in time, each
+// node has either replied or is known to be unreachable. If many dials to a server have failed, the Redis library
+// repeats the last error for up to a second, even if the server is back.
 func (t *Topology) Refreshes() int64 { return t.refreshes.Load() }
 
-// RefreshSoon requests that the routes (which node holds which partition) are refreshed at once.
+// RefreshSoon makes a refresh of the routes (which node holds which partition) start at once.
 func (t *Topology) RefreshSoon() {
 	select {
 	case t.kick <- struct{}{}:
@@ -88,8 +88,8 @@ func (t *Topology) RefreshSoon() {
 	}
 }
 
-// refresh updates the routes (which node holds which partition) and counts the replicas of masters. The result "inTime"
-// reports whether the servers replied in time.
+// refresh updates the routes (which node holds which partition), and counts the replicas of all masters. The result
+// "inTime" reports whether the asked servers replied in time.
 func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	inTime, err = t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
@@ -101,27 +101,28 @@ func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	return inTime, err
 }
 
-// over reports whether the context's deadline has passed. over also compares the time, because a read from a connection
-// may end shortly before the context reports its deadline.
+// over reports whether the deadline of the context has passed. over also compares the time itself, because a read from
+// a connection may end shortly before the context reports its deadline.
 func over(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
-// budget returns the time limit for each half of a refresh: the update of the routes, and the examination of masters.
+// budget returns how long each half of a refresh may take; the halves are the update of the routes, and the examination
+// of masters.
 func (t *Topology) budget() time.Duration {
 	return t.farthest().Patience(refreshBudget, t.config.AttemptTimeout)
 }
 
-// attempt returns the time limit for one request to any server.
+// attempt returns how long one request may take, whichever server it goes to.
 func (t *Topology) attempt() time.Duration {
 	return t.farthest().Patience(t.config.AttemptTimeout, t.config.AttemptTimeout)
 }
 
-// LongestAttempt returns the maximum duration of one attempt, even for the most distant server.
+// LongestAttempt returns how long one attempt may take at most, even on the most distant server.
 func (t *Topology) LongestAttempt() time.Duration { return t.config.LongestAttempt() }
 
-// farthest returns the estimated round trips of the most distant node.
+// farthest returns the estimated round-trip time of the node that is farthest away.
 func (t *Topology) farthest() *RoundTrips {
 	farthest := &RoundTrips{}
 	for _, n := range t.Nodes() {
@@ -144,7 +145,8 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 }
 
 // examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. examineMasters
-// also records why users are unavailable. The argument "refreshed" is the error of the update of the routes, or nil.
+// also records why users are unavailable. If the update of the routes failed, the argument "refreshed" is the error;
+// otherwise, it is nil.
 func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)
@@ -159,8 +161,8 @@ func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	t.problems, t.down = problems, down
 }
 
-// askNodes counts the replicas of every master, and returns the problems that it finds. askNodes also loads the scripts
-// into all other nodes, which may become masters.
+// askNodes counts the replicas of every master, and returns the problems that it finds. askNodes also loads the Lua
+// scripts into all other nodes, because these may become masters.
 func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []string) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -189,7 +191,7 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 	return problems
 }
 
-// standing returns the known problems, except those that askNodes returns.
+// standing returns the problems that are known from elsewhere, without those that askNodes returns.
 func (t *Topology) standing(masters []*Node, refreshed error) (problems []string) {
 	for _, n := range masters {
 		if n.breach != "" {
@@ -215,7 +217,7 @@ func (t *Topology) standing(masters []*Node, refreshed error) (problems []string
 	return problems
 }
 
-// State returns the state "ok", "degraded" or "down", and the problems that the last refresh found.
+// State returns the state of the topology ("ok", "degraded" or "down"), and the problems that the last refresh found.
 func (t *Topology) State() (state, problem string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

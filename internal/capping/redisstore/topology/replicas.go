@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// shard is a master with the numbers of its replicas, as the last refresh found them.
+// A shard is a master with the numbers of its replicas, as the last refresh has found them.
 type shard struct {
 	Addr     string // address of the master
 	Working  int    // number of replicas that can store a send
@@ -21,8 +21,8 @@ type shard struct {
 	Degraded bool   // the shard's users are unavailable: the master does not answer, or too few replicas work
 }
 
-// Shards returns the masters that hold partitions, with the numbers of their replicas. Shards sorts the masters by the
-// first partition of each master.
+// Shards returns all masters that hold partitions, each with the numbers of its replicas. The masters are sorted by the
+// first partition that each of them holds.
 func (t *Topology) Shards() (shards []shard) {
 	for _, n := range t.Masters() {
 		known := int(n.known.Load())
@@ -31,7 +31,7 @@ func (t *Topology) Shards() (shards []shard) {
 	return shards
 }
 
-// NeededReplicas returns the number of working replicas that a master needs so that its users are decided.
+// NeededReplicas returns how many working replicas a master needs to decide its users.
 func (a Acks) NeededReplicas() int {
 	if a == Healthy {
 		return 1
@@ -39,8 +39,8 @@ func (a Acks) NeededReplicas() int {
 	return a.fixed()
 }
 
-// lookAtReplicas counts the replicas of the master, and examines the master if an examination is due. If the replicas
-// have a problem, lookAtReplicas returns a text about it; otherwise "".
+// lookAtReplicas counts the replicas of the master. If an examination of the master's settings is due, it also makes
+// this examination. If there is a problem with the replicas, the result is a text about it; otherwise, it is "".
 func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	lacking := n.lookForLack(ctx)
 	n.noteLack(lacking)
@@ -53,8 +53,8 @@ func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	return problem
 }
 
-// lookForLack asks the master for its replicas and counts them. If the master cannot decide its users, lookForLack
-// returns the reason; otherwise nil.
+// lookForLack asks the master which replicas it has, and counts them. If the master cannot decide its users,
+// lookForLack returns why; otherwise, it returns nil.
 func (n *Node) lookForLack(ctx context.Context) *lack {
 	found, err := n.replicas(ctx)
 	n.known.Store(int32(found.all))
@@ -66,7 +66,7 @@ func (n *Node) lookForLack(ctx context.Context) *lack {
 	return n.shortage(found)
 }
 
-// keepCount stores how many of the counted replicas must confirm a send.
+// keepCount stores how many of the counted replicas have to confirm a send.
 func (n *Node) keepCount(found found) *Count {
 	n.most.Store(max(n.most.Load(), int32(found.all)))
 	count := &Count{Acks: max(found.alive, 1), fed: found.fed, named: true, missing: found.alive < int(n.most.Load())}
@@ -82,9 +82,10 @@ type found struct {
 	facts      Facts // reply of INFO
 }
 
-// replicas counts the node's replicas. In a cluster, a replica can store a send if the cluster does not flag it as
-// failed and it is not in a full resync. During a full resync, a replica confirms nothing. A replica that is flagged as
-// failed but still confirms writes also counts, because it may be back before the cluster removes the flag.
+// replicas counts the node's replicas. In a cluster, a replica can store a send if two conditions hold: the cluster
+// does not flag it as failed, and it is not in a full resync. During a full resync, a replica confirms nothing. A
+// replica with the flag "failed" that still confirms writes also counts, because it may be back before the cluster
+// removes the flag.
 func (n *Node) replicas(ctx context.Context) (found, error) {
 	pipe := n.client.Pipeline()
 	info, whole := pipe.Info(ctx, "replication"), pipe.Info(ctx)
@@ -106,8 +107,8 @@ func (n *Node) replicas(ctx context.Context) (found, error) {
 		ParseInfo(whole.Val())}, nil
 }
 
-// Count is the number of replicas that must confirm a send. A Count also holds the replicas that the master had when
-// they were counted.
+// A Count says how many replicas must confirm a send. A Count also holds the replicas that the master had when the
+// store counted them.
 type Count struct {
 	Acks    int
 	fed     []fed
@@ -115,15 +116,15 @@ type Count struct {
 	missing bool // some known replicas are missing, and may return at any time
 }
 
-// fed is a replica that receives a master's replication stream. A fed has the replica's address, the last offset that
-// the replica confirmed, and the seconds since that confirmation.
+// A fed is a replica to which a master sends its replication stream. A fed has the replica's address, the last offset
+// that the replica has confirmed, and the seconds since this confirmation.
 type fed struct {
 	addr        string
 	offset, lag int64
 }
 
-// Replicas returns the Count of the node: how many replicas must confirm a send. If the Count is not known, Replicas
-// counts the replicas of the node.
+// Replicas returns the Count of the master, that is, how many replicas must confirm a send. If this Count is not known,
+// Replicas counts the replicas of the master.
 func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	if acks := n.top.config.ReplicaAcks; acks != Healthy {
 		return &Count{Acks: acks.fixed()}, nil
@@ -138,7 +139,7 @@ func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	return n.keepCount(found), nil
 }
 
-// confirmation is the check, at the end of a pipeline, that enough replicas have stored the writes of the pipeline.
+// A confirmation is the check, at the end of a pipeline, that enough replicas have stored the pipeline's writes.
 type confirmation struct {
 	node  *Node
 	count *Count
@@ -146,10 +147,10 @@ type confirmation struct {
 	role  *redis.Cmd // nil: the pipeline does not run ROLE
 }
 
-// AskReplicas adds commands to a pipeline that check whether replicas have stored the writes of the pipeline. Replicas
-// have the duration "patience" to confirm the writes. The WAIT command returns the number of replicas that confirmed
-// the writes. The ROLE command returns whether the master has other replicas, which might soon become a master. If
-// count is nil, AskReplicas returns nil.
+// AskReplicas adds commands to a pipeline, which check whether replicas have stored the writes of the pipeline. The
+// replicas may take the duration "patience" to confirm the writes. The first command, WAIT, returns how many replicas
+// have confirmed the writes. The second command, ROLE, shows whether the master has further replicas, which might soon
+// become a master. If count is nil, AskReplicas returns nil.
 func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count,
 	patience time.Duration) *confirmation {
 	if count == nil {
@@ -164,12 +165,12 @@ func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Cou
 	return c
 }
 
-// lookEvery is the interval between two ROLE commands to a master whose known replicas are all present. If each call
-// has one user, ROLE after every WAIT would take 7 % of the server's time.
+// If all known replicas of a master are present, lookEvery is the interval between two ROLE commands to it. If calls
+// have one user each, ROLE after every WAIT would take 7 % of the server's time.
 const lookEvery = 5 * time.Millisecond
 
-// lookDue reports whether the pipeline has to run ROLE, to find replicas that were not counted. A known replica that
-// returns may become a master within moments, but a new replica has to copy all data first.
+// lookDue reports whether the pipeline must run ROLE now, to find replicas of the master that were not counted. A known
+// replica that comes back may become a master within moments, while a new replica has to copy all data first.
 func (n *Node) lookDue(count *Count) bool {
 	now := time.Now().UnixMicro()
 	since := time.Duration(now-n.looked.Load()) * time.Microsecond
@@ -180,9 +181,9 @@ func (n *Node) lookDue(count *Count) bool {
 	return true
 }
 
-// Judge returns the reason to reject the replies of the pipeline, or nil to accept them. If a replica was not counted,
-// it might become a master without the pipeline's writes. If a replica was not counted, Judge also makes the next
-// pipeline count the replicas again.
+// Judge returns why the replies of the pipeline must be rejected, or nil to accept them. A replica that was not counted
+// might become a master without having the writes of the pipeline. If the master has a replica that was not counted,
+// Judge also makes the next pipeline count the replicas again.
 func (c *confirmation) Judge() error {
 	if c == nil {
 		return nil
@@ -209,9 +210,9 @@ func (c *confirmation) Judge() error {
 	return nil
 }
 
-// judgeRole decides what an error of the ROLE command means for the replies of the pipeline. If the Redis user may not
-// run ROLE, the store relies on the number of replicas that it counted before. The examination of the node's rights
-// reports the missing right.
+// judgeRole decides whether an error of the ROLE command makes the replies of the pipeline invalid. If the store's
+// Redis user may not run ROLE, the store relies on the number of replicas that it has counted. An operator learns of
+// the missing right from the examination of the node's rights.
 func (n *Node) judgeRole(err error) error {
 	if fault.IsAuth(err) {
 		n.nameless.Store(true)
@@ -220,8 +221,8 @@ func (n *Node) judgeRole(err error) error {
 	return fmt.Errorf("read the addresses of Redis replicas: %w", err)
 }
 
-// uncounted returns the address of a live replica that was not counted, or "" if there is none. If more replicas than
-// counted have confirmed a write since the count, uncounted also finds such a replica.
+// uncounted returns the address of a live replica that the store has not counted, or "" if there is none. uncounted
+// also finds a replica if more replicas have confirmed a write since the count than were counted.
 func (c *Count) uncounted(now []fed) string {
 	left, confirmed, silent := slices.Clone(c.fed), 0, fed{}
 	for _, f := range now {
@@ -243,8 +244,8 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// talking returns the number of replicas that have confirmed a write within the given number of seconds. Every live
-// replica confirms writes once a second.
+// talking returns how many replicas have confirmed a write within the last "within" seconds. Every live replica
+// confirms writes once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {
@@ -254,8 +255,8 @@ func talking(online []fed, within int64) (n int) {
 	return n
 }
 
-// fedOf parses the reply of INFO replication. fedOf returns the replicas in normal replication, the number of replicas
-// in a full resync, and the number of all replicas.
+// fedOf reads the replicas from a reply of INFO replication: those in normal replication, the number of those in a full
+// resync, and the number of all.
 func fedOf(info Facts) (online []fed, syncing, all int) {
 	for _, replica := range replicasOf(info) {
 		switch replica["state"] {
@@ -269,8 +270,8 @@ func fedOf(info Facts) (online []fed, syncing, all int) {
 	return online, syncing, all
 }
 
-// roleOf parses the reply of ROLE from a master: the address and offset of each replica. The result ok is false if the
-// reply does not come from a master.
+// roleOf reads the address and the offset of each replica from a master's reply to ROLE. If the reply does not come
+// from a master, the result ok is false.
 func roleOf(reply any) (online []fed, ok bool) {
 	parts, _ := reply.([]any)
 	if len(parts) < 3 || parts[0] != "master" {
@@ -294,24 +295,24 @@ func roleOf(reply any) (online []fed, ok bool) {
 	return online, true
 }
 
-// errAcks reports that too few replicas confirmed a write within the time limit.
+// errAcks reports that too few replicas have confirmed a write in time.
 type errAcks struct{ got, want int }
 
 func (e *errAcks) Error() string {
 	return fmt.Sprintf("%d of %d replicas confirmed in time", e.got, e.want)
 }
 
-// Remedy returns the remedy for an unconfirmed write: a refresh, which counts the replicas again.
+// Remedy says what the caller should do after an unconfirmed write: cause a refresh, which counts the replicas again.
 func (e *errAcks) Remedy() fault.Remedy { return unconfirmed }
 
-// errUncounted reports a new or returning replica that did not have to confirm the write.
+// errUncounted reports that the master has a new or returning replica, which did not have to confirm the write.
 type errUncounted struct{ addr string }
 
 func (e *errUncounted) Error() string {
 	return fmt.Sprintf("replica %s has just returned and was skipped", e.addr)
 }
 
-// Remedy returns the remedy for an unconfirmed write.
+// Remedy says what the caller should do after an unconfirmed write.
 func (e *errUncounted) Remedy() fault.Remedy { return unconfirmed }
 
 var unconfirmed = fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}

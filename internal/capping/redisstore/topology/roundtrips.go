@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// RoundTrips estimates the round-trip time to a server: the larger of its shortest recent connection time and its
-// shortest recent first reply. A slow server still accepts connections quickly, and a hung server does not reply. The
-// estimate therefore measures only the distance to the server. A RoundTrips value is safe for concurrent use.
+// RoundTrips estimates how long a round trip to a server takes. The estimate is the larger of two times: the shortest
+// recent connection, and the shortest recent first reply. A slow server still accepts connections quickly, while a hung
+// server does not reply at all. The estimate therefore depends only on the distance to the server. A RoundTrips value
+// is safe for concurrent use.
 type RoundTrips struct {
 	mu               sync.Mutex
 	connects, firsts samples
@@ -28,7 +29,7 @@ func (s *samples) add(d time.Duration) {
 	s.n++
 }
 
-// least returns the shortest of the stored durations, or 0 if there are none.
+// least returns the shortest duration among the samples, or 0 if there are no samples.
 func (s *samples) least() time.Duration {
 	var least time.Duration
 	for i, d := range s.latest[:min(s.n, len(s.latest))] {
@@ -39,7 +40,7 @@ func (s *samples) least() time.Duration {
 	return least
 }
 
-// Time returns the estimated round-trip time to the server, or 0 while it is not known.
+// Time returns how long a round trip to the server takes, by the estimate, or 0 while there is no estimate.
 func (r *RoundTrips) Time() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,20 +53,21 @@ func (r *RoundTrips) note(s *samples, d time.Duration) {
 	s.add(d)
 }
 
-// tripsOfAttempt is the number of round trips that an attempt at a request gets in addition to its time limit. A new
-// connection needs one round trip to connect, two for TLS and one to log in.
+// tripsOfAttempt is how many round trips are added to the time limit of an attempt at a request. A new connection needs
+// one round trip to connect, two for TLS and one to log in.
 const tripsOfAttempt = 4
 
-// Patience returns the time limit d for a request, extended by the round trips to the server. The extension of the time
-// limit is bounded. A server whose round trip takes longer than the limit of an attempt is not supported.
+// Patience returns a time limit for a request: the duration d plus some round trips to the server. The extension of the
+// time limit is bounded. If one round trip to a server takes longer than the limit of an attempt, capper does not
+// support the server.
 func (r *RoundTrips) Patience(d, attempt time.Duration) time.Duration {
 	return d + tripsOfAttempt*min(r.Time(), attempt)
 }
 
-// LongestAttempt returns the longest limit that Patience can return for one attempt.
+// LongestAttempt returns the longest time limit that an attempt can get from Patience.
 func (o *Options) LongestAttempt() time.Duration { return (1 + tripsOfAttempt) * o.AttemptTimeout }
 
-// dialThrough returns a dial function that uses the configured settings and measures round trips.
+// dialThrough returns a dial function that uses the configured settings, and measures round trips to the server.
 func (r *RoundTrips) dialThrough(o *Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dial := o.dialer()
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -103,7 +105,7 @@ func shakeHands(ctx context.Context, conn net.Conn, o *Options, addr string) (ne
 	return secure, nil
 }
 
-// believe sets the trusted certificate authorities of a TLS configuration to those that Authorities returns now.
+// believe makes a TLS configuration trust the certificate authorities that the function Authorities returns now.
 func (o *Options) believe(settings *tls.Config) (err error) {
 	if o.Authorities != nil {
 		settings.RootCAs, err = o.Authorities()
@@ -111,8 +113,8 @@ func (o *Options) believe(settings *tls.Config) (err error) {
 	return err
 }
 
-// timedConn is a connection that measures the time from the first request to its reply. Only one goroutine at a time
-// may use a timedConn.
+// A timedConn is a connection that measures how long the first reply takes after the first request. Only one goroutine
+// at a time may use a timedConn.
 type timedConn struct {
 	net.Conn
 	trips *RoundTrips
@@ -120,7 +122,7 @@ type timedConn struct {
 	done  bool
 }
 
-// Write sends b and starts the time measurement at the first request.
+// Write sends the bytes b. At the first request of the connection, it starts the time measurement.
 func (c *timedConn) Write(b []byte) (int, error) {
 	if !c.done && c.sent.IsZero() {
 		c.sent = time.Now()
@@ -128,7 +130,7 @@ func (c *timedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read reads into b and stops the time measurement at the first reply.
+// Read reads into the slice b. At the first reply on the connection, it stops the time measurement.
 func (c *timedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && !c.done {
@@ -138,8 +140,7 @@ func (c *timedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// timedSocket is a timedConn that lets the Redis library detect a connection that was closed while
-// idle.
+// A timedSocket is a timedConn through which the Redis library can detect that an idle connection was closed.
 type timedSocket struct {
 	*timedConn
 	syscall.Conn

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// settings checks the settings of one server (a master, or a replica that may become one) and adds the findings to f.
-// If the server did not answer, settings returns an error and leaves f unchanged.
+// settings checks the settings of one server, a master or a replica that may become one. settings adds what it finds to
+// f. If the server did not answer, settings returns an error and adds nothing to f.
 func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings, who string) error {
 	began := r.Clock()
 	pipe := client.Pipeline()
@@ -38,8 +38,8 @@ func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings,
 	return nil
 }
 
-// checkRole adds a warning if the store's Redis user may not run ROLE. Without ROLE, the store relies on the counted
-// number of replicas and does not learn which replicas these are.
+// checkRole warns the operator if the store's Redis user may not run the command ROLE. Without ROLE, the store relies
+// on the number of replicas, and does not learn which replicas these are.
 func (r *Rules) checkRole(f *Findings, who string, err error) {
 	if !r.CountedReplicas || !fault.IsAuth(err) {
 		return
@@ -53,8 +53,8 @@ func (r *Rules) checkRole(f *Findings, who string, err error) {
 		who, lacks)
 }
 
-// checkClock compares the server's clock with the local clock. The argument "off" is the server's time minus the local
-// time at the beginning of the request. The argument "took" is the time until the reply.
+// checkClock compares the clock of a server with the clock of this machine. The argument "off" is the difference when
+// the request began: the server's time minus the local time. The argument "took" is the time until the reply.
 func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	skew := r.ClockSkew
 	switch {
@@ -71,8 +71,8 @@ func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	}
 }
 
-// listpackValue is the size in bytes up to which Redis should keep a log in its compact encoding. A log of 256 bytes
-// holds 21 sends.
+// listpackValue is the size of a log in bytes up to which Redis should keep its compact encoding (listpack). A log of
+// 256 bytes holds 21 sends.
 const listpackValue = 256
 
 func (r *Rules) checkEncoding(f *Findings, who string, config *redis.MapStringStringCmd) {
@@ -97,7 +97,7 @@ func checkSetting(f *Findings, who string, config *redis.MapStringStringCmd, whi
 	}
 }
 
-// inGroup is a hint for managed services, whose settings can be changed only in a parameter group.
+// The hint inGroup is for managed Redis services, whose settings can be changed only in a parameter group.
 const inGroup = " (of a managed service: in the node's parameter group)"
 
 func checkEviction(f *Findings, who string, info Facts, config *redis.MapStringStringCmd) {
@@ -138,8 +138,8 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info Facts, fsync strin
 	}
 }
 
-// fullCoverage is a setting of Redis Cluster: if it is on, the whole cluster stops while any slot has no master. Redis
-// turns cluster-require-full-coverage on by default.
+// fullCoverage is the name of a setting of Redis Cluster. If this setting is on, the whole cluster stops while any slot
+// has no master. By default, Redis has this setting turned on.
 const fullCoverage = "cluster-require-full-coverage"
 
 func checkCoverage(f *Findings, who string, info Facts, value string) {

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// certificate is a server's TLS certificate from the latest handshake.
+// A certificate is the TLS certificate that a server showed in its latest handshake.
 type certificate struct {
 	Ends    time.Time // expiry of the certificate, or of an intermediate certificate that expires earlier
 	Refusal error     // why new connections reject the certificate, or nil
 	seen    time.Time
 }
 
-// Shown collects the TLS certificates of servers, by the address that was dialed. Shown is safe for concurrent use. A
-// nil Shown records nothing.
+// A Shown collects the TLS certificates that servers show, by the address that was dialed. Shown is safe for concurrent
+// use. A nil Shown records nothing.
 type Shown struct {
 	mu sync.Mutex
 	by map[string]certificate
 }
 
-// rememberCertificate is the time for which Shown keeps a certificate after the server's last TLS handshake.
+// rememberCertificate is for how long Shown keeps a server's certificate after the last TLS handshake with the server.
 const rememberCertificate = 10 * time.Minute
 
 // All returns the TLS certificates that servers recently presented, by address.
@@ -39,8 +39,8 @@ func (s *Shown) All() map[string]certificate {
 	return maps.Clone(s.by)
 }
 
-// note stores the certificate and the result of a TLS handshake. note ignores a handshake that failed for another
-// reason than the certificate.
+// note stores the certificate that a server showed in a TLS handshake, and whether the handshake succeeded. note
+// ignores a handshake that failed for another reason than the certificate.
 func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	if s == nil {
 		return
@@ -63,8 +63,8 @@ func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	s.by[addr] = certificate{Ends: endOf(chain), Refusal: err, seen: time.Now()}
 }
 
-// endOf returns the earliest expiry in a certificate chain. endOf skips a self-signed authority, because this machine
-// uses its own copy of the authority.
+// endOf returns when a certificate chain expires: the earliest expiry in it. endOf skips a self-signed authority,
+// because this machine uses its own copy of the authority.
 func endOf(chain []*x509.Certificate) time.Time {
 	ends := chain[0].NotAfter
 	for _, c := range chain[1:] {
@@ -75,8 +75,8 @@ func endOf(chain []*x509.Certificate) time.Time {
 	return ends
 }
 
-// Look makes a TLS handshake with the server at addr, like a new connection of the store, and closes the connection.
-// After Look, Shown holds the certificate of the server.
+// Look makes a TLS handshake with the server at addr, as a new connection of the store would, and then closes the
+// connection. After Look, Shown has the certificate of the server.
 func (o *Options) Look(ctx context.Context, addr string) {
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()

@@ -22,7 +22,7 @@ type Look struct {
 	Life   time.Duration // TTL of a sentinel key
 }
 
-// mode returns the mode with which sign.lua checks the partition.
+// mode returns what sign.lua may do when it checks the partition, such as create a missing sentinel key.
 func (l *Look) mode(partition int) int {
 	switch {
 	case l.Accept[partition]:
@@ -33,14 +33,14 @@ func (l *Look) mode(partition int) int {
 	return 0
 }
 
-// stepMark, stepSign and stepCondemn are the steps of sign.lua, the script that checks sentinel keys.
+// stepMark, stepSign and stepCondemn are the steps of sign.lua, the script that checks the sentinel keys of partitions.
 const (
 	stepMark    = 1
 	stepSign    = 2
 	stepCondemn = 3
 )
 
-// sign is the reply of sign.lua, the script that checks the sentinel key and the mark of a partition.
+// A sign is the reply of sign.lua for one partition: the result of the check of its sentinel key and its mark.
 type sign struct {
 	partition int
 	outcome   string
@@ -49,10 +49,10 @@ type sign struct {
 	kept      map[int]point // points of other partitions, by partition
 }
 
-// good reports whether the reply shows no loss of the partition's records.
+// good reports whether, according to the reply, the partition has lost no records.
 func (s *sign) good() bool { return s.outcome == "found" || s.outcome == "made" }
 
-// bar returns the quarantine that follows from the reply of sign.lua, or nil.
+// bar returns the quarantine that the partition must get because of the reply of sign.lua, or nil.
 func (s *sign) bar() *Bar {
 	switch s.outcome {
 	case "gone":
@@ -69,8 +69,8 @@ func (s *sign) bar() *Bar {
 	return nil
 }
 
-// LookAtSigns checks the sentinel keys of all partitions, and puts partitions with lost records into quarantine. The
-// result "all" reports whether every sentinel key could be checked.
+// LookAtSigns checks the sentinel keys of all partitions. LookAtSigns puts partitions that have lost records into
+// quarantine. The result "all" reports whether LookAtSigns could check every sentinel key.
 func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	t.recalled.Do(func() { t.recall(ctx) })
 	t.signLife.Store(look.Life.Milliseconds())
@@ -80,9 +80,9 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	return len(t.askSigns(ctx, &look, (*Node).lookAtSigns)) == len(t.signReads)
 }
 
-// CountSigns returns the number of partitions that have a sentinel key, and the number of partitions whose server
-// replied. CountSigns sets the TTL of existing sentinel keys to the duration "life". CountSigns creates no sentinel
-// keys and puts no partition into quarantine.
+// CountSigns returns how many partitions have a sentinel key, and of how many the server replied. If a sentinel key
+// exists, CountSigns sets its TTL to the duration "life". CountSigns creates no sentinel keys and puts no partition
+// into quarantine.
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
@@ -98,20 +98,21 @@ func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, as
 	return have, len(signs)
 }
 
-// Settled reports whether the store would notice a loss of the partition's present records. The store would notice the
-// loss if the settled point (a time that the partition has surely reached) is no earlier than the argument "since".
+// Settled reports whether the store would notice it if the present records of the partition were lost. The store would
+// notice the loss if the settled point (a time that the partition has surely reached) is no earlier than the argument
+// "since".
 func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
 
-// SetSigned records whether the sentinel keys of all partitions have been created. After all sentinel keys have been
-// created, a missing key means that a server has lost the key.
+// SetSigned records whether each partition has got its sentinel key. Once all partitions have a sentinel key, a missing
+// key means that a server has lost it.
 func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 
-// Signed reports whether the sentinel keys of all partitions have been created.
+// Signed reports whether each partition has got its sentinel key.
 func (t *Topology) Signed() bool { return t.signed.Load() }
 
-// routed returns, for each Redis node, the partitions that the node holds.
+// routed returns which partitions each Redis node holds.
 func (t *Topology) routed() map[*Node][]int {
 	partitions := map[*Node][]int{}
 	for p := range t.routes {
@@ -122,7 +123,7 @@ func (t *Topology) routed() map[*Node][]int {
 	return partitions
 }
 
-// partitions returns the partitions that the node holds.
+// partitions returns the numbers of the partitions that this node holds.
 func (n *Node) partitions() (held []int) {
 	for p := range n.top.routes {
 		if n.top.Route(p) == n {
@@ -132,7 +133,7 @@ func (n *Node) partitions() (held []int) {
 	return held
 }
 
-// askSigns checks the sentinel keys of all partitions, in parallel on every node, and returns the replies.
+// askSigns checks the sentinel keys of all partitions and returns the replies. askSigns asks all nodes in parallel.
 func (t *Topology) askSigns(
 	ctx context.Context, look *Look, ask func(*Node, context.Context, []int, *Look) []sign,
 ) []sign {
@@ -153,8 +154,9 @@ func (t *Topology) askSigns(
 	return all
 }
 
-// lookAtSigns checks the sentinel keys of partitions on the node, and puts partitions with lost records into
-// quarantine. After the check, the store accepts the node's replies for these partitions until the node restarts.
+// lookAtSigns checks the sentinel keys of some partitions on the node. lookAtSigns puts partitions that have lost
+// records into quarantine. After lookAtSigns, the store accepts replies of the node for these partitions until the
+// node's server restarts.
 func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []sign {
 	n.looking.Lock()
 	defer n.looking.Unlock()
@@ -175,9 +177,10 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 	return signs
 }
 
-// condemn records a loss in partitions whose server has restarted since their last check, if the server's user
-// "default" lacks rights. The marks of partitions alone do not reveal every loss of records. The marks show only a loss
-// of records from before such a check and after the last rewrite of the append-only file.
+// condemn is for servers whose user "default" lacks rights: if such a server has restarted since the last check of a
+// partition, condemn records a loss in the partition. condemn is necessary because the marks of partitions do not show
+// every loss of records. The marks show a loss only for records from before such a check and after the last rewrite of
+// the append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {
@@ -200,7 +203,7 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 	return err
 }
 
-// lookedAtBefore returns the partitions whose sentinel key was last checked in another run of the server.
+// lookedAtBefore returns those partitions whose sentinel key was last checked in an earlier run of the server.
 // lookedAtBefore leaves out partitions that may continue with incomplete records because an operator accepted the loss.
 func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	now := n.process.Load()
@@ -216,7 +219,7 @@ func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	return before
 }
 
-// judge starts or ends the quarantine of a partition according to the reply of sign.lua.
+// judge starts or ends the quarantine of a partition, as the reply of sign.lua requires.
 func (t *Topology) judge(s *sign) {
 	next := s.bar()
 	before := t.bars[s.partition].Swap(next)
@@ -225,9 +228,9 @@ func (t *Topology) judge(s *sign) {
 	}
 }
 
-// askSigns runs both steps of sign.lua for the partitions, and records the points in time that the partitions have
-// reached. The result "seen" lists the partitions for which the node replied, and those whose slot is moving to another
-// node.
+// askSigns runs both steps of sign.lua for the partitions on the node, and records how far in time the partitions have
+// progressed. The result "seen" lists two kinds of partitions: those for which the node replied, and those whose slot
+// is moving to another node.
 func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (found []sign, seen []int) {
 	for range 2 {
 		began, on := time.Now(), belief{n, n.process.Load()}
@@ -253,7 +256,7 @@ func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (foun
 	return found, seen
 }
 
-// leaving reports whether the error means that the partition's keys are moving to another node.
+// leaving reports whether an error says that the keys of the partition are moving to another node.
 func leaving(err error) bool {
 	switch fault.Of(err).Kind {
 	case fault.Ask, fault.TryAgain:
@@ -262,8 +265,8 @@ func leaving(err error) bool {
 	return false
 }
 
-// remember stores the point (latest time) of the partition, and the points of other partitions that the partition's
-// mark holds.
+// remember stores the point (latest time) that the partition has reached. remember also stores the points of other
+// partitions that the partition's mark holds.
 func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time) {
 	for partition, p := range s.kept {
 		if partition >= 0 && partition < len(t.routes) {
@@ -275,13 +278,13 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 	}
 }
 
-// confirmSigns is the time limit for replicas to confirm the writes of sentinel keys. If replicas need longer to
-// confirm, only the check of sentinel keys is delayed.
+// confirmSigns is how long replicas may take to confirm the writes of sentinel keys. If the replicas need longer, only
+// the check of sentinel keys is delayed.
 const confirmSigns = 200 * time.Millisecond
 
-// runSigns runs both steps of sign.lua for the partitions in one pipeline. The result "confirmed" reports whether as
-// many replicas as a send needs have confirmed the sentinel keys and marks. The result "missing" reports that the node
-// lacks the script sign.lua.
+// runSigns runs both steps of sign.lua for the partitions, in a single pipeline. The result "confirmed" reports whether
+// enough replicas (as many as for a send) have confirmed the sentinel keys and marks. If the node does not have the
+// script sign.lua, the result "missing" is true.
 func (n *Node) runSigns(
 	ctx context.Context, partitions []int, look *Look,
 ) (replies []*redis.Cmd, confirmed, missing bool) {
@@ -295,8 +298,8 @@ func (n *Node) runSigns(
 	return replies, confirmed && confirmation.Judge() == nil, redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
-// askToConfirm adds commands to the pipeline that check whether replicas have confirmed its writes. If too few replicas
-// could confirm, askToConfirm returns false.
+// askToConfirm adds commands to the pipeline, which check whether replicas have confirmed the pipeline's writes. If
+// there are too few replicas to confirm the writes, askToConfirm returns false.
 func (n *Node) askToConfirm(ctx context.Context, pipe redis.Pipeliner) (*confirmation, bool) {
 	if n.top.config.ReplicaAcks.None() {
 		return nil, true
@@ -321,8 +324,8 @@ func (n *Node) addSign(ctx context.Context, pipe redis.Pipeliner, p, step int, l
 
 var signScript = redis.NewScript(signSource)
 
-// signOf parses a reply of sign.lua, the script that checks a sentinel key. If the reply is an error or has another
-// form, signOf returns false.
+// signOf parses the reply of sign.lua about one partition, with the result of the check of its sentinel key. If the
+// reply is an error, or does not have the expected form, signOf returns false.
 func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	reply, err := cmd.StringSlice()
 	if err != nil || len(reply) < 4 || len(reply)%3 != 1 {
@@ -344,6 +347,6 @@ func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	return s, true
 }
 
-// clockSlack returns the tolerated clock difference between the servers of a shard. If the difference is larger, the
-// time in a sentinel key counts as ahead of the clock.
+// clockSlack returns by how much the clocks of a shard's servers may differ. If they differ by more, the time in a
+// sentinel key counts as ahead of the clock.
 func (t *Topology) clockSlack() time.Duration { return max(2*t.config.ClockSkew, time.Second) }

@@ -14,8 +14,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Discover finds out whether the configured addresses are cluster nodes or single servers, checks that they belong
-// together, and reads the routes. For each address that does not answer, Discover returns a warning.
+// Discover finds out whether the configured addresses are nodes of a cluster or single servers, checks that they belong
+// together, and reads the routes. If an address does not answer, Discover returns a warning about it.
 func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) {
 	if t.config.SentinelMaster == "" {
 		if warnings, err = t.findKind(ctx); err != nil {
@@ -34,8 +34,8 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 	return warnings, err
 }
 
-// learn runs the first refresh of the routes. While servers reply too late, learn repeats the refresh, because a start
-// has more time than one refresh.
+// learn runs the first refresh of the routes. If servers reply too late, learn repeats the refresh, because the start
+// of the store has more time than one refresh.
 func (t *Topology) learn(ctx context.Context) error {
 	for {
 		if inTime, err := t.refresh(ctx); err == nil || inTime || over(ctx) {
@@ -44,8 +44,8 @@ func (t *Topology) learn(ctx context.Context) error {
 	}
 }
 
-// findKind asks the server at every address whether it is a node of a cluster. At least one server has to reply, and
-// all replies have to agree whether the servers form a cluster.
+// findKind asks the server at every configured address whether it is a node of a cluster. At least one server must
+// reply, and all replies must agree on whether the servers form a cluster.
 func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) {
 	// The distance to the servers is not known yet.
 	ctx, cancel := context.WithTimeout(ctx, tripsOfAttempt*max(time.Second, t.config.AttemptTimeout))
@@ -77,7 +77,7 @@ func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) 
 	return warnings, nil
 }
 
-// noteSilent keeps the warning about an address that does not answer, until the address answers.
+// noteSilent stores the warning that an address does not answer; the warning stays until the address answers.
 func (t *Topology) noteSilent(addr, warning string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,8 +87,8 @@ func (t *Topology) noteSilent(addr, warning string) {
 	t.silent[addr] = warning
 }
 
-// findStrangers returns an error if an address belongs to another cluster, because chance would otherwise decide which
-// cluster the store uses.
+// findStrangers returns an error if a configured address belongs to another cluster. Otherwise, chance would decide
+// which cluster the store uses.
 func (t *Topology) findStrangers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
@@ -103,7 +103,7 @@ func (t *Topology) findStrangers(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// askAddresses calls question for all configured addresses concurrently.
+// askAddresses calls the function question for all configured addresses at the same time.
 func (t *Topology) askAddresses(question func(i int, n *Node)) {
 	var asked sync.WaitGroup
 	for i, addr := range t.config.Addrs {
@@ -112,20 +112,20 @@ func (t *Topology) askAddresses(question func(i int, n *Node)) {
 	asked.Wait()
 }
 
-// HintedError is an error because of which the store does not open, with a hint for the operator.
+// HintedError is the error of a store that does not open, together with a hint for the operator.
 type HintedError struct {
 	Err  error
 	Hint string
 }
 
-// Error returns the text of the error without the hint.
+// Error returns the text of the error, but not the hint.
 func (e *HintedError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error without the hint.
 func (e *HintedError) Unwrap() error { return e.Err }
 
-// Explain adds a hint for the operator to an error of the start. Explain has its own time limit, because the time for
-// the start may already be over.
+// Explain looks for the reason of an error at the start of the store, and adds a hint for the operator to the error.
+// Explain has a time limit of its own, because the time for the start may already be over.
 func (t *Topology) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -151,7 +151,7 @@ func hint(err error, text string) error {
 	return &HintedError{err, text}
 }
 
-// askRights returns an error about the missing rights of the Redis user, from the first server on which it lacks any.
+// askRights returns an error about rights that the store's Redis user lacks, on the first server where it lacks any.
 // askRights tries all commands, because it does not know whether the server is a cluster node.
 func (t *Topology) askRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
@@ -166,7 +166,8 @@ func (t *Topology) askRights(ctx context.Context) error {
 	return nil
 }
 
-// diagnose returns a hint why the first configured address does not answer, or "" if it finds no cause.
+// diagnose looks for the reason why the first configured address does not answer. diagnose returns a hint for the
+// operator, or "" if it finds none.
 func (t *Topology) diagnose(ctx context.Context) string {
 	hint, talks := t.config.Diagnose(ctx)
 	if talks {
@@ -175,7 +176,8 @@ func (t *Topology) diagnose(ctx context.Context) string {
 	return hint
 }
 
-// clusterHint returns a hint for the operator if a node reports that the cluster is down, and "" otherwise.
+// clusterHint asks the nodes whether the cluster is down. If it is, clusterHint returns a hint for the operator, and
+// otherwise "".
 func (t *Topology) clusterHint(ctx context.Context) string {
 	if !t.cluster {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// checkSuccessors examines the replicas of masters, because a failover makes a replica a master. checkSuccessors
-// returns, for each master, the findings about its replicas. If a replica does not answer, checkSuccessors refuses no
-// master because of it.
+// checkSuccessors examines the replicas of all masters, because a failover makes a replica a master. checkSuccessors
+// returns what it has found, by master. If a replica does not answer, checkSuccessors does not refuse its master for
+// this reason.
 func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []Findings {
 	found := make([]Findings, len(masters))
 	var asked sync.WaitGroup
@@ -39,8 +39,8 @@ func (n *Node) checkSuccessors(ctx context.Context, f *Findings) {
 	}
 }
 
-// checkSuccessor examines one replica over its own connection. Outside a cluster, the refresh does not ask replicas, so
-// checkSuccessor opens its own connection.
+// checkSuccessor examines one replica, and opens a connection to it for this purpose. Outside a cluster, the store has
+// no connection to the replica, because the refresh does not ask replicas.
 func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string) {
 	client := t.config.DirectClient(addr, &RoundTrips{}, nil)
 	ctx, cancel := context.WithTimeout(ctx, 2*t.attempt())
@@ -55,8 +55,8 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string)
 	f.Add(found.Judged())
 }
 
-// successors returns the addresses of the node's replicas, working or not. successors does not use CLUSTER SLOTS,
-// because its reply leaves out failed replicas, and new replicas that have received no write.
+// successors returns the addresses of all replicas of the node, working or not. successors does not use CLUSTER SLOTS,
+// because this reply leaves out failed replicas, and new replicas that have received no write.
 func (n *Node) successors(ctx context.Context) ([]string, error) {
 	if n.top.cluster {
 		text, err := n.client.ClusterNodes(ctx).Result()
@@ -66,7 +66,7 @@ func (n *Node) successors(ctx context.Context) ([]string, error) {
 	return FedAddrs(ParseInfo(text)), err
 }
 
-// FedAddrs returns the addresses of the replicas in INFO replication.
+// FedAddrs returns the addresses of the replicas that a reply of INFO replication lists.
 func FedAddrs(info Facts) (addrs []string) {
 	for _, replica := range replicasOf(info) {
 		addrs = append(addrs, addrOf(replica))
@@ -74,7 +74,7 @@ func FedAddrs(info Facts) (addrs []string) {
 	return addrs
 }
 
-// replicasOf parses the replicas in INFO replication: slave0:ip=…,port=…,state=….
+// replicasOf reads the replicas from a reply of INFO replication, which has lines such as slave0:ip=…,port=…,state=….
 func replicasOf(info Facts) (replicas []Facts) {
 	for i := range info.Number("connected_slaves") {
 		fields := Facts{}
@@ -89,8 +89,9 @@ func replicasOf(info Facts) (replicas []Facts) {
 
 func addrOf(replica Facts) string { return net.JoinHostPort(replica["ip"], replica["port"]) }
 
-// slavesOf parses the replicas' addresses in CLUSTER NODES. In CLUSTER NODES, an address is ip:port@bus,hostname. If
-// the master was dialed by its host name, slavesOf returns the host names of the replicas.
+// slavesOf returns the addresses of the replicas that a reply of CLUSTER NODES lists. In a reply of CLUSTER NODES, an
+// address has the form ip:port@bus,hostname. If the store dialed the master by its host name, slavesOf returns host
+// names of replicas instead of IP addresses.
 func slavesOf(text, master string) (addrs []string) {
 	for fields := range slaves(text) {
 		if addr := listedAddr(fields[1], master); addr != "" {
@@ -100,8 +101,8 @@ func slavesOf(text, master string) (addrs []string) {
 	return addrs
 }
 
-// listedAddr parses an address in the reply to CLUSTER NODES from the node at the address asked. If the text has no
-// address, listedAddr returns "".
+// listedAddr parses an address in a reply of CLUSTER NODES. The argument asked is the address of the node that replied.
+// If the text has no address, listedAddr returns "".
 func listedAddr(text, asked string) string {
 	host, _, _ := net.SplitHostPort(asked)
 	addr, name, _ := strings.Cut(text, ",")
@@ -125,7 +126,8 @@ type Member struct {
 	Moving           int      // number of slots that are moving to or from the node
 }
 
-// Members parses the reply to CLUSTER NODES from the node at the address asked.
+// Members returns the nodes that a reply of CLUSTER NODES lists. The argument asked is the address of the node that
+// replied.
 func Members(text, asked string) (members []Member) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -151,7 +153,7 @@ func Members(text, asked string) (members []Member) {
 	return members
 }
 
-// addSlots parses "5", "0-5460" or "[77->-id]". A text like "[77->-id]" means a slot that is moving.
+// addSlots parses "5", "0-5460" or "[77->-id]". The form "[77->-id]" means that the slot 77 is moving.
 func (m *Member) addSlots(part string) {
 	if strings.HasPrefix(part, "[") {
 		m.Moving++
@@ -168,12 +170,13 @@ func (m *Member) addSlots(part string) {
 	}
 }
 
-// Serves reports whether the node holds the hash slot.
+// Serves reports whether this node of the cluster holds the hash slot.
 func (m *Member) Serves(slot int) bool {
 	return slices.ContainsFunc(m.Slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
 }
 
-// countSlaves parses CLUSTER NODES, and returns the number of working replicas and the number of all replicas.
+// countSlaves returns how many replicas a reply of CLUSTER NODES lists: the number of working ones, and the number of
+// all.
 func countSlaves(text string) (alive, all int) {
 	for fields := range slaves(text) {
 		all++
@@ -184,7 +187,7 @@ func countSlaves(text string) (alive, all int) {
 	return alive, all
 }
 
-// heirless reports whether the node has replicas and none of them may become a master.
+// heirless reports whether the node has replicas of which none may become a master.
 func heirless(text string) bool {
 	barred, all := 0, 0
 	for fields := range slaves(text) {
@@ -196,8 +199,8 @@ func heirless(text string) bool {
 	return all > 0 && barred == all
 }
 
-// slaves yields, for each replica of the node that replied, the line of CLUSTER NODES about the replica. Each line of
-// CLUSTER NODES is split into fields: id, address, flags, the master's id and more.
+// slaves yields the lines of CLUSTER NODES about replicas of the node that replied, one line for each replica. Each
+// line is split into its fields: id, address, flags, the id of the master and further ones.
 func slaves(text string) iter.Seq[[]string] {
 	self := ""
 	for line := range strings.Lines(text) {

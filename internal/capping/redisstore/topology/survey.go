@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refreshAsks is the number of nodes that one refresh asks for their view of the cluster.
+// refreshAsks is how many nodes one refresh asks for their view of the cluster.
 const refreshAsks = 5
 
 // view is one node's description of the cluster.
@@ -23,9 +23,9 @@ type view struct {
 	epoch   int64
 }
 
-// better reports whether the store should use the view v of the cluster in place of the view than. A view in which the
-// cluster works wins over a view in which the cluster has failed. If the cluster works in both views or in neither, the
-// newer view wins, because a node that was cut off keeps an old view.
+// better reports whether the store should use the view v of the cluster, and not the view than. If the cluster works in
+// one of the views and has failed in the other, better prefers the view in which it works. If the cluster works in both
+// views or in neither, better prefers the newer view, because a node that was cut off keeps an old view.
 func (v *view) better(than *view) bool {
 	if than == nil || v.ok != than.ok {
 		return than == nil || v.ok
@@ -33,8 +33,8 @@ func (v *view) better(than *view) bool {
 	return v.epoch > than.epoch
 }
 
-// of reports whether the view describes the cluster that has the given members (ids of nodes). Nodes join and leave a
-// cluster, but two successive views of one cluster always have a node in common.
+// of reports whether the view shows our cluster, whose nodes have the given ids: it does if it has one of these nodes.
+// Nodes join and leave a cluster, but two successive views of the same cluster always have a node in common.
 func (v *view) of(members map[string]bool) bool {
 	for id := range v.members {
 		if members[id] {
@@ -44,7 +44,7 @@ func (v *view) of(members map[string]bool) bool {
 	return len(members) == 0
 }
 
-// stranger returns an error that says why the view does not describe our cluster.
+// stranger returns an error that says why the view is not of our cluster.
 func (v *view) stranger() error {
 	if len(v.members) == 0 {
 		return fmt.Errorf("node %s: reports no cluster node that serves hash slots", v.from.addr)
@@ -53,7 +53,7 @@ func (v *view) stranger() error {
 		"remove it from addrs, or restart capper if the cluster was created again", v.from.addr)
 }
 
-// view asks the node for its description of the cluster.
+// view asks the node for its view of the cluster: the members, and which node holds which slots.
 func (n *Node) view(ctx context.Context) (*view, error) {
 	pipe := n.client.Pipeline()
 	described, info := slotsCommand(ctx, pipe), pipe.ClusterInfo(ctx)
@@ -82,8 +82,8 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// confusion returns an error if the node lists several masters with the same address. An address that several masters
-// share does not identify the master that holds a slot.
+// confusion returns an error if several masters have the same address in the reply of the node. If several masters have
+// the same address, the store cannot tell which of them holds a slot.
 func (n *Node) confusion(ranges []slotRange) error {
 	masters := map[string]string{}
 	for _, part := range ranges {
@@ -110,7 +110,7 @@ func (t *Topology) refreshCluster(ctx context.Context) error {
 	return nil
 }
 
-// adopt replaces the routes (which node holds which partition) by those of the view.
+// adopt makes the routes of the view (which node holds which partition) the routes of the store.
 func (t *Topology) adopt(best *view) {
 	owners := make([]*Node, slotCount)
 	listed := map[string]bool{}
@@ -140,8 +140,8 @@ func (t *Topology) adopt(best *view) {
 	t.closeUnlisted(listed)
 }
 
-// survey asks several nodes for their view of the cluster, and returns the best view of our cluster. survey waits until
-// more than half of the asked nodes have replied.
+// survey asks several nodes for their view of the cluster, and returns the best view that is of our cluster. survey
+// waits until more than half of the asked nodes have replied.
 func (t *Topology) survey(ctx context.Context) (*view, error) {
 	asked := t.sample()
 	type answer struct {
@@ -176,9 +176,8 @@ func (t *Topology) survey(ctx context.Context) (*view, error) {
 	return best, err
 }
 
-// noteView records whether the node's view of the cluster describes our cluster. If the view does not describe our
-// cluster, noteView returns an error. A view without members makes its node no stranger, because the node has left the
-// cluster or has not joined yet.
+// noteView records whether the view that a node has sent is of our cluster. If the view is of another cluster, noteView
+// returns an error. If the view has no members, the node is no stranger: it has left the cluster or has not joined yet.
 func (t *Topology) noteView(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
@@ -192,7 +191,7 @@ func (t *Topology) noteView(v *view) error {
 	return t.strangers[v.from.addr]
 }
 
-// sample returns up to refreshAsks nodes, chosen at random.
+// sample chooses at random the nodes that a refresh asks, at most refreshAsks of them.
 func (t *Topology) sample() []*Node {
 	asked := t.Nodes()
 	for _, addr := range t.config.Addrs {
@@ -207,18 +206,18 @@ func (t *Topology) sample() []*Node {
 // slotCount is the number of hash slots of a Redis Cluster.
 const slotCount = 16384
 
-// slotRange is a range of hash slots from start to end, and the nodes that serve it, the master first.
+// A slotRange is a range of hash slots with the nodes that serve it, of which the master is first.
 type slotRange struct {
 	start, end int
 	members    []member
 }
 
-// member is a node in the reply of CLUSTER SLOTS. If the address has no host, it means the host of the server that
-// replied.
+// member is a node in the reply of CLUSTER SLOTS. If the address in the reply has no host, the host is that of the
+// server that replied.
 type member struct{ addr, id string }
 
-// slotsCommand adds CLUSTER SLOTS to the pipeline as a raw command. The library's own command misreads an unknown host,
-// which is null, as the end of the reply.
+// slotsCommand adds the command CLUSTER SLOTS to the pipeline in raw form. The Redis library's own command fails if a
+// host is unknown: it takes the null in place of the host for the end of the reply.
 func slotsCommand(ctx context.Context, pipe redis.Pipeliner) *redis.SliceCmd {
 	cmd := redis.NewSliceCmd(ctx, "cluster", "slots")
 	_ = pipe.Process(ctx, cmd)
@@ -251,9 +250,9 @@ func parseSlots(reply []any) ([]slotRange, error) {
 	return ranges, nil
 }
 
-// parseMember parses one node in the reply of CLUSTER SLOTS: host, port, id (since Redis 4) and further addresses
-// (since Redis 7). Servers behind one endpoint report a null or empty host. If the name of a node was not announced,
-// its host is "?", and its address is among the further addresses.
+// parseMember parses one node in a reply of CLUSTER SLOTS. A node has a host, a port, an id (since Redis 4) and further
+// addresses (since Redis 7). If several servers are behind one endpoint, they report a null or empty host. If a node
+// has no announced name, its host is "?", and its address is among the further addresses.
 func parseMember(described any) (member, error) {
 	fields, _ := described.([]any)
 	if len(fields) < 2 {
@@ -278,10 +277,10 @@ func parseMember(described any) (member, error) {
 	return m, nil
 }
 
-// unknownHost is the host in replies of a server that does not know its own host name.
+// unknownHost is what a server that does not know its own host name has in its replies in place of the host.
 const unknownHost = "?"
 
-// otherAddress returns the value that follows the name in a flat list of names and values.
+// otherAddress finds a name in a flat list of names and values, and returns the value after it.
 func otherAddress(list any, name string) string {
 	pairs, _ := list.([]any)
 	for i := 0; i+1 < len(pairs); i += 2 {

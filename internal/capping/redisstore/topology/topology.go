@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Topology finds out which Redis node holds which partition of the keys. One goroutine refreshes the routes (which node
-// holds which partition) every second, and whenever a caller reports that a route is out of date.
+// A Topology knows which Redis node holds which partition of the keys. One goroutine refreshes these routes every
+// second, and whenever a caller reports that a route is out of date.
 type Topology struct {
 	config  Config
 	rules   *Rules
@@ -64,7 +64,7 @@ type Topology struct {
 	loggedAt   time.Time
 }
 
-// New returns a topology that knows no routes yet. After New, the caller calls Discover, Check and Run.
+// New returns a topology that knows no routes yet. After New, the caller must call Discover, Check and Run.
 func New(config Config) *Topology {
 	n := len(config.Partitions)
 	t := &Topology{
@@ -85,8 +85,8 @@ func New(config Config) *Topology {
 	return t
 }
 
-// Close closes every connection, which ends all commands in flight, and waits for all goroutines. If a running refresh
-// has found more nodes, Close closes the connections to these nodes too.
+// Close closes every connection to a node, which ends all commands in flight, and waits for all goroutines of the
+// topology. If a refresh that is still running has found more nodes, Close also closes the connections to these nodes.
 func (t *Topology) Close() error {
 	t.stop()
 	t.die()
@@ -107,8 +107,8 @@ func (t *Topology) disconnect() error {
 	return errors.Join(faults...)
 }
 
-// beside runs the function "work" on a goroutine for which Close waits. If the topology is closed, beside returns false
-// and does not run the function "work".
+// beside runs the function "work" on a goroutine of its own; Close waits for this goroutine. If the topology is already
+// closed, beside does not run the function "work", and returns false.
 func (t *Topology) beside(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,8 +119,8 @@ func (t *Topology) beside(work func()) bool {
 	return true
 }
 
-// DoubtSigns requests that the sentinel keys of the partitions are checked early. The goroutine that reads from the
-// channel Doubts makes the check.
+// DoubtSigns requests that the sentinel keys of the partitions are checked early. After DoubtSigns, the goroutine that
+// reads from the channel Doubts makes the check of the sentinel keys.
 func (t *Topology) DoubtSigns() {
 	select {
 	case t.alarmed <- struct{}{}:
@@ -128,22 +128,22 @@ func (t *Topology) DoubtSigns() {
 	}
 }
 
-// Doubts returns a channel that signals when the sentinel keys should be checked at once.
+// Doubts returns a channel on which a value means that the sentinel keys should be checked at once.
 func (t *Topology) Doubts() <-chan struct{} { return t.alarmed }
 
-// Route returns the node that holds the partition's hash slot, or nil when no node holds it.
+// Route returns the node that serves the partition, or nil if no node holds its hash slot.
 func (t *Topology) Route(partition int) *Node { return t.routes[partition].Load() }
 
-// Redirect changes the route of the partition to the node at addr, because the node "said" replied that this node holds
-// the hash slot.
+// Redirect sends later commands for the partition to the node at addr, because the node "said" has replied that this
+// node holds the hash slot.
 func (t *Topology) Redirect(partition int, said *Node, addr string) {
 	t.routes[partition].Store(t.node(said.resolve(addr)))
 }
 
-// Named returns the node at the address addr, which a reply of the node "by" contains.
+// Named returns the node at an address, which the node "by" has named in a reply.
 func (t *Topology) Named(by *Node, addr string) *Node { return t.node(by.resolve(addr)) }
 
-// Nodes returns every known node, including replicas and masters without slots.
+// Nodes returns all nodes that the topology knows, also replicas and masters without slots.
 func (t *Topology) Nodes() []*Node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,7 +154,7 @@ func (t *Topology) Nodes() []*Node {
 	return nodes
 }
 
-// Knows reports whether the topology still lists the node as one of its servers.
+// Knows reports whether the node is still one of the servers in the topology.
 func (t *Topology) Knows(n *Node) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +173,7 @@ func (t *Topology) node(addr string) *Node {
 	return n
 }
 
-// Masters returns the nodes that hold partitions, in the order of their first partition.
+// Masters returns the nodes that hold partitions, sorted by the first partition of each node.
 func (t *Topology) Masters() []*Node {
 	var masters []*Node
 	for p := range t.routes {
@@ -184,7 +184,7 @@ func (t *Topology) Masters() []*Node {
 	return masters
 }
 
-// Unserved returns the number of partitions on hash slots that no node serves.
+// Unserved returns how many partitions are on hash slots that no node serves.
 func (t *Topology) Unserved() (n int) {
 	for p := range t.routes {
 		if t.Route(p) == nil {
@@ -194,7 +194,7 @@ func (t *Topology) Unserved() (n int) {
 	return n
 }
 
-// closeUnlisted closes the connections to nodes that many refreshes in a row did not list.
+// closeUnlisted closes connections to nodes that have been missing in many refreshes in a row.
 func (t *Topology) closeUnlisted(listed map[string]bool) {
 	for _, addr := range t.config.Addrs {
 		listed[addr] = true
