@@ -86,8 +86,8 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// WithAccepted returns a copy of the manifest with the given list of approved changes in place of its own. Such a copy
-// has a new generation name, because this name contains a hash of all fields of the manifest.
+// WithAccepted returns a copy of the manifest with the given list of approved changes in place of its own. The copy
+// that WithAccepted returns has a new generation name, because this name contains a hash of all fields of the manifest.
 func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	with := *m
 	with.Accepted = slices.Clone(list)
@@ -96,9 +96,9 @@ func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// CarriedAccepted returns the approved changes of the manifest that a later manifest must repeat. These are the newest
-// approved changes, at most MaxAccepted minus the argument room. CarriedAccepted leaves out changes that are older than
-// MaxAcceptedAge.
+// CarriedAccepted returns the approved changes of the manifest that a later manifest must repeat. CarriedAccepted
+// returns the newest approved changes, at most MaxAccepted minus the argument room. CarriedAccepted leaves out changes
+// that are older than MaxAcceptedAge.
 func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
 	return list[max(0, len(list)-max(0, MaxAccepted-room)):]

@@ -295,8 +295,8 @@ func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 	return total
 }
 
-// BackTexts appends the text ids of users, given by their numbers, to dst. It appends the end index of each id to ends.
-// The user numbers must come from bitmaps of the snapshot, and its method HasNames must return true.
+// BackTexts appends the text ids of users, given by their numbers, to dst. BackTexts appends the end index of each id
+// to ends. The user numbers must come from bitmaps of the snapshot, and its method HasNames must return true.
 func (s *Snapshot) BackTexts(dst []byte, ends, numbers []uint32) (texts []byte, extended []uint32) {
 	defer runtime.KeepAlive(s)
 	reader := s.back.texts.Reader()

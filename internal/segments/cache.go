@@ -138,7 +138,7 @@ func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	return b, err == nil
 }
 
-// holds reports whether the cache has the bitmap file of every entry in the list. It checks only the sizes of the
+// holds reports whether the cache has the bitmap file of every entry in the list. holds checks only the sizes of the
 // files. For a nil cache, the result is true.
 func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	if c == nil {

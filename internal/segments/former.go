@@ -178,9 +178,9 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		back:       func(ctx context.Context) (*Back, error) { return m.ReadBack(ctx, r.cfg.Source) }}, nil
 }
 
-// earlierFormers returns earlier generations of the source for a comparison, the newest first. It leaves out
-// rolled-back generations. The returned faults tell why there is no earlier generation, or which generations cannot be
-// read.
+// earlierFormers returns earlier generations of the source for a comparison, the newest first. earlierFormers leaves
+// out rolled-back generations. The returned faults tell why there is no earlier generation, or which generations cannot
+// be read.
 func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -302,8 +302,8 @@ func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	return nil
 }
 
-// namesBefore lists the generations of a source that are older than the given one, newest first. It also returns the
-// names and content hashes of rolled-back generations, because no service may use such a generation again.
+// namesBefore lists the generations of a source that are older than the given one, newest first. namesBefore also
+// returns the names and content hashes of rolled-back generations, because no service may use such a generation again.
 func namesBefore(ctx context.Context, src objects.Source, one string) (names []string, withdrawn map[string]bool,
 	err error) {
 	list, err := src.List(ctx, GenerationsPrefix)

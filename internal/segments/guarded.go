@@ -195,8 +195,8 @@ func (c *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-// countOverruled counts users whom API calls added to the set and whom the next generation would remove. It returns
-// false if there are none.
+// countOverruled counts users whom API calls added to the set and whom the next generation would remove. countOverruled
+// returns false if there are none.
 func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	is := c.next.Manifest.set(name)
 	if is == nil || c.overruled == nil || c.guarded.MayLose[name] >= 100 {
@@ -269,10 +269,10 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 }
 
 // accounted returns how many users have left the set since the earlier generation by approved changes in the manifest.
-// It counts only approved changes in a chain that starts at the set's users in the earlier generation. If ids are not
-// dense, the chain may break before the set's users in the next generation. All approved changes since the earlier
-// generation then count. Every new id changes the user numbers, and with them the result of Manifest.Users, so that a
-// chain may break although no user left.
+// accounted counts only approved changes in a chain that starts at the set's users in the earlier generation. If ids
+// are not dense, the chain may break before the set's users in the next generation. All approved changes since the
+// earlier generation then count. Every new id changes the user numbers, and with them the result of Manifest.Users, so
+// that a chain may break although no user left.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})
@@ -348,8 +348,8 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	return left, ok
 }
 
-// between reads a bitmap from a generation that was published after the earlier one and before the next one. It returns
-// nil if the bitmap does not exist or cannot be read.
+// between reads a bitmap from a generation that was published after the earlier one and before the next one. between
+// returns nil if the bitmap does not exist or cannot be read.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {
@@ -359,8 +359,8 @@ func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap 
 	return b
 }
 
-// within counts the users who are in the bitmap before but not in the bitmap after. It also reports whether the limit
-// of the set allows so many.
+// within counts the users who are in the bitmap before but not in the bitmap after. within also reports whether the
+// limit of the set allows so many.
 func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint64, ok bool) {
 	left = bitmap.Outside([]*bitmap.Bitmap{before}, []*bitmap.Bitmap{after}, c.cores)[0]
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
@@ -443,7 +443,7 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 }
 
 // acceptsEnd reports whether an approved change in the manifest covers the removal of a set that an earlier generation
-// had. Such an approved change must start at the set's users in the earlier generation, or be later than that
+// had. The approved removal of a set must start at the set's users in the earlier generation, or be later than that
 // generation.
 func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {

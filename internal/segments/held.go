@@ -305,8 +305,8 @@ func (r *Refresher) Guards() (list []Guard) {
 	return list
 }
 
-// countLosses is called when a new generation comes into use. It adds the users who left guarded sets to the counts
-// that Guards returns.
+// countLosses is called when a new generation comes into use. countLosses adds the users who left guarded sets to the
+// counts that Guards returns.
 func (r *Refresher) countLosses(c *comparison) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 // reject such a manifest, and keep the generation of segments that they have.
 const IDsFormatVersion = 5
 
-// IDsKey is the object key of ids.json. This object holds the kind and the hash key of the user ids at a location. A
-// location with dense ids (32-bit integers) has no ids.json.
+// IDsKey is the object key of ids.json, which holds the kind and the hash key of the user ids at a location. A location
+// with dense ids (32-bit integers) has no ids.json.
 const IDsKey = ids.FileName
 
 // IDs describes the user ids of a generation if they are not dense 32-bit integers. In the bitmaps, a number stands

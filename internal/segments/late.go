@@ -20,8 +20,8 @@ type lateCalls struct {
 	next    time.Time         // no check before this time, because checking long lists takes long
 }
 
-// compared is called when a generation comes into use. It stores how many users this generation lacks although API
-// calls added them to sets.
+// compared is called when a generation comes into use. compared stores how many users this generation lacks although
+// API calls added them to sets.
 func (l *lateCalls) compared(now *Snapshot, overruled func(string, time.Time, time.Time) []capping.UserID) {
 	l.known = nil
 	if overruled != nil {

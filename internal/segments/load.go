@@ -133,8 +133,8 @@ func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, kn
 	return g.RenumberedBy(numbering)
 }
 
-// Only returns a copy of the manifest in which there are only the wanted sets, and no segments. Such a copy serves only
-// to compare the wanted sets; it is not the manifest of a published generation.
+// Only returns a copy of the manifest in which there are only the wanted sets, and no segments. The copy that Only
+// returns serves only to compare the wanted sets; it is not the manifest of a published generation.
 func (m *Manifest) Only(wanted func(set string) bool) *Manifest {
 	part := *m
 	part.Segments = nil
@@ -179,8 +179,8 @@ func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx con
 	return g, nil
 }
 
-// firstOf returns, for each segment and set of a manifest, the index of the first one with the same bitmap. It never
-// takes a segment's bitmap for a set, because fetch may skip bitmaps of segments, but never those of sets.
+// firstOf returns, for each segment and set of a manifest, the index of the first one with the same bitmap. firstOf
+// never takes a segment's bitmap for a set, because fetch may skip bitmaps of segments, but never those of sets.
 func (m *Manifest) firstOf(entries []*Segment) []int {
 	first := make([]int, len(entries))
 	seen := map[string]int{}

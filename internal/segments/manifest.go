@@ -71,8 +71,8 @@ type Set struct {
 	AmendedAsOf time.Time `json:"amended_as_of,omitzero"`
 }
 
-// MaxManifestBytes is the maximum size of a manifest. It is larger than a manifest with MaxSegments segments and
-// MaxSets sets of the longest names.
+// MaxManifestBytes is the maximum size of a manifest. MaxManifestBytes is larger than a manifest with MaxSegments
+// segments and MaxSets sets of the longest names.
 const MaxManifestBytes = 4 << 20
 
 // Entries returns the manifest's descriptions of all bitmaps: first those of the segments, then those of the sets, in

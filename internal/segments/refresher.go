@@ -130,8 +130,8 @@ func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 // Load loads the live generation from the source, or from the cache if the source fails; Status and the log report the
 // failure. If Require rejects a generation, Load uses it only if the source and the cache have no other generation.
 // Status then reports the reason, and Run keeps checking the source. If guarded sets lost too many users in the live
-// generation, Load uses the earlier generation of the comparison. This is the cached generation, or an earlier one of
-// the source. Load returns an error if neither the source nor the cache has a usable generation. The error of Load is
+// generation, Load uses the earlier generation of the comparison: the cached generation, or an earlier one of the
+// source. Load returns an error if neither the source nor the cache has a usable generation. The error of Load is
 // objects.ErrNotFound only if nothing has ever been published and the cache is empty.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
@@ -168,7 +168,7 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 	return nil
 }
 
-// loadError reports why the Refresher could not load any generation. It implements errors.Is itself, because
+// loadError reports why the Refresher could not load any generation. loadError implements errors.Is itself, because
 // objects.ErrNotFound must mean that nothing was published. If only an object of a damaged generation is missing, the
 // error must not count as objects.ErrNotFound.
 type loadError struct {
@@ -311,7 +311,7 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	}
 }
 
-// fetch reads the live generation unless it is already in use or Require rejects it. It reads only bitmaps and files
+// fetch reads the live generation unless it is already in use or Require rejects it. fetch reads only bitmaps and files
 // that are not in memory, from the local cache if possible. A cache may hang, so reading from it may take at most a
 // quarter of the time-out; enough time then remains for the source.
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,

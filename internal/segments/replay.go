@@ -16,8 +16,9 @@ const (
 	mostReads = 16
 )
 
-// replay returns those earlier generations that a service without a restart would have used, newest first. It leaves
-// out generations that lost too many users themselves, because a later generation must not be compared with them.
+// replay returns those earlier generations that a service without a restart would have used, newest first. replay
+// leaves out generations that lost too many users themselves, because a later generation must not be compared with
+// them.
 func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*former) (used []*former) {
 	reads := 0
 	for i, f := range earlier {
@@ -86,11 +87,11 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 	return false
 }
 
-// stepTo returns the limits on lost users that replay must check from one generation to the next. It leaves out sets
-// that are equal, and sets for which the publisher has already checked the loss. It includes time zones only if their
-// user counts show a loss. If as many users gain a time zone as lose one, the user counts of the time zone sets do not
-// show the loss. A comparison of the users of all time zone sets would show this loss, but is too expensive for each
-// step.
+// stepTo returns the limits on lost users that replay must check from one generation to the next. stepTo leaves out
+// sets that are equal, and sets for which the publisher has already checked the loss. stepTo includes time zones only
+// if their user counts show a loss. If as many users gain a time zone as lose one, the user counts of the time zone
+// sets do not show the loss. A comparison of the users of all time zone sets would show this loss, but is too expensive
+// for each step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {

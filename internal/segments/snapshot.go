@@ -120,8 +120,8 @@ func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(
 // SizeBytes returns how many bytes of memory the generation of the snapshot takes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// beyond returns how much memory the generation takes, without the bitmaps, maps and files in counted. It adds those of
-// this generation to counted.
+// beyond returns how much memory the generation takes, without the bitmaps, maps and files in counted. beyond adds
+// those of this generation to counted.
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {

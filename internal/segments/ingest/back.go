@@ -15,9 +15,10 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// A back collects, from all inputs of a build, the data with which capper later converts user numbers to ids. For
-// UUIDs, this data is the 64 bits that an image (64-bit number of an id) lacks; for text ids, it is the texts. A back
-// also finds different ids that have the same image (64-bit number). A back is safe for concurrent use.
+// A back collects, from all inputs of a build, the data with which capper later converts user numbers to ids. To
+// convert a user number to a UUID, capper needs the 64 bits that the image (64-bit number of an id) lacks; for text
+// ids, it needs the texts. A back also finds different ids that have the same image (64-bit number). A back is safe for
+// concurrent use.
 type back struct {
 	scheme *ids.Scheme
 	shards [1 << partBits]backShard
@@ -172,8 +173,8 @@ func (k *back) show(s *backShard, e backEntry) string {
 	return string(text)
 }
 
-// finish compacts all shards. It returns how many pairs of ids have the same image (64-bit number), and the first of
-// these pairs.
+// finish compacts all shards. finish returns how many pairs of ids have the same image (64-bit number), and the first
+// of these pairs.
 func (k *back) finish() (count int64, pairs []SharedImage) {
 	if k == nil {
 		return 0, nil
@@ -186,8 +187,8 @@ func (k *back) finish() (count int64, pairs []SharedImage) {
 	return count, pairs[:min(len(pairs), sharedSamples)]
 }
 
-// number returns the dictionary of all ids, and the Back that converts user numbers to ids. It then frees the memory of
-// the collected ids.
+// number returns the dictionary of all ids, and the Back that converts user numbers to ids. number then frees the
+// memory of the collected ids.
 func (k *back) number() (*segments.Dictionary, *segments.Back, error) {
 	n, texts := 0, int64(0)
 	for i := range k.shards {

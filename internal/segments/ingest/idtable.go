@@ -2,7 +2,7 @@ package ingest
 
 import "math/bits"
 
-// hash spreads ids evenly over all 64-bit numbers. It combines both halves of a 128-bit product, like wyhash
+// hash spreads ids evenly over all 64-bit numbers. hash combines both halves of a 128-bit product, like wyhash
 // (https://github.com/wangyi-fudan/wyhash).
 func hash[ID uint32 | uint64](id ID) uint64 {
 	high, low := bits.Mul64(uint64(id)^0xa0761d6478bd642f, 0xe7037ed1a0b428db)

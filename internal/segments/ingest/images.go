@@ -82,7 +82,7 @@ func (s *imageSink) flush() {
 }
 
 // tableChunk is how many images (64-bit numbers of ids) a worker collects for one name in a table before it locks the
-// name's imageList to add them. It is less than chunkImages, because a table may have many names.
+// name's imageList to add them. tableChunk is less than chunkImages, because a table may have many names.
 const tableChunk = 1 << 13
 
 type imageTableSink struct {
@@ -117,7 +117,7 @@ func (s *imageTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// images holds the ids from all inputs of a build until the ids have user numbers. It is used only if ids are not
+// images holds the ids from all inputs of a build until the ids have user numbers. images is used only if ids are not
 // dense.
 type images struct {
 	lists []*imageList
@@ -150,8 +150,8 @@ func (l *imageList) sort() {
 	release(n)
 }
 
-// release returns free memory to the operating system at once, if a list was large. Without this call, the Go runtime
-// would return the memory only after the build had used much more.
+// release returns free memory to the operating system at once, if a list was large. Without a call of release, the Go
+// runtime would return the memory only after the build had used much more.
 func release(images int) {
 	if images >= 1<<22 {
 		debug.FreeOSMemory()

@@ -58,8 +58,8 @@ func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bi
 	return sets, nil
 }
 
-// number reads the inputs of all definitions that the build needs, and sets the candidate's dictionary of all ids. It
-// then converts the users of tables and inputs to bitmaps of user numbers.
+// number reads the inputs of all definitions that the build needs, and sets the candidate's dictionary of all ids.
+// number then converts the users of tables and inputs to bitmaps of user numbers.
 func (b *builder) number(ctx context.Context, names []string, c *publish.Candidate) error {
 	b.read = map[string]input{}
 	for _, r := range b.needed(names) {
@@ -105,7 +105,7 @@ func (b *builder) number(ctx context.Context, names []string, c *publish.Candida
 }
 
 // needed returns the definitions of segments and sets that a build must make, in the order in which the build makes
-// them. In this order, each definition comes after the definitions to which it refers.
+// them. In the list that needed returns, each definition comes after the definitions to which it refers.
 func (b *builder) needed(names []string) (list []*Definition) {
 	seen := map[string]bool{}
 	var visit func(name string)

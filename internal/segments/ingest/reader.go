@@ -114,7 +114,7 @@ func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) 
 	return t.bySegment(), nil
 }
 
-// read reads all files of the inputs and passes the parsed rows to a destination. It reads several files in parallel.
+// read reads all files of the inputs and passes the parsed rows to a destination. read reads several files in parallel.
 func (r *reader) read(ctx context.Context, inputs []Input, to destination) error {
 	files, err := r.expand(ctx, inputs)
 	if err != nil {

@@ -289,7 +289,7 @@ func (b *builder) names() ([]string, error) {
 	return order, nil
 }
 
-// make returns the users of the segment or set with the name. It first makes the segments and sets to which the
+// make returns the users of the segment or set with the name. make first makes the segments and sets to which the
 // definition refers, each only once.
 func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if made := b.made[name]; made != nil {

@@ -152,7 +152,8 @@ func (s *nameCache) Code(name []byte) (uint16, error) {
 // A splitter divides the ids of a block into lists: one list for each segment or set that the rows name.
 type splitter[ID uint32 | uint64] [][]ID
 
-// split appends each id to the list of the segment or set with the code of the id's row. It returns the lists by code.
+// split appends each id to the list of the segment or set with the code of the id's row. split returns the lists by
+// code.
 func (s *splitter[ID]) split(ids []ID, codes []uint16) [][]ID {
 	for i, id := range ids {
 		for int(codes[i]) >= len(*s) {

@@ -287,7 +287,7 @@ func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	})
 }
 
-// fell counts users who are in no segment of the candidate but were in a segment before. It counts only the segments
+// fell counts users who are in no segment of the candidate but were in a segment before. fell counts only the segments
 // for which the function passes returns true.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap

@@ -92,7 +92,7 @@ func named(set string, list []string) bool {
 }
 
 // acceptedSince reports whether, after the generation "earlier", users left the set in a build with an operator's
-// approval. It ignores users who left by a rollback, because a second rollback may restore them.
+// approval. acceptedSince ignores users who left by a rollback, because a second rollback may restore them.
 func acceptedSince(live, earlier *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return a.Set == set && a.At.After(earlier.CreatedAt) && !strings.HasPrefix(a.Reason, RollbackReason)

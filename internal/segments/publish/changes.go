@@ -31,8 +31,8 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 	return refusals
 }
 
-// judgeChange returns the reasons why the change of one segment or set needs an operator's approval. These are that it
-// vanishes, empties, appears or fills, or that too many users join or leave. The argument all has the changes of all
+// judgeChange returns the reasons why the change of one segment or set needs an operator's approval, for example that
+// it vanishes, empties, appears or fills, or that too many users join or leave. The argument all has the changes of all
 // segments, or of all sets, for hints about similar names.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {

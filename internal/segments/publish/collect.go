@@ -135,7 +135,7 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 }
 
 // removeUnder rewrites current.json with other bytes (the fence), so that running publishers start again and wait for
-// the Collector's lease. It then reads the live generation, and removes unneeded objects.
+// the Collector's lease. removeUnder then reads the live generation, and removes unneeded objects.
 func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error) {
 	tag, err := fence(ctx, c.Location)
 	if err != nil {

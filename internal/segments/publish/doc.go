@@ -59,17 +59,17 @@
 // it uses the bitmaps that are already in memory (Session), and checks the stored objects without storing them again
 // (Publisher).
 //
-// A Collector (command gc) never removes a bitmap to which an amend refers. Such a bitmap belongs to the live
-// generation, and the amend fails if another generation becomes live before the amend replaces current.json. The
-// publisher lists the objects of the location to check that each bitmap to which an amend refers exists.
+// A Collector (command gc) never removes a bitmap to which an amend refers. The bitmap to which an amend refers belongs
+// to the live generation. The amend fails if another generation becomes live before the amend replaces current.json.
+// The publisher lists the objects of the location to check that each bitmap to which an amend refers exists.
 //
 // If ids are not dense, Candidate.Over converts the bitmaps of an amend to the user numbers of the live generation. If
 // the live dictionary has all ids of the amend, the amend refers to the stored dictionary and BackFile. If the live
-// dictionary lacks ids of the amend, Over inserts the new ids (segments.Insertion). In this case, the amend stores a
-// new dictionary, a new BackFile and every bitmap with the new user numbers. For such an amend too, the guard compares
-// only the sets that the amend replaces. If a build keeps amended users whose ids are in none of its files, it inserts
-// their ids in the same way. AmendedSince reads both generations if their user numbers differ, because its result
-// depends on their users.
+// dictionary lacks ids of the amend, Over inserts the new ids (segments.Insertion). If an amend has new ids, it stores
+// a new dictionary, a new BackFile and every bitmap with the new user numbers. If an amend has new ids, the guard still
+// compares only the sets that the amend replaces. If a build keeps amended users whose ids are in none of its files, it
+// inserts their ids in the same way. AmendedSince reads both generations if their user numbers differ, because its
+// result depends on their users.
 //
 // # Withdrawing
 //

@@ -75,8 +75,8 @@ func findEarlier(ctx context.Context, at objects.Source, controls *controls, bas
 	return found, ctx.Err()
 }
 
-// namesBefore returns the names of the generations at the location that are older than the given one, newest first. It
-// lists the objects of the location, but reads none of them.
+// namesBefore returns the names of the generations at the location that are older than the given one, newest first.
+// namesBefore lists the objects of the location, but reads none of them.
 func namesBefore(ctx context.Context, at objects.Source, one string) ([]string, error) {
 	list, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {

@@ -98,8 +98,8 @@ func (h *History) manifest(ctx context.Context, generation string) (*segments.Ma
 	return segments.ReadManifest(ctx, h.source, generation)
 }
 
-// sizeOf returns how many bytes of a generation a comparison must read: its bitmaps and its dictionary. It ignores the
-// BackFile (numbers to ids), because a comparison does not read it.
+// sizeOf returns how many bytes of a generation a comparison must read: its bitmaps and its dictionary. sizeOf ignores
+// the BackFile (numbers to ids), because a comparison does not read it.
 func sizeOf(m *segments.Manifest) (size int64) {
 	for _, s := range m.Entries() {
 		size += s.SizeBytes

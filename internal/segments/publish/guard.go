@@ -211,7 +211,7 @@ func (f *Findings) refusedSet(name string) {
 }
 
 // compareWeek judges the total change of segments and sets within a week, because 19 % every night add up to more than
-// 19 %. It ignores changes that an operator approved during the week.
+// 19 %. compareWeek ignores changes that an operator approved during the week.
 func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, controls *controls, p *Proposal,
 	f *Findings, judged *setJudge, accepted accepted, now time.Time) error {
 	live := judged.before.Manifest

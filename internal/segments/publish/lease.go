@@ -76,7 +76,7 @@ type lease struct {
 func (l *lease) length() time.Duration { return time.Duration(l.doc.LeaseMS) * time.Millisecond }
 
 // takeLease takes the lease for a Collector. If the previous holder was killed, takeLease first waits until that lease
-// expires. It returns errCollecting if the previous holder still renews the lease.
+// expires. takeLease returns errCollecting if the previous holder still renews the lease.
 func takeLease(ctx context.Context, at objects.Location, length time.Duration) (*lease, error) {
 	holder, tag, err := readLease(ctx, at)
 	if err == nil && holder.Holder != "" {
@@ -100,9 +100,9 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 	return l, err
 }
 
-// awaitLease waits until no Collector holds the lease, or until the holder has not renewed it for its full duration. It
-// passes each state of the lease to the function seen, which may return an error to end the wait. The returned tag is
-// the object tag of gc.json.
+// awaitLease waits until no Collector holds the lease, or until the holder has not renewed it for its full duration.
+// awaitLease passes each state of the lease to the function seen, which may return an error to end the wait. The
+// returned tag is the object tag of gc.json.
 func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
@@ -141,7 +141,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// use returns a context for one request that the holder of the lease makes. It first renews the lease if a quarter of
+// use returns a context for one request that the holder of the lease makes. use first renews the lease if a quarter of
 // the lease's duration has passed.
 func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if began := time.Now(); began.Sub(l.renewed) > l.length()/4 {

@@ -217,7 +217,7 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 }
 
 // fenced returns the present tag of current.json if the pointer still names the generation of base, because then only a
-// fence or hold changed the tag. Otherwise it returns "".
+// fence or hold changed the tag; otherwise "".
 func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	now, tag, err := segments.ReadPointer(ctx, p.Location, "")
 	if err != nil || base.Name == "" || now != base.live {

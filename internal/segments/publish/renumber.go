@@ -13,7 +13,7 @@ import (
 	"capper/internal/segments"
 )
 
-// Over prepares an amend (a publish of some sets). It converts the candidate and the live state base to the user
+// Over prepares an amend (a publish of some sets). Over converts the candidate and the live state base to the user
 // numbers of one dictionary. The argument base must come from ReadForAmend. For dense ids, Over returns the candidate
 // and base unchanged.
 //
@@ -80,7 +80,7 @@ func (s *LiveState) ReleaseNames() {
 	}
 }
 
-// describe is for a generation whose bitmaps were converted to other user numbers. It returns a manifest for the
+// describe is for a generation whose bitmaps were converted to other user numbers. describe returns a manifest for the
 // converted bitmaps, and these bitmaps by their object keys. The returned manifest keeps the name of the generation.
 // describe hashes the bitmaps on all CPU cores.
 func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bitmap) {
@@ -105,8 +105,8 @@ func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	return &next
 }
 
-// withUsersOf adds to the dictionary of a build those users who are only in the live state base. In this way, a set of
-// the build keeps users whom an amend added and whose ids are in no input file of the build. The bitmaps of the
+// withUsersOf adds to the dictionary of a build those users who are only in the live state base. A set of the build
+// thus keeps users whom an amend added, although their ids are in no input file of the build. The bitmaps of the
 // argument base must have the user numbers of the build's dictionary. The bitmaps in the returned LiveState have the
 // user numbers of the dictionary with the added users.
 func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
@@ -157,7 +157,7 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 
 // amendsBetween reports whether all publishes from one generation to a later one were amends (publishes of some sets).
 // An amend with new ids gives all users other numbers. For such an amend, amendsBetween compares the users of both
-// generations. It does not read bitmaps that a generation in the list known has in memory.
+// generations. amendsBetween does not read bitmaps that a generation in the list known has in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {

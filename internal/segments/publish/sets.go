@@ -88,8 +88,8 @@ func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudg
 	return j
 }
 
-// usersOf returns a lower bound for the number of users in a generation, without reading bitmaps. It is the larger of
-// two numbers: the users in all segments, which share no users, and the users in the largest set.
+// usersOf returns a lower bound for the number of users in a generation, without reading bitmaps. usersOf is the larger
+// of two numbers: the users in all segments, which share no users, and the users in the largest set.
 func usersOf(m *segments.Manifest) (users uint64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality
@@ -124,8 +124,8 @@ func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 // free reports whether a set is so small, before and after a change, that the guard does not judge the change.
 func (b *Bounds) free(c *Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
 
-// judgeZone judges a time zone set that is too small for the other limits. It refuses that the set vanishes or empties,
-// or that most of its users lose their time zone, because their local time would become unknown.
+// judgeZone judges a time zone set that is too small for the other limits. judgeZone refuses that the set vanishes or
+// empties, or that most of its users lose their time zone, because their local time would become unknown.
 func (j *setJudge) judgeZone(c *Change) []string {
 	switch {
 	case c.State == Vanishes || c.State == empties:

@@ -140,8 +140,8 @@ func schemaIndex(root, wanted *parquet.Column) int {
 
 var errPages = errors.New("file is damaged: its Parquet pages are at other positions than the footer says")
 
-// appendChunk appends the pages of a Parquet column chunk to content. It decompresses LZ4_RAW pages, and updates the
-// metadata of the chunk accordingly.
+// appendChunk appends the pages of a Parquet column chunk to content. appendChunk decompresses LZ4_RAW pages, and
+// updates the metadata of the chunk accordingly.
 func appendChunk(content []byte, from io.ReaderAt, size int64, chunk *format.ColumnMetaData) ([]byte, error) {
 	start := chunk.DataPageOffset
 	if d := chunk.DictionaryPageOffset; d > 0 && d < start {
@@ -187,7 +187,7 @@ type rawPage struct {
 	body   []byte
 }
 
-// onePage parses the first Parquet page in a byte slice. It returns the page and how many bytes the page takes.
+// onePage parses the first Parquet page in a byte slice. onePage returns the page and how many bytes the page takes.
 func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	reader := new(thrift.CompactProtocol).NewReaderFromBytes(slices.Clone(pages[:min(len(pages), 1<<16)]))
 	if err := thrift.NewDecoder(reader).Decode(&p.header); err != nil {

@@ -59,8 +59,8 @@ func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	return f, nil
 }
 
-// takeHeader records the header of a CSV, TSV or text file. It returns an error if quotes in the header are faulty. It
-// also returns an error if a quote in the header encloses rows, because these rows would be lost.
+// takeHeader records the header of a CSV, TSV or text file. takeHeader returns an error if quotes in the header are
+// faulty. takeHeader also returns an error if a quote in the header encloses rows, because these rows would be lost.
 func (f *delimited) takeHeader(head []byte, fault error) error {
 	f.HeaderBytes, f.HeaderLines = len(head), int64(bytes.Count(head, []byte{'\n'}))
 	row := bytes.TrimRight(head, "\r\n")

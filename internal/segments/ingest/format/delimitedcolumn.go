@@ -71,8 +71,8 @@ func findColumn(asked, usual string, first []string, header bool, likely func(fi
 }
 
 // likelyID chooses the id column if the user did not: the column whose name is usual for user ids, or else the first
-// column. If ids are texts, any word could be an id. In this case, the file must have only one column, and the options
-// must say whether it has a header.
+// column. If ids are texts, any word could be an id. If ids are texts, the file must have only one column, and the
+// options must say whether it has a header.
 func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	if header {
 		if i, err := userColumn(first); i >= 0 || err != nil {

@@ -88,8 +88,8 @@ func (d *dialect) fieldEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// quoteEnd finds the closing quote of the field whose opening quote is at index i. It returns the index after that
-// quote, or -1.
+// quoteEnd finds the closing quote of the field whose opening quote is at index i. quoteEnd returns the index after
+// that quote, or -1.
 func (d *dialect) quoteEnd(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		if d.escape == 0 {
@@ -112,7 +112,7 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// row parses the row at the beginning of b. It stores in values those fields whose column indexes are in places. The
+// row parses the row at the beginning of b. row stores in values those fields whose column indexes are in places. The
 // row must not be empty. The method row returns the number of fields, and whether all quotes are valid. row also
 // returns how many bytes the row takes with its line break, and the row without the line break.
 func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {

@@ -117,7 +117,7 @@ func (p *pageIDs) takeOther(into *Block, row int64, i int, code int16, table boo
 	}
 }
 
-// parse converts the value with the index i of a Parquet page to the image (64-bit number) of an id. It also returns
+// parse converts the value with the index i of a Parquet page to the image (64-bit number) of an id. parse also returns
 // the other 64 bits of a UUID, or the text of a string. For an invalid id, parse rejects the row.
 func (p *pageIDs) parse(into *Block, row int64, i int) (image, rest uint64, text []byte, ok bool) {
 	switch p.as {

@@ -97,8 +97,8 @@ func (o *object) read(row []byte) error {
 	return o.readAny(row)
 }
 
-// readAny finds the wanted members of any valid JSON object. It takes fifteen times the CPU time of readFlat: 1.4 µs
-// for a row of 55 bytes.
+// readAny finds the wanted members of any valid JSON object. readAny takes fifteen times the CPU time of readFlat: 1.4
+// µs for a row of 55 bytes.
 func (o *object) readAny(row []byte) error {
 	clear(o.members)
 	if len(row) == 0 || row[0] != '{' || json.Unmarshal(row, &o.members) != nil {

@@ -143,7 +143,8 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 }
 
 // checkRowCounts compares the row counts in the footer of a Parquet file: for the file, for its row groups and for
-// their columns. These counts come from the footer; ReadGroup later compares them with the actual rows of each group.
+// their columns. The row counts come from the footer of the Parquet file; ReadGroup later compares them with the actual
+// rows of each group.
 func checkRowCounts(file *parquet.File) error {
 	total := int64(0)
 	for i, group := range file.Metadata().RowGroups {

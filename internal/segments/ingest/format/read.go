@@ -98,7 +98,7 @@ func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, pro
 	return nil
 }
 
-// take converts the fields of a row to a send. It calls yield with the send, or with the reason why the row is bad.
+// take converts the fields of a row to a send. take calls yield with the send, or with the reason why the row is bad.
 func (r *sendReader) take(line int64, fields *record, fault error) error {
 	var row SendRow
 	if fault == nil {

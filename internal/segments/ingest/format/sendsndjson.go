@@ -49,7 +49,7 @@ func (r *sendReader) readNDJSON() (err error) {
 	return rows.missing()
 }
 
-// missing returns an error if it is unknown in which namespace some sends are. It also returns an error if no JSON
+// missing returns an error if it is unknown in which namespace some sends are. missing also returns an error if no JSON
 // object of the file has a column that the user requested by name, because the name may be misspelled.
 func (r *objectRows) missing() error {
 	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {

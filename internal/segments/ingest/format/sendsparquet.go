@@ -159,8 +159,8 @@ func textOf(value parquet.Value, as idType) []byte {
 	return []byte(value.String())
 }
 
-// stampOf returns the timestamp type of a Parquet column, or nil if the column holds texts or numbers. It rejects types
-// that do not denote an instant.
+// stampOf returns the timestamp type of a Parquet column, or nil if the column holds texts or numbers. stampOf rejects
+// types that do not denote an instant.
 func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	refused := func(what string) error {
 		return fmt.Errorf(

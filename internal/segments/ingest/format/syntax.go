@@ -79,7 +79,7 @@ func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
 // Size returns how many bytes of the text the Blocks has read so far.
 func (b *Blocks) Size() int { return b.size }
 
-// Next reads the next block of rows into buffer, which may grow. It returns the block and the number of the block's
+// Next reads the next block of rows into buffer, which may grow. Next returns the block and the number of the block's
 // first line. The result last is true for the last block, which may be empty. After a read error, the result line of
 // Next is the number of the line that cannot be read.
 func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err error) {

@@ -176,8 +176,8 @@ func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []
 	return wide
 }
 
-// codes reads the Parquet column of segment or set names. It returns one code per row: that of the name, noSegment or
-// badSegment.
+// codes reads the Parquet column of segment or set names. codes returns one code per row: that of the name, noSegment
+// or badSegment.
 func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, error) {
 	codes := []int16{}
 	err := g.eachPage(ctx, 1, func(page parquet.Page) error {
