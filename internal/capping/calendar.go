@@ -72,7 +72,7 @@ func (c Calendar) period(now Instant, location *time.Location) (start, until Ins
 	return first.start(location), next.start(location)
 }
 
-// start returns the first instant of a day in the time zone. It may pass days outside the month, because time.Date
+// start returns the first instant of a day in the time zone. start may pass days outside the month, because time.Date
 // normalises such days. Where clocks skip midnight, time.Date may return an hour of the day before; the method start
 // then returns the instant of the clock change. If clocks go back to midnight, a day has two midnights, and time.Date
 // may return the second one; the method start returns the first.

@@ -117,8 +117,8 @@ func numbersOf(segments Segments, users []UserID) []uint32 {
 	return numbers
 }
 
-// outdated returns the indexes of the users whose sets API calls have changed since the decision read the sets. It also
-// returns the instant of the first attempt whose result is unknown.
+// outdated returns the indexes of the users whose sets API calls have changed since the decision read the sets.
+// outdated also returns the instant of the first attempt whose result is unknown.
 func (d *Decisions) outdated() (at []int, since Instant) {
 	since = Never
 	for i := range d.Verdicts {
@@ -157,8 +157,8 @@ func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basi
 	return errors.Join(err, decided.Err)
 }
 
-// renew reads the latest changes that API calls made to the sets of the generation. It takes at most half of the call's
-// remaining time, so that the store can still decide the users whose changes are known.
+// renew reads the latest changes that API calls made to the sets of the generation. renew takes at most half of the
+// call's remaining time, so that the store can still decide the users whose changes are known.
 func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	if ends, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc

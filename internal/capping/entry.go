@@ -112,7 +112,7 @@ func (l Log) Check() error {
 	return nil
 }
 
-// find returns the index of the newest log entry with the token and the channel. It returns -1 when such an entry is
+// find returns the index of the newest log entry with the token and the channel. find returns -1 when such an entry is
 // missing or not later than horizon.
 func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	for i := l.Len() - 1; i >= 0; i-- {

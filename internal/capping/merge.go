@@ -158,8 +158,8 @@ func (l Log) has(e Entry) bool {
 	return false
 }
 
-// excess returns how many entries of each channel exceed LogBound in the logs l and fresh together. It returns nil if
-// both logs together have at most LogBound entries.
+// excess returns how many entries of each channel exceed LogBound in the logs l and fresh together. excess returns nil
+// if both logs together have at most LogBound entries.
 func (l Log) excess(fresh Log) map[Channel]int {
 	if l.Len()+fresh.Len() <= LogBound {
 		return nil
@@ -201,8 +201,8 @@ func MergeOf(sent []Sent) *Merge {
 	return m
 }
 
-// distinct removes repeated sends from a log, and keeps at most LogBound sends of each channel. It overwrites the log
-// l.
+// distinct removes repeated sends from a log, and keeps at most LogBound sends of each channel. distinct overwrites the
+// log l.
 func (l Log) distinct() Log {
 	if l.Len() == 1 {
 		return l

@@ -127,8 +127,8 @@ type Archiver interface {
 	Backup(ctx context.Context, to io.Writer, channels map[string]Channel) error
 }
 
-// Accepter is an optional interface of stores whose servers may lose data while they serve calls (see As). After such a
-// loss, users whose logs may be incomplete are Unavailable until an operator accepts the loss.
+// Accepter is an optional interface of stores whose servers may lose data while they serve calls (see As). If a server
+// has lost data, users whose logs may be incomplete are Unavailable until an operator accepts the loss.
 type Accepter interface {
 	// AcceptLoss makes the affected users available again, with the log entries that remain, and returns the accepted
 	// losses. AcceptLoss returns nil when no loss of data was open. The store keeps the operator's reason. A *LossError

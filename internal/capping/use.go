@@ -38,7 +38,8 @@ type Use struct {
 // next step.
 type UseStep struct{ Sends, Users int }
 
-// NewUses returns a Uses that has not counted users yet. It counts for the limits of the basis that apply to a channel.
+// NewUses returns a Uses that has not counted users yet. NewUses counts for the limits of the basis that apply to a
+// channel.
 func NewUses(b *Basis, channel Channel) *Uses {
 	p := b.Policy()
 	counting := &Policy{Version: p.Version, Channels: p.Channels, Zone: p.Zone, Default: countingLimits(p.Default),

@@ -30,9 +30,9 @@ type suppressed struct {
 	mark uint8
 }
 
-// newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now. It returns an
-// error if the generation of segments lacks one of the sets, or if a set is too old. After such an error, no user may
-// receive the send.
+// newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now.
+// newWithholding returns an error if the generation of segments lacks one of the sets, or if a set is too old. After
+// such an error, no user may receive the send.
 func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time) (w withholding, err error) {
 	var lacking, old, outrun []string
 	find := func(name string) Set {
@@ -95,7 +95,7 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	w.deny(d, marks)
 }
 
-// deny sets the verdict Denied for the users whose mark is not 0. It separates marked users from the others without a
+// deny sets the verdict Denied for the users whose mark is not 0. deny separates marked users from the others without a
 // branch that depends on the marks.
 func (w *withholding) deny(d *Decisions, marks []uint8) {
 	order := make([]int32, len(marks)+1)

@@ -16,9 +16,9 @@ import (
 	"capper/internal/trace"
 )
 
-// A step is a function that decides one user of a call. It stores the result at the user's index in the call. If the
-// user's log changes, the step function appends the entries of the new log to dst, and returns the extended dst with
-// changed true. If the new log has no entries, the store removes the user's log.
+// A step is a function that decides one user of a call. A step stores the result at the user's index in the call. If
+// the user's log changes, the step function appends the entries of the new log to dst, and returns the extended dst
+// with changed true. If the new log has no entries, the store removes the user's log.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
 // A counting says which counts of messages a call changes while it changes the users' logs. The zero counting changes
@@ -88,9 +88,9 @@ func (s *Store) run(ctx context.Context, c *call) error {
 	return errors.Join(ctx.Err(), s.db.Broken())
 }
 
-// doPortions decides one portion of the call's users after the other. It ends when none is left, the deadline has
-// passed or the database is broken. If the deadline has passed or the database is broken, doPortions returns nothing,
-// because run returns the error.
+// doPortions decides one portion of the call's users after the other. doPortions ends when none is left, the deadline
+// has passed or the database is broken. If the deadline has passed or the database is broken, doPortions returns
+// nothing, because run returns the error.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(ctx, func() error {

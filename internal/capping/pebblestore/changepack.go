@@ -86,7 +86,7 @@ func (c *changeLog) packSome() (busy bool, err error) {
 	return c.continuePass()
 }
 
-// need returns how many records of small calls are stored. It also reports whether a pass over the full records must
+// need returns how many records of small calls are stored. need also reports whether a pass over the full records must
 // start.
 func (c *changeLog) need() (fresh int, pass bool) {
 	p := &c.packing
@@ -104,8 +104,8 @@ func (c *changeLog) standing() (n int) {
 	return n
 }
 
-// packFresh packs the oldest change records of small calls into full records. It returns how many records of small
-// calls remain.
+// packFresh packs the oldest change records of small calls into full records. packFresh returns how many records of
+// small calls remain.
 func (c *changeLog) packFresh() (remaining int, err error) {
 	end, skip := c.applied()
 	found, err := c.read(freshPrefix, c.packing.from, end, skip)
@@ -163,8 +163,9 @@ func (c *changeLog) continuePass() (busy bool, err error) {
 	return c.endPass(p), c.db.Broken()
 }
 
-// endPass ends a pass over the full change records. It reports whether the next pass can start at once. Some changes
-// say that earlier changes are forgotten. A pass may remove these only after a pass that removed the earlier changes.
+// endPass ends a pass over the full change records. endPass reports whether the next pass can start at once. Some
+// changes say that earlier changes are forgotten. A pass may remove these only after a pass that removed the earlier
+// changes.
 func (c *changeLog) endPass(ended *pass) (busy bool) {
 	p := &c.packing
 	p.pass, p.pause = nil, sweepPause

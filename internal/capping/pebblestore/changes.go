@@ -49,8 +49,8 @@ func (s *Store) AnnounceAsOf(map[string]capping.Instant) {}
 // OthersAsOf returns nil and true, because there is no other instance of capper that shares the embedded store.
 func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) { return nil, true }
 
-// A changeLog keeps the live changes that API calls make to sets. It has all records in the database, and the latest
-// change of each user in memory. A changeLog is safe for concurrent use.
+// A changeLog keeps the live changes that API calls make to sets. A changeLog has all records in the database, and the
+// latest change of each user in memory. A changeLog is safe for concurrent use.
 type changeLog struct {
 	db     *database.DB
 	lists  *live.Lists
@@ -212,8 +212,8 @@ func checkBatch(b *live.Batch) error {
 
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
-// Free makes durable up to which instant the generations contain the changes of each set. It then removes these changes
-// from memory. If a set has no live changes up to its instant, Free stores nothing for this set, so that older
+// Free makes durable up to which instant the generations contain the changes of each set. Free then removes these
+// changes from memory. If a set has no live changes up to its instant, Free stores nothing for this set, so that older
 // generations can still be used.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))

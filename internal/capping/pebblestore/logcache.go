@@ -111,8 +111,8 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	c.setSlot(user, at)
 }
 
-// reserve allocates space for a log of the given size in a slab of the cache. It returns the value for the log's slot
-// in the hash table.
+// reserve allocates space for a log of the given size in a slab of the cache. reserve returns the value for the log's
+// slot in the hash table.
 func (c *logCache) reserve(size int) (slot uint32) {
 	if len(c.slabs) == 0 || c.used+size > slabSize {
 		c.beginSlab()
@@ -191,8 +191,8 @@ func (c *logCache) Drop(user capping.UserID) {
 	}
 }
 
-// freeSlot removes one slot from the hash table with linear probing. It moves up the slots that follow without a gap,
-// so that no search ends too early.
+// freeSlot removes one slot from the hash table with linear probing. freeSlot moves up the slots that follow without a
+// gap, so that no search ends too early.
 func (c *logCache) freeSlot(slot int) {
 	c.users--
 	mask := len(c.slots) - 1

@@ -126,8 +126,8 @@ func (c *messageCounts) remember(i id, k known) {
 	c.known[i] = k
 }
 
-// Counted returns the lives (periods since counts began) of a message's records on the given channel. In this method,
-// channel 0 stands for every channel, and also for sends without a channel.
+// Counted returns the lives (periods since counts began) of a message's records on the given channel. In the method
+// Counted, channel 0 stands for every channel, and also for sends without a channel.
 func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Lives {
 	if channel != 0 {
 		return c.Known(token, channel)
@@ -147,8 +147,8 @@ func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Li
 	return lives
 }
 
-// Known returns the life (period since counts began) of a message's record, for exactly the given channel. In this
-// method, channel 0 stands only for sends without a channel.
+// Known returns the life (period since counts began) of a message's record, for exactly the given channel. In the
+// method Known, channel 0 stands only for sends without a channel.
 func (c *messageCounts) Known(token capping.Token, channel capping.Channel) Lives {
 	i := id{token, channel}
 	return livesOf(i, c.life(i))

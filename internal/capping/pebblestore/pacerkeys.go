@@ -21,8 +21,9 @@ func pacerKey(life uint32, pacer string) ([]byte, error) {
 // lifeSize is the number of bytes that the number of a pacer's life takes in a key.
 const lifeSize = 4
 
-// logKey returns the key of the head (the first stored value) of a pacer's log. This key is also the prefix of the keys
-// of the log's runs of permits. The keys of other logs never begin with the key of this log's head.
+// logKey returns the key of the head (the first stored value) of a pacer's log. The key of the head (first value) of a
+// pacer's log is also the prefix of the keys of the log's runs of permits. The keys of other logs never begin with the
+// key of this log's head.
 func logKey(life uint32, pacer, message string) ([]byte, error) {
 	key, err := pacerKey(life, pacer)
 	if err != nil {

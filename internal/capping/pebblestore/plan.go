@@ -57,8 +57,8 @@ func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 // A portion is a part of a plan: the users of those stripes whose index is at least "first" and below "last".
 type portion struct{ first, last int }
 
-// portionUsers is the approximate number of users that a call decides before it releases its locks. It limits how long
-// a call for one user waits for the locks of a large call.
+// portionUsers is the approximate number of users that a call decides before it releases its locks. portionUsers limits
+// how long a call for one user waits for the locks of a large call.
 const portionUsers = 1024
 
 // sortPortion sorts the users of one portion of a plan, and returns the plan's elements for them. The elements then

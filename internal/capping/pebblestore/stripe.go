@@ -31,8 +31,8 @@ const (
 func (r runs) ofImages() bool { return r > denseRuns }
 
 // stripe returns the index of the stripe that holds the user's log. To distribute the runs of neighbouring users over
-// the stripes, their numbers are multiplied by the golden ratio. Otherwise, ids with a large common step would all be
-// in one stripe.
+// the stripes, their numbers are multiplied by the golden ratio. Without the multiplication, ids with a large common
+// step would all be in one stripe.
 func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
 
 // makeStripes creates the locks (stripes) of an open database, each with a log cache of the given size in bytes.

@@ -80,7 +80,7 @@ func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 }
 
 // sweepStep checks some keys of the database, beginning at the given key, and removes expired logs and message texts.
-// It returns the key at which the next step must begin, or nil after the last key.
+// sweepStep returns the key at which the next step must begin, or nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	retention := capping.Instant(s.retained.current().longest(now).millis)
@@ -103,8 +103,8 @@ type dead struct {
 	messages [][]byte // keys of message texts
 }
 
-// findDead finds those logs and message texts that have expired, among the keys of one step of the sweep. It skips
-// values that it cannot read.
+// findDead finds those logs and message texts that have expired, among the keys of one step of the sweep. findDead
+// skips values that it cannot read.
 func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyEnd}})
 	if err != nil {
@@ -136,8 +136,8 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 	return found, nil, nil
 }
 
-// removeLogs removes logs of users that have expired. It first locks the users' stripes and checks again, because a
-// call may have changed one.
+// removeLogs removes logs of users that have expired. removeLogs first locks the users' stripes and checks again,
+// because a call may have changed one.
 func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retention capping.Instant) error {
 	if len(users) == 0 {
 		return nil
@@ -152,8 +152,8 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 	return c.err
 }
 
-// removeMessages removes the texts of messages that have expired. It first locks them and checks again, because a call
-// may have changed one.
+// removeMessages removes the texts of messages that have expired. removeMessages first locks them and checks again,
+// because a call may have changed one.
 func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	if len(keys) == 0 {
 		return

@@ -38,8 +38,8 @@ func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	})
 }
 
-// findOld finds logs in an older format among the given number of keys. It returns the key at which its next call must
-// begin, or nil after the last log. It skips logs that it cannot read.
+// findOld finds logs in an older format among the given number of keys. findOld returns the key at which its next call
+// must begin, or nil after the last log. findOld skips logs that it cannot read.
 func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyLog + 1}})
 	if err != nil {

@@ -107,7 +107,7 @@ func slotIsALock(f *fixture) {
 	f.all(f.filter(f.batch(f.message(), users, daily(1))), capping.Allowed)
 }
 
-// take filters the message for the users and returns the allowed users. It checks that no other call holds the only
+// take filters the message for the users and returns the allowed users. take checks that no other call holds the only
 // slot of an allowed user.
 func (f *fixture) take(message string, users []capping.UserID, holders []atomic.Int32) (held []capping.UserID,
 	err error) {

@@ -100,8 +100,8 @@ func allFree(windows []window, sends []send, at time.Time) bool {
 	return true
 }
 
-// firstFree returns the first time at which all windows have a free slot. It tries every time at which the number of
-// sends in a window can change, the earliest first.
+// firstFree returns the first time at which all windows have a free slot. firstFree tries every time at which the
+// number of sends in a window can change, the earliest first.
 func firstFree(windows []window, sends []send, now time.Time) time.Time {
 	var changes []time.Time
 	for _, w := range windows {

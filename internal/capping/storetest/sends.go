@@ -87,8 +87,8 @@ func maxZero(f *fixture) {
 	require.Zero(f, f.log(user).Len())
 }
 
-// exempt checks that a call without limits is never denied. It also checks that the sends of such a call count for the
-// limits of later calls.
+// exempt checks that a call without limits is never denied. exempt also checks that the sends of such a call count for
+// the limits of later calls.
 func exempt(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	f.allowed(f.send(user, daily(2)))

@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// begun lists unfinished tables. These are files that Pebble began to write while it opened the database. For each
+// begun lists unfinished tables, that is, table files that Pebble began to write while it opened the database. For each
 // unfinished table, the list says whether the file system refused a write. Pebble needs none of these tables, because
 // no manifest of the database names them. The zero begun is an empty list.
 type begun struct {

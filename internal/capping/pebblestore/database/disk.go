@@ -12,12 +12,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A disk is a file system between Pebble and the real file system. It decides what happens when the real file system
-// refuses a write. If its write-ahead log or its manifest cannot be written, Pebble panics. Some of these panics leave
-// a mutex of Pebble locked, and recover does not unlock it. disk therefore hides errors in writes of the write-ahead
-// log and the manifest from Pebble. After such an error, disk reports it to the store and freezes. For the files, such
-// a freeze is like a power cut. A frozen disk changes nothing in the directory. On a frozen disk, Pebble sees only
-// successful writes, and can still read and close. The store confirms no call whose write only seemed to succeed.
+// A disk is a file system between Pebble and the real file system. A disk decides what happens when the real file
+// system refuses a write. If its write-ahead log or its manifest cannot be written, Pebble panics. Some of these panics
+// leave a mutex of Pebble locked, and recover does not unlock it. disk therefore hides errors in writes of the
+// write-ahead log and the manifest from Pebble. After such an error, disk reports it to the store and freezes. For the
+// files, such a freeze is like a power cut. A frozen disk changes nothing in the directory. On a frozen disk, Pebble
+// sees only successful writes, and can still read and close. The store confirms no call whose write only seemed to
+// succeed.
 //
 // If a write of a table file is refused, disk returns the error to Pebble. Pebble retries the table without a pause, so
 // disk pauses before it returns the error.
@@ -66,8 +67,9 @@ var errFrozen = errors.New("the embedded store is out of service and rejects wri
 // retryPause is the time for which disk waits before it tells Pebble that a table could not be written.
 const retryPause = time.Second
 
-// Freeze prevents all further changes of the database's files. It returns when no change is in progress any more. If
-// the database was not opened, Freeze removes unfinished tables, because the next attempt to open may need the space.
+// Freeze prevents all further changes of the database's files. Freeze returns when no change is in progress any more.
+// If the database was not opened, Freeze removes unfinished tables, because the next attempt to open may need the
+// space.
 func (d *disk) Freeze() {
 	d.gate.Lock()
 	defer d.gate.Unlock()
@@ -252,8 +254,8 @@ func (d *disk) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 // Unwrap returns the real file system.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// CopyFolder returns the folder for a backup copy inside the database's directory. This folder is on the same file
-// system as the database. Hard links therefore work, and the copied tables take no additional space.
+// CopyFolder returns the folder for a backup copy inside the database's directory. The folder of a backup copy is on
+// the same file system as the database. Hard links therefore work, and the copied tables take no additional space.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
 var errNoLinks = errors.New("the file system has no hard links, so a backup would need as much space as the store: " +

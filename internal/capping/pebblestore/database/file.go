@@ -47,9 +47,9 @@ func readFile(fs vfs.FS, name string) ([]byte, error) {
 // ProbeSize is the number of bytes that a store must be able to write when it opens.
 const ProbeSize = 4 << 20
 
-// probe writes a file and removes it again, to detect a full disk. Without the probe, a full disk would not be noticed,
-// because Pebble does not report it while it opens a database. probe returns the modification time of the file, which
-// comes from the file system.
+// probe writes a file and removes it again, to detect a full disk. probe is needed because Pebble does not report a
+// full disk while it opens a database. probe returns the modification time of the file, which comes from the file
+// system.
 func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	name := fs.PathJoin(dir, "space.probe")
 	content := make([]byte, ProbeSize)

@@ -35,7 +35,8 @@ var (
 
 func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + ".id" }
 
-// readIdentityFile reads the file PATH.id beside the directory. It returns nil if the file does not exist.
+// readIdentityFile reads the file PATH.id beside the directory. readIdentityFile returns nil if the file does not
+// exist.
 func (c Config) readIdentityFile() (*identity, error) {
 	name := c.identityFile()
 	content, err := readFile(c.FS, name)
@@ -225,8 +226,8 @@ const markInterval = time.Minute
 // noticed. Pebble takes a damaged record for the unfinished end of the write-ahead log. Pebble notices the damage only
 // if a later block says that the log was synced beyond the damaged record. Behind the last synced record, the
 // write-ahead log has no block that could show the damage. If the identity mark increases after that record, the next
-// start notices that the database lacks this mark, and Open returns an error. Without this identity mark, the next
-// start would lose the sends in damaged records, and would report no error.
+// start notices that the database lacks this mark, and Open returns an error. Without an identity mark after the last
+// write, the next start would lose the sends in damaged records, and would report no error.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)

@@ -63,9 +63,9 @@ func (i *IDs) value() IDs {
 // IDs returns which kind of ids the users in the store have.
 func (d *DB) IDs() IDs { return d.config.IDs }
 
-// checkKnownIDs returns an error if the file PATH.id beside the directory names another kind or key of ids. For this
-// question, only the format marker in the database is reliable. checkKnownIDs looks at the file nevertheless, because
-// Pebble must open and write its files before the marker can be read.
+// checkKnownIDs returns an error if the file PATH.id beside the directory names another kind or key of ids. Only the
+// format marker in the database says reliably which ids a store has. checkKnownIDs looks at the file nevertheless,
+// because Pebble must open and write its files before the marker can be read.
 func (c Config) checkKnownIDs() error {
 	known, err := c.readIdentityFile()
 	if err != nil || known == nil {

@@ -84,8 +84,8 @@ func (d *DB) lastUser() capping.UserID {
 	return capping.MaxDense
 }
 
-// CheckUsers returns an error if one of the user ids does not fit into a database key. Without this check, the key of
-// one user could equal the key of another user.
+// CheckUsers returns an error if one of the user ids does not fit into a database key. Without the check of CheckUsers,
+// the key of one user could equal the key of another user.
 func (d *DB) CheckUsers(users ...capping.UserID) error {
 	most := d.lastUser()
 	for _, user := range users {

@@ -170,8 +170,8 @@ type upgrade struct {
 // logs are in the newest format.
 func (d *DB) Upgrade() *upgrade { return d.upgrade.Load() }
 
-// upgradeKey is the database key of the upgrade's progress (the fields From and Next). It exists while logs in an older
-// format may exist.
+// upgradeKey is the database key of the upgrade's progress (the fields From and Next). upgradeKey exists while logs in
+// an older format may exist.
 var upgradeKey = []byte("\x00upgrade")
 
 func (d *DB) loadUpgrade() error {
@@ -220,8 +220,8 @@ func (u *upgrade) percent() int {
 func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
 // NoteUpgraded records that all logs whose keys are before the key "next" are in the newest format. If the argument
-// "next" is nil, all logs in the database are in the newest format. This record becomes durable together with or after
-// all earlier commits, never before them.
+// "next" is nil, all logs in the database are in the newest format. The record of NoteUpgraded becomes durable together
+// with or after all earlier commits, never before them.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()
 	defer batch.Close()

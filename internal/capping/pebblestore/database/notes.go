@@ -14,9 +14,9 @@ import (
 )
 
 // notes is the file FILES in a store's directory, which lists the write-ahead logs and manifests that must exist.
-// Without this list, Pebble would open a database whose write-ahead log is missing, lack the latest sends, and report
-// no error. A file is added to the list FILES after the file is created, and removed from the list before the file is
-// deleted. Every file in the list must therefore exist.
+// Without the file FILES, Pebble would open a database whose write-ahead log is missing, lack the latest sends, and
+// report no error. A file is added to the list FILES after the file is created, and removed from the list before the
+// file is deleted. Every file in the list must therefore exist.
 type notes struct {
 	fs  vfs.FS
 	dir string
@@ -71,8 +71,8 @@ func (n *notes) write(names []string) error {
 }
 
 // Check reads the list FILES and returns an error if a listed file is missing. If the file FILES does not list the
-// present manifest of the database, Check ignores it. In this case, an older version of capper has used the store,
-// which does not write the file FILES.
+// present manifest of the database, Check ignores it. If FILES does not list the present manifest, an older version of
+// capper has used the store, which does not write FILES.
 func (n *notes) Check() error {
 	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {

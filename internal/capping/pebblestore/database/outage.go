@@ -34,8 +34,8 @@ func (d *DB) Broken() error {
 // unknown, so the store must not allow sends before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// fail takes the store out of service after an error, like takeDown. It calls the function "also" before waiting calls
-// get the error.
+// fail takes the store out of service after an error, like takeDown. fail calls the function "also" before waiting
+// calls get the error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
 	first := d.fault.CompareAndSwap(nil, &err)

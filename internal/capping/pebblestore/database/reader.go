@@ -11,7 +11,7 @@ import (
 )
 
 // Reader reads the logs of some users. Reads in the order of user ids are fastest, because neighbouring keys share
-// files and blocks. In this order, each seek of the reader continues where the last seek ended.
+// files and blocks. In the order of user ids, each seek of the reader continues where the last seek ended.
 type Reader struct {
 	db  *DB
 	it  *pebble.Iterator // reads the data that the database had at the first read
@@ -96,8 +96,8 @@ func (d *DB) Lookup(key []byte) ([]byte, error) {
 	return append(make([]byte, 0, len(value)), value...), closer.Close()
 }
 
-// lookupUnfiltered returns the value of a key, and does not use the Bloom filters of the tables. It is for keys whose
-// first read failed, perhaps only because a Bloom filter is damaged.
+// lookupUnfiltered returns the value of a key, and does not use the Bloom filters of the tables. lookupUnfiltered is
+// for keys whose first read failed, perhaps only because a Bloom filter is damaged.
 func (d *DB) lookupUnfiltered(key []byte, damage error) (value []byte, err error) {
 	it, err := d.NewIter(nil)
 	if err != nil {
