@@ -5,9 +5,9 @@
 // # Vocabulary
 //
 // A container holds those ids of a bitmap that have equal upper 16 bits. These upper 16 bits are the container's key.
-// The roaring format stores a container in one of three forms. These are an array of the lower 16 bits of each id, a
-// bitmap of 65,536 bits, or runs of consecutive ids. For computations, a container is decoded to "words": a bitset of
-// its ids in 1,024 words of 64 bits. All set operations use such words. A block is the range of 65,536 ids that one
+// The roaring format stores a container in one of three forms: as an array of the lower 16 bits of each id, as a bitmap
+// of 65,536 bits, or as runs of consecutive ids. For computations, a container is decoded to "words": a bitset of its
+// ids in 1,024 words of 64 bits. All set operations use such words. A block is the range of 65,536 ids that one
 // container can hold.
 //
 // # Reading

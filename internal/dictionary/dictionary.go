@@ -72,8 +72,8 @@ func Open(raw []byte) (*Dictionary, error) {
 	return d, d.check()
 }
 
-// check checks the row index of a dictionary file. It must ascend from 0 to the number of images, and the images must
-// ascend within each row.
+// check checks the row index of a dictionary file. The row index must ascend from 0 to the number of images, and the
+// images must ascend within each row.
 func (d *Dictionary) check() error {
 	rows := d.rows()
 	if d.start(0) != 0 || d.start(rows) != d.count {

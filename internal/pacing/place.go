@@ -315,9 +315,9 @@ func (p *placement) align(n *next) {
 // AlignShare limits how much of a pacer's rate may be lost when align delays slots: at most 1/AlignShare.
 const AlignShare = 20
 
-// affords reports whether the function align may delay a permit until the instant "to". It returns true only if each
-// pacer for which the permit waits loses a small part of its rate. For each of these pacers, either the delay of this
-// permit is small, or the delays of the last permits together are small.
+// affords reports whether the function align may delay a permit until the instant "to". affords returns true only if
+// each pacer for which the permit waits loses a small part of its rate. For each of these pacers, either the delay of
+// this permit is small, or the delays of the last permits together are small.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -333,7 +333,7 @@ func (p *placement) affords(n *next, to Time) bool {
 	return true
 }
 
-// fill adds permits to the logs, one slot after the other. It ends when all permits of the ask have slots or the next
+// fill adds permits to the logs, one slot after the other. fill ends when all permits of the ask have slots or the next
 // slot is too late. fill returns the slot that the next permit of another call would get.
 func (p *placement) fill(permits int64) next {
 	for {
@@ -435,8 +435,9 @@ func (s *source) leads(t Time, like *Run) bool {
 	return r.Every == like.Every && r.Burst == like.Burst && (s.permit-r.First)%r.Burst == 0
 }
 
-// repeatAhead extends the grant's last run, in one step, if its slots are in Log.Ahead at some targets. These targets
-// must be able to take all new slots at once, and every other target must have a rate that delays the run.
+// repeatAhead extends the grant's last run, in one step, if its slots are in Log.Ahead at some targets. repeatAhead
+// requires that these targets can take all new slots at once, and that every other target has a rate that delays the
+// run.
 func (p *placement) repeatAhead(n *next, left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	if last.Every == 0 || last.Burst != 1 {

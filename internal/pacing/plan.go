@@ -55,8 +55,8 @@ func (p *plan) setSteps() {
 	}
 }
 
-// leaveRoom gives a call with a long wait two steps, so that calls with shorter waits also get slots. Such a call asks
-// first for the near free slots, and then for at most three quarters of the later slots.
+// leaveRoom gives a call with a long wait two steps, so that calls with shorter waits also get slots. A call with a
+// long wait asks first for the near free slots, and then for at most three quarters of the later slots.
 func (p *plan) leaveRoom() {
 	far, near, some := p.base.MaxWait, p.base.MaxWait, false
 	for _, left := range p.rooms {

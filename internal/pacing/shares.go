@@ -126,8 +126,8 @@ func (p *Pacer) shareName(share int) string {
 // HasShare reports whether the pacer has a share with the given name.
 func (p *Pacer) HasShare(name string) bool { return p.share(name) >= 0 }
 
-// partTarget returns a target with a separate log for some calls of a pacer. These are the calls of the named share or,
-// if share is "", all calls without a share. The log of the whole pacer does not change.
+// partTarget returns a target with a separate log for some calls of a pacer: the calls of the named share or, if share
+// is "", all calls without a share. The log of the whole pacer does not change.
 func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	sum := sha256.Sum256([]byte(kind + "\n" + share))
 	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}

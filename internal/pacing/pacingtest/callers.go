@@ -236,8 +236,8 @@ func (c *Callers) note(past *called) {
 	c.latest = c.latest[max(0, len(c.latest)-100):]
 }
 
-// giveBack returns the permits of a call to the pacers, except the first "used" ones. It tries again until the service
-// answers. The result is the number of permits that the call then has, or -1 if unknown.
+// giveBack returns the permits of a call to the pacers, except the first "used" ones. giveBack tries again until the
+// service answers. The result is the number of permits that the call then has, or -1 if unknown.
 func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept int) {
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)

@@ -113,8 +113,8 @@ func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	}
 }
 
-// giveBack returns the permits of a request to the store, except the first "used" ones. It first removes them from the
-// Oracle, because a return without an answer may have succeeded.
+// giveBack returns the permits of a request to the store, except the first "used" ones. giveBack first removes them
+// from the Oracle, because a return without an answer may have succeeded.
 func (g *Greedy) giveBack(rng *rand.Rand, a *pacing.Ask, used int) {
 	g.Oracle.GiveUp(a, used)
 	for range 100 {

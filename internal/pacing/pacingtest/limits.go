@@ -117,7 +117,7 @@ func sharedTarget(f *fixture) {
 }
 
 // sharedRun checks a request for three permits of two targets with rates. At the second target, the third permit could
-// have an earlier slot, but waits for the first target. At the second target, the store must therefore delay this
+// have an earlier slot, but waits for the first target. At the second target, the store must therefore delay the third
 // permit, so that its slot is a whole number of intervals after the previous slot.
 func sharedRun(f *fixture) {
 	wide, even := target(spaced(70*time.Second)), target(spaced(80*time.Second))

@@ -19,8 +19,8 @@ const (
 )
 
 // RunWaits checks that callers with a long wait do not take all slots of a pacer from callers with a shorter wait. Once
-// the slots of earlier grants have passed, each group must get at least 40 % of its half of the rate. Both groups
-// together must get at least 95 % of the rate. RunWaits runs each case whose number is a multiple of step.
+// the slots of earlier grants have passed, each group must get at least 40 % of its half of the rate, and both groups
+// together at least 95 % of the rate. RunWaits runs each case whose number is a multiple of step.
 func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	for i, c := range []struct {
 		pacer    pacing.Pacer
