@@ -13,9 +13,9 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// attempt is one transmission of a command to a Redis node. The run that owns the command sets the destination of an
-// attempt. The worker of the node's sender sets the other fields of an attempt, between submission and delivery to the
-// run.
+// An attempt is one transmission of a command to a Redis node. The run to which a command belongs sets the destination
+// of each attempt. The other fields of an attempt are set by the worker of the node's sender, which has the command
+// from its submission until its delivery to the run.
 type attempt struct {
 	node   *topology.Node // nil: no node serves the hash slot
 	asking bool           // the node is importing the hash slot
@@ -25,13 +25,14 @@ type attempt struct {
 	err   error // nil: the command has a reply
 }
 
-// stamp begins an attempt to send the command: it sets the command's timestamp and the local start time.
+// stamp begins an attempt to send the command. stamp sets the time in the command and the local start time of the
+// attempt.
 func (c *Command) stamp(now capping.Instant, began time.Time) {
 	c.attempt.now, c.attempt.began = now, began
 	c.op.Stamp(c, Stamp{Now: now, Since: c.since})
 }
 
-// send adds the command to the pipeline that the worker will send.
+// send adds the command to a pipeline, which the worker sends afterwards.
 func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	if c.attempt.asking {
 		_ = pipe.Process(ctx, redis.NewCmd(ctx, "asking"))
@@ -41,8 +42,8 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	return sent
 }
 
-// take ends the attempt to send the command, and stores its reply or error. The argument "lacking" says why too few
-// replicas have stored the command's writes, or is nil.
+// take ends an attempt to send the command, and stores the reply or the error in the command. If too few replicas have
+// stored the writes of the command, the argument "lacking" says why; otherwise, it is nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
 	value, err := cmd.Result()
@@ -63,7 +64,7 @@ func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	}
 }
 
-// texts converts a reply that is an array into a slice of strings. If the array holds a value that is no string, texts
+// texts converts an array in a Redis reply to a slice of strings. If the array has a value that is not a string, texts
 // returns nil.
 func texts(list []any) []string {
 	texts := make([]string, len(list))
@@ -77,27 +78,27 @@ func texts(list []any) []string {
 	return texts
 }
 
-// fail ends the present attempts of all given commands with the error.
+// fail ends the present attempts of several commands, all with the same error.
 func fail(commands []*Command, err error) {
 	for _, c := range commands {
 		c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, err
 	}
 }
 
-// errUnsent is an error that occurred before the command was sent.
+// An errUnsent is an error that happened before the command was sent, so that the command had no effect.
 type errUnsent struct{ err error }
 
 func (e *errUnsent) Error() string { return e.err.Error() }
 func (e *errUnsent) Unwrap() error { return e.err }
 
-// Remedy returns the remedy of the wrapped error, with the addition that the command had no effect.
+// Remedy returns the remedy of the wrapped error, and adds to it that the command had no effect.
 func (e *errUnsent) Remedy() fault.Remedy {
 	r := fault.Of(e.err)
 	r.Unknown, r.Refresh = false, true
 	return r
 }
 
-// clockError reports that a command's timestamp differs too much from the node's clock.
+// A clockError reports that the time in a command and the clock of the node differ too much.
 type clockError struct {
 	off, skew time.Duration
 	late      bool
@@ -111,6 +112,7 @@ func (e *clockError) Error() string {
 	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
 }
 
-// late reports whether the command's delay on its way can explain the clock difference off. The node's clock may then
-// be right. The argument "took" is the time until the reply, and skew is the tolerated clock difference.
+// late reports whether the clock difference off can be explained by the time that the command took on its way. The
+// node's clock may then be right. The argument "took" is the time until the reply came, and the argument skew is the
+// tolerated clock difference.
 func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }

@@ -7,9 +7,9 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// Command is a Redis command (usually a script call) for one partition. A command belongs to the run that created the
-// command. During an attempt, the worker of a sender reads the command's fields, except for the fields that only the
-// run uses.
+// A Command is a Redis command for one partition; most commands are script calls. A command belongs to the run
+// (execution of one call of the store) that created it. During an attempt, a worker of the sender reads the fields of
+// the command, except those that only the run uses.
 type Command struct {
 	Partition int
 	Items     []uint64 // users of a script call (see script.Plan); nil for other commands
@@ -42,15 +42,14 @@ type Command struct {
 	due         time.Time       // time of the next attempt
 }
 
-// Repeated reports whether an earlier attempt of the command may have been executed.
+// Repeated reports whether Redis may already have executed an earlier attempt of the command.
 func (c *Command) Repeated() bool { return c.since != capping.Never }
 
-// Since returns the timestamp of the command's first attempt that may have been executed although no reply arrived, or
-// Never.
+// Since returns the time of the first attempt that Redis may have executed although no reply arrived, or Never.
 func (c *Command) Since() capping.Instant { return c.since }
 
-// weight returns how many of the run's open users and commands are settled together with this command. The weight is
-// the command's number of users, 1 for a command without users, or 0 for a side command.
+// weight returns by how much the run's count of open work falls when the command is settled. The weight of a command is
+// its number of users. A command without users has the weight 1, and a side command the weight 0.
 func (c *Command) weight() int {
 	if c.aside {
 		return 0
@@ -58,14 +57,15 @@ func (c *Command) weight() int {
 	return max(1, len(c.Items))
 }
 
-// hold adds the command to the front's count of unsettled commands (no final result yet), until the command is settled.
+// hold counts the command in the front (the run's work for one node) as unsettled, until the command has a final
+// result.
 func (c *Command) hold(f *front) {
 	c.free()
 	c.front, c.attempt.node = f, f.node
 	f.held++
 }
 
-// free removes the command from its front's count of unsettled commands.
+// free ends the counting of the command as unsettled in its front (the run's work for one node).
 func (c *Command) free() {
 	if c.front != nil {
 		c.front.held--
@@ -73,7 +73,7 @@ func (c *Command) free() {
 	}
 }
 
-// Operation encodes the commands of a run and processes the replies to them.
+// An Operation encodes the commands of a run, and processes the replies to these commands.
 type Operation interface {
 	// Encode sets the arguments of c.
 	Encode(c *Command)
@@ -85,7 +85,7 @@ type Operation interface {
 	Apply(c *Command) (int, error)
 }
 
-// Stamp holds the times that an Operation writes into a command before an attempt.
+// A Stamp holds the times that an Operation writes into a command before each attempt.
 type Stamp struct {
 	Now   capping.Instant
 	Since capping.Instant // timestamp of the first attempt with unknown outcome; Never: none

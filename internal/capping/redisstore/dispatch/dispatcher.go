@@ -24,7 +24,8 @@ type Config struct {
 	Logger      *slog.Logger // nil: pipelines are not logged
 }
 
-// Dispatcher creates runs, each of which executes the commands of one call. A Dispatcher is safe for concurrent use.
+// A Dispatcher creates runs; a run executes the Redis commands of one call of the store. A Dispatcher is safe for
+// concurrent use.
 type Dispatcher struct {
 	config  Config
 	top     *topology.Topology
@@ -33,7 +34,7 @@ type Dispatcher struct {
 	runs    sync.Pool
 }
 
-// New returns a Dispatcher that chooses the node of each command by the topology in config.
+// New returns a Dispatcher. The topology in its configuration says to which node each command goes.
 func New(config Config) *Dispatcher {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -41,11 +42,13 @@ func New(config Config) *Dispatcher {
 	return &Dispatcher{config: config, top: config.Topology}
 }
 
-// Wait waits until the workers of all senders have ended. The workers end soon after the topology is closed.
+// Wait waits until the workers of all senders (command queues of nodes) have ended. The workers end soon after the
+// topology is closed.
 func (d *Dispatcher) Wait() { d.lanes.Wait() }
 
-// NewRun returns a run that executes the operation op. The argument op is nil if each command of the run has its own
-// operation. If durable is true, a reply counts only when enough replicas have stored the command's writes.
+// NewRun returns a run for the operation op, which encodes the commands and processes the replies. If each command of
+// the run has its own operation, the argument op is nil. If the argument durable is true, a reply counts only when
+// enough replicas have stored the writes of the command.
 func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	r, _ := d.runs.Get().(*Run)
 	if r == nil {
@@ -56,8 +59,8 @@ func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	return r
 }
 
-// Recycle keeps the buffers of a finished run for reuse, unless a worker still uses a command of the run. The caller
-// must not use the run after Recycle.
+// Recycle keeps the buffers of a finished run for another run, unless a worker still uses a command of the run. The
+// caller must not use the run after Recycle.
 func (d *Dispatcher) Recycle(r *Run) {
 	if r.inFlight == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.plan.Items) <= recycledUsers {
 		r.reset()
@@ -65,10 +68,10 @@ func (d *Dispatcher) Recycle(r *Run) {
 	}
 }
 
-// recycledUsers is the largest number of users of a run whose buffers Recycle keeps for reuse.
+// Recycle keeps the buffers of a run only if the run had at most recycledUsers users.
 const recycledUsers = 1 << 17
 
-// sender returns the sender (command queue) of the node, or nil for a nil node.
+// sender returns the sender of a node, that is, the node's command queue. If the node is nil, sender returns nil.
 func (d *Dispatcher) sender(n *topology.Node) *sender {
 	if n == nil {
 		return nil
@@ -81,8 +84,8 @@ func (d *Dispatcher) sender(n *topology.Node) *sender {
 	return known.(*sender)
 }
 
-// forgetSenders removes the senders (command queues) of nodes that the topology no longer lists. A run that already
-// uses such a sender may continue to use it.
+// forgetSenders removes the senders (command queues) of those nodes that the topology no longer lists. If a run already
+// uses a removed sender, the run may continue to use it.
 func (d *Dispatcher) forgetSenders() {
 	d.senders.Range(func(node, _ any) bool {
 		if !d.top.Knows(node.(*topology.Node)) {
@@ -92,7 +95,7 @@ func (d *Dispatcher) forgetSenders() {
 	})
 }
 
-// bounded returns ctx, with the dispatcher's default time limit if ctx has no deadline.
+// bounded returns the context ctx. If ctx has no deadline, bounded adds the default time limit of the dispatcher.
 func (d *Dispatcher) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}

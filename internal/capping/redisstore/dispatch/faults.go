@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Faults counts the errors in a run by kind, and keeps one example error for each kind.
+// Faults counts the errors of a run by their kind, and keeps one error of each kind as an example.
 type Faults struct {
 	// What names the undecided work if the run has no users, for example "the call for permits is".
 	What     string
@@ -23,7 +23,8 @@ func (f *Faults) addAttempt(k fault.Kind, err error) {
 	f.Attempts[k]++
 }
 
-// AddUndecided counts users that stay undecided because of a fault of the kind k, and may keep err as the example.
+// AddUndecided counts users who stay undecided because of a fault of the kind k. AddUndecided may keep err as the
+// example for this kind.
 func (f *Faults) AddUndecided(k fault.Kind, users int, err error) {
 	if users == 0 {
 		return
@@ -41,7 +42,7 @@ func (f *Faults) keepExample(k fault.Kind, err error) {
 	}
 }
 
-// Err returns an error for operators about the undecided users, or nil if every user was decided.
+// Err returns an error that tells operators why users stayed undecided, or nil if every user was decided.
 func (f *Faults) Err() error {
 	var kinds []fault.Kind
 	for k, n := range f.Users {
@@ -67,8 +68,8 @@ func (f *Faults) Err() error {
 	return errors.Join(parts...)
 }
 
-// cause returns the example error that Faults keeps for the kind of fault. For an expired deadline, cause returns an
-// example of the most frequent fault before the deadline.
+// cause returns the error that Faults keeps as the example for a kind of fault. If the deadline has expired, cause
+// returns an example of the fault that was most frequent before the deadline.
 func (f *Faults) cause(k fault.Kind) error {
 	if k != fault.Deadline || len(f.Attempts) == 0 {
 		return f.example[k]

@@ -11,7 +11,7 @@ const (
 	heldLimit     = 256 // limit of commands from one run to one node that are in flight or wait for a retry
 )
 
-// front is the work that one run still has to send to one Redis node.
+// A front is the work of one run for one Redis node that the run has not sent yet.
 type front struct {
 	node     *topology.Node // nil: no node serves the slots
 	sender   *sender        // nil if node is nil
@@ -21,7 +21,7 @@ type front struct {
 	held     int // number of unsettled commands
 }
 
-// front returns the work that the run still has to send to the node.
+// front returns the work of the run for one node that the run has not sent yet.
 func (r *Run) front(n *topology.Node) *front {
 	for _, f := range r.fronts {
 		if f.node == n {
@@ -33,8 +33,9 @@ func (r *Run) front(n *topology.Node) *front {
 	return f
 }
 
-// fill gives commands for every node to the sender of the node, up to the limits of commands in flight. If another node
-// now holds a partition, its part of the batch moves to another front, so fill then visits all fronts again.
+// fill passes commands for every node to the sender of the node, but only as many as may be in flight. If a partition
+// has moved to another node, its part of the batch moves to the front of that node, so fill then visits all fronts
+// again.
 func (r *Run) fill() {
 	for r.strayed = true; r.strayed; {
 		r.strayed = false
@@ -66,7 +67,7 @@ func (r *Run) fillFront(f *front) {
 	}
 }
 
-// refusal returns the reason why the run must not send the command to its node, or nil.
+// refusal returns why the run must not send the command to the node, or nil if the run may send it.
 func (r *Run) refusal(c *Command) error {
 	if c.attempt.node == nil {
 		return fault.ErrNoRoute
@@ -77,7 +78,7 @@ func (r *Run) refusal(c *Command) error {
 	return c.attempt.node.Lack(c.durable)
 }
 
-// next returns the next command that the run sends to the front's node, or nil.
+// next returns the command that the run sends next to the node of the front, or nil if there is none.
 func (r *Run) next(f *front) *Command {
 	if len(f.ready) > 0 {
 		c := f.ready[0]

@@ -18,10 +18,10 @@ const (
 	asideGrace = 20 * time.Millisecond // extra time for side commands after all users are settled
 )
 
-// Run executes one operation on the users of a batch, or a few single commands without users. A run divides the batch
-// into commands and keeps a limited number of commands in flight to every node. A run retries failed commands until all
-// commands are settled or the context ends. A run belongs to the goroutine of its caller. The workers of senders use
-// only the commands of a run.
+// A Run executes one operation on the users of a batch, or a few single commands that have no users. A run makes
+// commands from the batch, and limits how many of these are in flight to each node. A run retries failed commands until
+// all commands are settled or the context ends. A run belongs to the goroutine of its caller. The workers of senders
+// use the commands of a run, but no other part of the run.
 type Run struct {
 	// Faults counts the errors of the run's attempts and its undecided users. Callers may add faults after Do has
 	// returned.
@@ -58,8 +58,8 @@ type Run struct {
 	unused   []*Command // settled commands whose buffers can be reused
 }
 
-// reset prepares the run for the execution of another operation. The settled commands of the run keep their buffers for
-// reuse.
+// reset prepares a finished run, so that the run can execute another operation. The settled commands of the run keep
+// their buffers, so that later commands can use them.
 func (r *Run) reset() {
 	r.op, r.open, r.awaited, r.Faults = nil, 0, 0, Faults{}
 	r.BeforeBare, r.AllowBare = nil, nil
@@ -80,8 +80,7 @@ func (r *Run) reset() {
 	}
 }
 
-// AddUsers adds the users of a batch to the run, with at most the given number of users in one
-// command.
+// AddUsers adds the users of a batch to the run. Each command of the run gets at most "most" users.
 func (r *Run) AddUsers(users []capping.UserID, most int) {
 	r.most = min(most, MostUsers)
 	r.plan.Arrange(r.dispatcher.config.Keyspace, users)
@@ -92,20 +91,21 @@ func (r *Run) AddUsers(users []capping.UserID, most int) {
 	}
 }
 
-// Add adds a single command, which has no users, to the run.
+// Add adds one command without users to the run.
 func (r *Run) Add(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable})
 }
 
-// AddAside adds a side command, which writes data beside the logs, to the run. If the side command fails, no user stays
-// undecided. The run does not wait for a side command after the other commands are settled. The side command must be
-// idempotent.
+// AddAside adds a side command to the run. A side command writes data beside the users' logs, such as counts. If a side
+// command fails, this leaves no user undecided. When all other commands are settled, the run does not wait for side
+// commands. The side command must be idempotent.
 func (r *Run) AddAside(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable, aside: true})
 }
 
-// AddOnce adds a side command for which the run waits until the run's deadline. The command does not wait for replicas.
-// If an attempt of the command may have been executed, the run does not retry the command.
+// AddOnce adds a side command for which the run waits, at most until the deadline of the run. The command does not wait
+// for replicas. If Redis may have executed an attempt of a side command from AddOnce, the run does not retry the
+// command.
 func (r *Run) AddOnce(op Operation, partition int) {
 	r.awaited++
 	r.enqueue(&Command{op: op, Partition: partition, aside: true, awaited: true})
@@ -119,7 +119,8 @@ func (r *Run) enqueue(c *Command) {
 	f.ready = append(f.ready, c)
 }
 
-// command returns a command of the run's operation for users (items) of one partition.
+// command returns a command of the run's operation for some users of one partition; the argument items stands for these
+// users.
 func (r *Run) command(partition int, items []uint64) *Command {
 	c := &Command{}
 	if n := len(r.unused); n > 0 {
@@ -132,8 +133,8 @@ func (r *Run) command(partition int, items []uint64) *Command {
 	return c
 }
 
-// Do runs the commands until all of them are settled or the time is up, and records the faults in Faults. After Do
-// returns, the operation receives no more replies.
+// Do runs the commands of the run until all are settled or the time is up. Do records the faults of the commands in the
+// field Faults. When Do has returned, the operation of the run receives no more replies.
 func (r *Run) Do(ctx context.Context) {
 	ctx, cancel := r.dispatcher.bounded(ctx)
 	defer cancel()
@@ -192,7 +193,7 @@ func (r *Run) nextDue() (due time.Time, ok bool) {
 	return due, ok
 }
 
-// wake makes those commands ready to send whose retry time has come.
+// Some commands wait before they are retried. wake makes those of them ready whose retry time has come.
 func (r *Run) wake() {
 	now, kept := time.Now(), r.waiting[:0]
 	for _, c := range r.waiting {
@@ -205,8 +206,8 @@ func (r *Run) wake() {
 	r.waiting = kept
 }
 
-// hasten retries all waiting commands of the run at once. The waiting commands are side commands, and their servers
-// have just replied to the other commands.
+// hasten ends the waiting of all commands that wait for a retry, and retries them at once. The commands that wait are
+// side commands, and their servers have just replied to the other commands.
 func (r *Run) hasten() {
 	for _, c := range r.waiting {
 		r.repeat(c)
@@ -215,14 +216,14 @@ func (r *Run) hasten() {
 	r.fill()
 }
 
-// repeat schedules another attempt of the command, at the node that holds the hash slot now.
+// repeat arranges another attempt of the command, at the node that holds the hash slot now.
 func (r *Run) repeat(c *Command) {
 	c.attempt.asking = false
 	f := r.front(r.dispatcher.top.Route(c.Partition))
 	f.ready = append(f.ready, c)
 }
 
-// inbox receives commands with their results from the workers of senders, and never blocks a worker.
+// An inbox receives settled attempts of commands from the workers of senders, and never makes a worker wait.
 type inbox struct {
 	mu       sync.Mutex
 	commands []*Command
@@ -239,7 +240,7 @@ func (b *inbox) put(commands []*Command) {
 	}
 }
 
-// drain appends the commands in the inbox to the slice "into", and empties the inbox.
+// drain removes the commands from the inbox and appends them to the slice "into".
 func (b *inbox) drain(into []*Command) []*Command {
 	b.mu.Lock()
 	defer b.mu.Unlock()

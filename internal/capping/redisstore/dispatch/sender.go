@@ -22,8 +22,8 @@ const (
 	pipelineUsers    = 2048
 )
 
-// sender is the command queue of one node, with workers that combine queued commands into
-// pipelines. Commands of different runs share pipelines.
+// A sender is the command queue of one node. The workers of the sender combine queued commands into pipelines. Commands
+// of different runs share pipelines.
 type sender struct {
 	node   *topology.Node
 	top    *topology.Topology
@@ -35,8 +35,7 @@ type sender struct {
 	running int
 }
 
-// submit adds commands to the queue of the node, and starts workers that send the commands. submit does not keep the
-// slice.
+// submit adds commands to the queue of the node, and starts workers if necessary. submit does not keep the slice.
 func (s *sender) submit(commands []*Command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +63,9 @@ func (s *sender) work() {
 	}
 }
 
-// take removes the commands of the next pipeline from the queue. Either all commands of a pipeline need confirmations
-// by replicas or none does, because a pipeline waits for replicas as a whole. take drops commands whose run has ended.
+// take removes those commands from the queue that the next pipeline will contain. A pipeline waits for replicas as a
+// whole, so either all of its commands need confirmations by replicas or none does. take drops commands whose run has
+// ended.
 func (s *sender) take() []*Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *sender) take() []*Command {
 	return commands
 }
 
-// deliver puts the commands with their results into the inboxes of their runs.
+// deliver puts each command, with the result of its attempt, into the inbox of its run.
 func deliver(commands []*Command) {
 	for start := 0; start < len(commands); {
 		end := start + 1
@@ -103,9 +103,9 @@ func deliver(commands []*Command) {
 	}
 }
 
-// send sends one pipeline with the commands to the node, and ends one attempt of each command. If the node lacks the
-// Lua scripts, the pipeline loads the scripts first. If the commands are durable, the pipeline ends with a check that
-// replicas have confirmed the writes. send returns the total number of Redis commands in the pipeline.
+// send sends one pipeline with the given commands to the node, which is one attempt for each command. If the node does
+// not have the Lua scripts, the pipeline first loads the scripts. If the commands must be durable, the pipeline ends
+// with a check that replicas have confirmed the writes. send returns how many Redis commands the pipeline had.
 func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()
@@ -157,8 +157,8 @@ func (s *sender) send(commands []*Command) (size int) {
 	return size
 }
 
-// owned returns the partitions of those commands that go to the node as the owner of the hash slot, not as an importing
-// node.
+// owned returns the partitions of those commands that go to the node because the node owns the hash slot, and not
+// because it is importing the slot.
 func owned(commands []*Command) []int {
 	partitions := make([]int, 0, pipelineCommands)
 	for _, c := range commands {
@@ -169,9 +169,9 @@ func owned(commands []*Command) []int {
 	return partitions
 }
 
-// witness returns the partition whose sentinel key the pipeline reads at its end. witness chooses the last partition
-// whose hash slot is not moving, because the sentinel key of a moving slot may be on another node. If all hash slots of
-// the pipeline are moving, witness returns the last partition.
+// witness chooses the partition whose sentinel key the pipeline reads at its end. witness takes the last partition
+// whose hash slot is not moving, because the sentinel key of a moving slot may be on another node. If the cluster is
+// moving all hash slots of the pipeline, witness returns the last partition.
 func (s *sender) witness(commands []*Command) int {
 	for i := len(commands) - 1; i >= 0; i-- {
 		if c := commands[i]; !c.attempt.asking && !s.top.Moving(c.Partition) {
@@ -181,8 +181,8 @@ func (s *sender) witness(commands []*Command) int {
 	return commands[len(commands)-1].Partition
 }
 
-// distrust fails the command if its partition was put into quarantine while the command was queued. The script may have
-// read incomplete logs for a command in a quarantined partition.
+// distrust makes the attempt of a command fail if the command's partition was put into quarantine while the command was
+// queued. If a partition is in quarantine, the script may have read incomplete logs for the command.
 func (s *sender) distrust(c *Command) {
 	if bar := s.top.Bar(c.Partition); bar != nil && c.attempt.err == nil {
 		c.attempt.err = bar

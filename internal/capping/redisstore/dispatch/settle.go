@@ -18,7 +18,7 @@ const (
 	maxServerTries = 3 // after so many server errors, the run gives up the command
 )
 
-// settle processes the result of an attempt: it accepts the reply, retries the command, or gives up the command.
+// settle processes the result of a command's attempt: settle accepts the reply, retries the command, or gives up.
 func (r *Run) settle(c *Command) {
 	fix := fault.Of(c.attempt.err)
 	if fix.Kind == fault.None {
@@ -53,7 +53,8 @@ func (r *Run) settle(c *Command) {
 	}
 }
 
-// tellTopology makes the topology check a node or reload the slot map if the error of a command requires this.
+// If the error of a command requires this, tellTopology makes the topology examine a node, or reload the map of hash
+// slots.
 func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 	if fix.Vet && c.attempt.node != nil {
 		c.attempt.node.VetSoon()
@@ -66,7 +67,7 @@ func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 	}
 }
 
-// hopeless reports whether another attempt of the command would fail in the same way, so that the run need not retry.
+// hopeless reports whether a retry of the command would fail in the same way, so that the run can give up at once.
 func (c *Command) hopeless(fix *fault.Remedy) bool {
 	switch fix.Kind {
 	case fault.Server:
@@ -77,8 +78,8 @@ func (c *Command) hopeless(fix *fault.Remedy) bool {
 	return fix.Final
 }
 
-// judgeClock distinguishes, after a clock error, a wrong clock of the node from a command that arrived late. The node
-// read its clock between the start of the attempt and the present time.
+// After a clock error, judgeClock finds out whether the clock of the node is wrong, or whether the command arrived
+// late. The node read its clock at some time between the start of the attempt and now.
 func (r *Run) judgeClock(c *Command, fix *fault.Remedy) error {
 	skew := r.dispatcher.config.ClockSkew
 	e := &clockError{off: fix.Off, skew: skew, late: late(fix.Off, time.Since(c.attempt.began), skew)}
@@ -110,8 +111,8 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 	r.waiting = append(r.waiting, c)
 }
 
-// split replaces the command c by one bare command for each of its buckets, after the operations from BeforeBare are
-// settled. If the command c has no users or is already bare (one bucket), split returns false.
+// split replaces the command c by bare commands, one for each bucket of users. Before that, the operations from
+// BeforeBare must be settled. If the command c has no users, or is already bare (has one bucket), split returns false.
 func (r *Run) split(c *Command) bool {
 	if len(c.Items) == 0 || c.Bare {
 		return false
@@ -135,7 +136,7 @@ func (r *Run) split(c *Command) bool {
 	return true
 }
 
-// divide creates the bare commands (one for each bucket) that replace the command c.
+// divide creates bare commands (one for each bucket of users), which replace the command c.
 func (r *Run) divide(c *Command) {
 	if r.AllowBare != nil && !r.AllowBare(c) {
 		r.finish(c)
@@ -156,7 +157,7 @@ func (r *Run) divide(c *Command) {
 	}
 }
 
-// apply passes the reply to a successful attempt to the operation of the command.
+// apply passes the reply of a successful attempt to the command's operation, which interprets the reply.
 func (r *Run) apply(c *Command) {
 	n, err := c.op.Apply(c)
 	if err == nil && n == 0 && len(c.Items) > 0 {
@@ -179,7 +180,7 @@ func (r *Run) apply(c *Command) {
 	}
 }
 
-// finish removes the settled command from the run's counts of open work.
+// finish is for a settled command: finish subtracts the command from the run's counts of open work.
 func (r *Run) finish(c *Command) {
 	c.free()
 	r.open -= c.weight()
@@ -191,13 +192,14 @@ func (r *Run) finish(c *Command) {
 	}
 }
 
-// giveUp ends the command without a result: its users stay undecided, and Faults records the fault.
+// giveUp ends a command without a result. The users of the command stay undecided, and Faults records the fault.
 func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 	r.finish(c)
 	r.Faults.AddUndecided(kind, c.weight(), err)
 }
 
-// abandon counts the users and commands without a result as undecided when the time of the run is up.
+// abandon is called when the time of the run is up: abandon counts the users and commands without a result as
+// undecided.
 func (r *Run) abandon(ctx context.Context) {
 	r.over.Store(true)
 	trace.Event(r.span, "time is up", trace.Int("capper.users", r.open))
