@@ -1,7 +1,7 @@
 // Package baseline implements frequency capping with the usual sliding log on Redis, for comparison with the store.
-// Only tests and benchmarks use package baseline. The baseline has one sorted set and one script call for each user,
-// and sends all calls through the library's cluster pipeline. The baseline has no tokens that detect a repeated send,
-// and does not wait for replicas. The baseline supports only rolling windows over all channels.
+// Only tests and benchmarks use package baseline. For each user, the baseline has one sorted set and makes one script
+// call. All calls go through the cluster pipeline of the Redis library. The baseline has no tokens that detect a
+// repeated send, and does not wait for replicas. The baseline supports only rolling windows over all channels.
 package baseline
 
 import (
@@ -34,7 +34,8 @@ type Client struct {
 	sha   string
 }
 
-// New loads the script with the text source, and returns a Client that uses r. The caller of New closes r.
+// New loads a Lua script into Redis and returns a Client. The argument source is the text of the script, and r the
+// connection to Redis. The caller of New closes r.
 func New(ctx context.Context, r redis.UniversalClient, clock func() time.Time, source string) (*Client, error) {
 	sha, err := r.ScriptLoad(ctx, source).Result()
 	return &Client{r, clock, sha}, err

@@ -34,5 +34,5 @@ func (p *Pacer) Request(ctx context.Context, provider string, most int, window t
 		member[:]).Bool()
 }
 
-// ProviderKey returns the Redis key of a provider's sorted set.
+// ProviderKey returns the Redis key of the sorted set in which a Pacer records the requests to a provider.
 func ProviderKey(provider string) string { return "pace:" + provider }

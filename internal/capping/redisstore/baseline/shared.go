@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The constants lanes and pipelineCommands are equal to those of package dispatch.
+// The constants lanes and pipelineCommands have the same values as in package dispatch, so that a comparison is fair.
 const (
 	lanes            = 2
 	pipelineCommands = 64
 )
 
-// Shared is a Redis client that puts concurrent script calls into common pipelines, like the store's own client. A
-// Shared client is safe for concurrent use.
+// Shared is a Redis client that puts script calls of several goroutines into common pipelines, as the store's own
+// client does. A Shared client is safe for concurrent use.
 type Shared struct {
 	redis.UniversalClient
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ type call struct {
 // Share returns a Shared client that uses r. The caller of Share closes r.
 func Share(r redis.UniversalClient) *Shared { return &Shared{UniversalClient: r} }
 
-// EvalSha runs a loaded script, in one pipeline with concurrent calls of other goroutines.
+// EvalSha runs a script that Redis has loaded. Concurrent calls of EvalSha share one pipeline.
 func (s *Shared) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
 	line := append(make([]any, 0, 3+len(keys)+len(args)), "evalsha", sha, len(keys))
 	for _, key := range keys {
@@ -69,7 +69,7 @@ func (s *Shared) work() {
 	}
 }
 
-// take returns the script calls of the next pipeline, or nil when the queue is empty.
+// take removes the script calls of the next pipeline from the queue and returns them, or nil when the queue is empty.
 func (s *Shared) take() (calls []*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

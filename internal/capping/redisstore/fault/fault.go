@@ -1,5 +1,5 @@
 // Package fault classifies errors in the communication with a Redis server, and says for each what the caller should
-// do. The remedy of an error says what the caller should do next: retry, refresh the routes, or give up. Only package
+// do. The remedy for an error tells the caller what to do next: retry, refresh the routes, or give up. Only package
 // fault parses the text of Redis error replies. An error type of this program can implement the interface Known to
 // return its own remedy.
 package fault
@@ -12,11 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Kind is the category of an error in the communication with Redis. A Kind is a label value of the metric
-// capper_store_errors_total.
+// A Kind is the category of an error that happened in the communication with Redis. A Kind is a label value of the
+// metric capper_store_errors_total.
 type Kind string
 
-// None means success; each other constant is a category of errors.
+// The constant None means that there was no error; each other constant is a category of errors.
 const (
 	None      Kind = ""
 	Script    Kind = "script"     // the node has not loaded the script
@@ -47,10 +47,10 @@ func Kinds() []Kind {
 	}
 }
 
-// ClusterDown is the hint for a cluster in which some hash slots have no master.
+// ClusterDown is a hint for operators whose cluster has hash slots without a master.
 const ClusterDown = "the cluster is down: redis-cli --cluster check ADDRESS shows which slots have no master"
 
-// Hint returns advice for an operator about errors of the kind, or "" if there is no advice.
+// Hint returns advice for an operator about errors of this kind, or "" if there is no advice.
 func (k Kind) Hint() string {
 	switch k {
 	case Acks:
@@ -69,7 +69,7 @@ func (k Kind) Hint() string {
 	return ""
 }
 
-// Remedy says what the caller should do after an attempt at a command. The zero Remedy means success.
+// A Remedy tells the caller what to do after an attempt at a Redis command. The zero Remedy means success.
 type Remedy struct {
 	Kind    Kind
 	Unknown bool          // the command may have been executed
@@ -81,13 +81,13 @@ type Remedy struct {
 	Off     time.Duration // with Clock: the node's clock minus the local clock
 }
 
-// Known is implemented by errors that return their own remedy.
+// An error type implements the interface Known to return its own remedy (what the caller should do).
 type Known interface {
 	error
 	Remedy() Remedy
 }
 
-// Of returns the remedy for the error of an attempt at a command. A nil error means success.
+// Of returns the remedy for an error of an attempt at a Redis command. A nil error means success.
 func Of(err error) Remedy {
 	var known Known
 	var reply redis.Error
@@ -105,16 +105,16 @@ func Of(err error) Remedy {
 	return Remedy{Kind: Lost, Unknown: true, Refresh: true}
 }
 
-// IsAuth reports whether the server rejected the user or the password, or denied a command or key.
+// IsAuth reports whether the Redis server rejected the user or the password, or denied a command or a key.
 func IsAuth(err error) bool { return answered(err) && Of(err).Kind == Auth }
 
-// answered reports whether the error chain contains a server's error reply.
+// answered reports whether the error contains, in its chain, an error reply of a Redis server.
 func answered(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// ErrNoRoute means that no node serves the hash slot.
+// ErrNoRoute is the error for a partition whose hash slot no node serves.
 var ErrNoRoute error = noRoute{}
 
 type noRoute struct{}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// replies lists prefixes of Redis error replies, each with the remedy for the error.
+// The list replies has beginnings of Redis error replies, each with the remedy for the error (what the caller should
+// do).
 var replies = []struct {
 	prefix string
 	remedy Remedy
@@ -34,37 +35,37 @@ var replies = []struct {
 	{"WRONGPASS", Remedy{Kind: Auth, Final: true}},
 }
 
-// denials lists the prefixes of permission errors, for a command and for a script.
+// The list denials has the beginnings of permission errors, for a command and for a script.
 var denials = []string{
 	// Scripts return the second prefix up to Redis 7.0, and the third prefix since Redis 7.2 and in Valkey.
 	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script",
 }
 
-// unknowns lists the prefixes of Redis error replies about commands that the server does not have.
+// The list unknowns has the beginnings of Redis error replies that say that the server does not have a command.
 var unknowns = []string{
 	"ERR unknown command", "ERR unknown subcommand",
 	"ERR Unknown Redis command called from script", "ERR Unknown command called from script", // Redis; Valkey
 	"ERR Unknown subcommand or wrong number", // Redis 6
 }
 
-// denied is the remedy for a permission error. After the remedy denied, the next refresh of the topology finds the
-// missing right.
+// denied is the remedy for a permission error. The remedy "denied" makes the topology look for the missing right at its
+// next refresh.
 var denied = Remedy{Kind: Auth, Final: true, Refresh: true, Vet: true}
 
-// IsDenial reports whether the error reply denies the user a command or a key, or says that the server does not have
-// the command.
+// IsDenial reports whether a Redis error reply denies the user a command or a key, or says that the server does not
+// have the command.
 func IsDenial(reply string) bool {
 	return IsUnknown(reply) || begins(reply, denials)
 }
 
-// IsUnknown reports whether the error reply means that the server does not have the command under this name.
+// IsUnknown reports whether a Redis error reply says that the server has no command with this name.
 func IsUnknown(reply string) bool { return begins(reply, unknowns) }
 
 func begins(reply string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(reply, prefix) })
 }
 
-// ofReply returns the remedy for the text of a Redis error reply.
+// ofReply returns the remedy (what the caller should do) for the text of a Redis error reply.
 func ofReply(text string) Remedy {
 	for _, r := range replies {
 		if !strings.HasPrefix(text, r.prefix) {

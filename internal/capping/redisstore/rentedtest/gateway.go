@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Gateway is a TCP proxy in front of test servers. A Gateway listens at its own address and forwards connections to
-// servers, like network address translation.
+// Gateway is a TCP proxy in front of test servers. A Gateway listens at an address of its own, and forwards each
+// connection to a server, like network address translation.
 type Gateway struct {
 	listener net.Listener
 	next     atomic.Uint64
@@ -18,7 +18,7 @@ type Gateway struct {
 	wait     sync.WaitGroup
 }
 
-// NewGateway starts a proxy at addr that forwards connections to the targets in turn.
+// NewGateway starts a proxy at the address addr, which forwards connections to the targets in turn.
 func NewGateway(addr string, targets ...string) (*Gateway, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -48,7 +48,7 @@ func (n *Names) Point(host string, ips ...string) {
 	n.hosts[host] = ips
 }
 
-// Asked returns how many times clients have asked the DNS server for the host name.
+// Asked returns how often clients have asked the DNS server for the host name.
 func (n *Names) Asked(host string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
