@@ -21,7 +21,7 @@ const (
 	leastLife  = 30 * 24 * time.Hour   // minimum TTL of the shared records, even if all instances are down
 )
 
-// run sends a heartbeat every few seconds until the fleet is closed.
+// run sends a heartbeat to Redis every few seconds, until the fleet is closed.
 func (f *fleet) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel = cancel
@@ -47,8 +47,8 @@ func (f *fleet) close() {
 	f.signOff()
 }
 
-// signOff removes this instance from the list of instances that share the store. If the removal fails, the other
-// instances remove this instance after some missing heartbeats.
+// signOff removes this instance from the list of instances that share the store. If signOff cannot remove this
+// instance, the other instances do so when some heartbeats of this instance are missing.
 func (f *fleet) signOff() {
 	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil || f.seen.Load().fleet.Instances == 0 {
@@ -59,9 +59,9 @@ func (f *fleet) signOff() {
 	_ = n.Client().HDel(ctx, f.marker.InstancesKey(), f.id).Err()
 }
 
-// beat sends one heartbeat: it renews the records that all instances share, and checks the sentinel key of every
-// partition. If a server does not answer the heartbeat, the known state of its partitions stays. The topology reports
-// the server's fault.
+// beat sends one heartbeat: beat renews the records in Redis that all instances share, and checks the sentinel key of
+// every partition. If a server does not answer the heartbeat, the last known state of its partitions stays in force.
+// The topology reports the server's fault.
 func (f *fleet) beat(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,14 +82,14 @@ func (f *fleet) beat(ctx context.Context) {
 	f.told()
 }
 
-// missed holds the time since which heartbeats have failed, and the error of the latest heartbeat.
+// missed says since when heartbeats have failed, and holds the error of the latest heartbeat.
 type missed struct {
 	since time.Time
 	err   error
 }
 
-// tellMissed is the time for which heartbeats may fail before the store reports the failure. One or two heartbeats fail
-// in every failover.
+// If heartbeats fail for longer than tellMissed, the store reports the failure. One or two heartbeats fail in every
+// failover.
 const tellMissed = 3 * beatEvery
 
 func (f *fleet) noteBeat(err error) {
@@ -108,9 +108,9 @@ func (f *fleet) noteBeat(err error) {
 	}
 }
 
-// silence returns an error if this instance's heartbeats have not reached the shared records for a while; otherwise
-// nil. Without heartbeats, this instance does not know which retention other instances need, or whether the shared
-// records still exist.
+// silence returns an error if the heartbeats of this instance have not reached Redis for a while, and otherwise nil.
+// Without a reply to its heartbeats, this instance does not know which retention other instances need, or whether the
+// shared records still exist.
 func (f *fleet) silence() error {
 	m := f.missed.Load()
 	if m == nil || time.Since(m.since) < tellMissed {
@@ -165,8 +165,8 @@ func (f *fleet) learn(heard *script.Heard, began time.Time) {
 	}
 }
 
-// olderFormat returns a warning while the store keeps an older format, because some instance cannot read the newest
-// format. olderFormat returns "" if all instances can read the newest format.
+// olderFormat is for a store that keeps an older format because some instance cannot read the newest one: olderFormat
+// then returns a warning. olderFormat returns "" if all instances can read the newest format.
 func (f *fleet) olderFormat() string {
 	found, newest := f.seen.Load().format, f.marker.Newest()
 	if found == 0 || found >= newest {
@@ -191,7 +191,7 @@ func channelError(r []string) error {
 			"give a new channel a number that was never used", r[0], r[1], r[2], r[3])
 }
 
-// runBeat runs beat.lua and returns its decoded reply.
+// runBeat calls the script beat.lua, which processes a heartbeat, and returns the script's decoded reply.
 func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error) {
 	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil {
@@ -225,11 +225,12 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 	return heard, nil
 }
 
-// restoresEntry is a key in the description that an instance sends with its heartbeat. An instance with the entry
-// restoresEntry confirms restorations of live changes (see liveLogs).
+// restoresEntry is a key in the self-description that each instance sends with its heartbeats. If an instance sends the
+// entry restoresEntry, it confirms restorations of live changes (see liveLogs).
 const restoresEntry = "restores"
 
-// othersOf returns the other instances that the reply to a heartbeat lists. The heartbeat began at the given time.
+// othersOf returns the instances that the reply to a heartbeat lists, without this instance. The heartbeat began at the
+// given time.
 func othersOf(descriptions map[string]string, began time.Time) instances {
 	found := instances{at: began}
 	for id, description := range descriptions {
@@ -243,8 +244,8 @@ func othersOf(descriptions map[string]string, began time.Time) instances {
 	return found
 }
 
-// asOfEntry is a key in the description that an instance sends with its heartbeat. The value of asOfEntry holds the
-// as-of instant (time of export) of each set in the instance's generation of segments.
+// asOfEntry is a key in the self-description that each instance sends with its heartbeats. The value for asOfEntry has
+// the as-of instant (time of export) of each set that the instance's generation of segments contains.
 const asOfEntry = "as_of"
 
 func asOfText(asOf map[string]capping.Instant) string {
@@ -252,8 +253,8 @@ func asOfText(asOf map[string]capping.Instant) string {
 	return string(text)
 }
 
-// oldestAsOf returns for each set the oldest as-of instant (time of the set's export) that another instance reports. If
-// an instance reports no as-of instants, oldestAsOf returns nil.
+// oldestAsOf compares the as-of instants (times of export) that other instances report: for each set, oldestAsOf
+// returns the oldest. If some instance reports no as-of instants, oldestAsOf returns nil.
 func oldestAsOf(others map[string]string) map[string]capping.Instant {
 	oldest := map[string]capping.Instant{}
 	for _, description := range others {

@@ -11,8 +11,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// start finds or creates the shared records of the store and the sentinel keys of its partitions. start logs which of
-// them are new or lost.
+// start finds or creates two kinds of records in Redis: those that all instances share, and the sentinel keys of the
+// partitions. start logs which of them are new or lost.
 func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,10 +44,11 @@ func (f *fleet) start(ctx context.Context) error {
 	return f.mend(ctx)
 }
 
-// makeRecords finds the records that all instances share, or creates them. Before makeRecords creates the shared
-// records, it counts the partitions that have a sentinel key. The result "asked" is the number of partitions whose
-// server answered. The result "had" is the number of partitions with a sentinel key. A sentinel key shows that a store
-// existed here earlier, because no instance creates sentinel keys for a store without records.
+// makeRecords finds the records in Redis that all instances share. If there are none, makeRecords creates them.
+// makeRecords first counts the partitions that have a sentinel key, and then creates the shared records. The result
+// "asked" of makeRecords is the number of partitions whose server has answered. The result "had" of makeRecords is the
+// number of partitions that have a sentinel key. A sentinel key shows that a store existed here earlier, because no
+// instance creates sentinel keys for a store without records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)
@@ -57,9 +58,10 @@ func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	return had, asked, f.renewUntilDone(ctx, script.MakeOrMend)
 }
 
-// judgeAdopted handles a store whose shared record was missing. A store of an older version has no sentinel keys; a
-// store with sentinel keys has lost its record. If the store has lost its shared record, judgeAdopted makes a missing
-// sentinel key count as lost data.
+// judgeAdopted is for a store without a shared record: judgeAdopted decides whether the record was lost. If a store
+// without the shared record has no sentinel keys, an older version of capper created it. If it has sentinel keys, the
+// shared record was lost. If the shared record of a store was lost, judgeAdopted makes every missing sentinel key count
+// as lost data.
 func (f *fleet) judgeAdopted(ctx context.Context) {
 	if !f.seen.Load().adopted {
 		return
@@ -81,18 +83,19 @@ func (f *fleet) renewUntilDone(ctx context.Context, m script.Mode) error {
 	}
 }
 
-// signLife returns the TTL that every check gives to a sentinel key.
+// signLife returns the TTL of sentinel keys, which every check of a sentinel key sets again.
 func (f *fleet) signLife() time.Duration { return max(leastLife, 2*f.retention()) }
 
-// warnOfLoss logs a loss of data that the start of this process has accepted, and keeps the warning for Health.
+// warnOfLoss logs that the start of this process has accepted a loss of data, and keeps the warning so that Health
+// shows it.
 func (f *fleet) warnOfLoss(what string) {
 	warning := "store created again from the remaining data: " + what
 	f.warnings = append(f.warnings, warning)
 	f.config.Logger.Error("Redis store", "warning", warning)
 }
 
-// mend accepts a loss of records at the start of the process, and creates the missing sentinel keys again. If
-// Config.MustExist is true, mend returns an error instead of accepting a loss.
+// mend accepts, at the start of the process, that records were lost. mend then creates the missing sentinel keys again.
+// If Config.MustExist is true, mend does not accept the loss, and returns an error.
 func (f *fleet) mend(ctx context.Context) error {
 	accepted, whats := map[int]bool{}, map[string]int{}
 	for p, bar := range f.top.Lost() {
@@ -119,8 +122,8 @@ func (f *fleet) mend(ctx context.Context) error {
 	return nil
 }
 
-// restoreForOthers begins to restore the live changes to sets in all partitions if this start creates the store while
-// other instances run. The other instances may still have live changes of the store that existed before.
+// restoreForOthers begins to restore the live changes to sets in all partitions, if this start creates the store while
+// other instances run. The other instances may still have live changes from before the store was created again.
 func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	seen := f.seen.Load()
 	if !seen.made || had > 0 || len(seen.others.other) == 0 {
@@ -136,13 +139,14 @@ func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	return nil
 }
 
-// withUsers removes the partition of the shared records from the list, because that partition has no users.
+// withUsers returns the partitions of the list that have users, that is, all except the partition of the shared
+// records.
 func (f *fleet) withUsers(partitions []int) []int {
 	return slices.DeleteFunc(partitions, func(p int) bool { return p >= f.keyspace.Partitions })
 }
 
-// lookAtSigns checks the sentinel keys of all partitions through the topology. lookAtSigns creates missing sentinel
-// keys, until the store has recorded that every partition had one. accept holds the partitions whose loss of data this
+// lookAtSigns checks the sentinel keys of all partitions. Until the store has recorded that every partition had a
+// sentinel key, lookAtSigns creates missing ones. The argument accept holds the partitions whose loss of data this
 // start has found and accepted.
 func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	look := topology.Look{
@@ -154,8 +158,8 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	}
 }
 
-// markSigned records in the store that the sentinel keys of all partitions have been created. If a sentinel key is
-// missing after markSigned, a server has lost the key.
+// markSigned records in Redis that all partitions have got their sentinel keys. If a sentinel key is missing after
+// markSigned, a Redis server has lost the key.
 func (f *fleet) markSigned(ctx context.Context) {
 	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed",
 		"1").Err() == nil {

@@ -24,25 +24,25 @@ import (
 // Acks is the number of replicas that must confirm a send before the store returns Allowed. The zero Acks is Healthy.
 type Acks = topology.Acks
 
-// Healthy requires confirmation by at least one replica, and by every replica of the user's master that the cluster
-// does not flag as failed.
+// Healthy means that at least one replica must confirm a send, and that every replica of the user's master must which
+// the cluster does not flag as failed.
 const Healthy = topology.Healthy
 
-// FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas: an
-// allowed send may then be lost with its master.
+// FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas; if
+// the master is lost, an allowed send may then be lost with it.
 func FixedAcks(n int) Acks { return topology.FixedAcks(n) }
 
 // ParseAcks parses "healthy" or a number from 0 to 5.
 func ParseAcks(text string) (Acks, error) { return topology.ParseAcks(text) }
 
-// HintedError is the error of a store that cannot be opened, with a hint for the operator.
+// HintedError is the error of a store that cannot be opened, together with a hint for the operator.
 type HintedError = topology.HintedError
 
 // IsAuth reports whether the error says that a server rejected the user name or the password.
 func IsAuth(err error) bool { return fault.IsAuth(err) }
 
-// Config is the configuration of a Redis store. Addrs is required. A zero value of any other field means the default
-// that the field's comment names.
+// Config is the configuration of a Redis store. Addrs is required. If another field of Config is zero, the default in
+// the comment of the field applies.
 type Config struct {
 	// Addrs (addrs) lists the host:port of some nodes of a cluster. For servers outside a cluster it lists a master and
 	// its replicas, and the store finds the master. With SentinelMaster, Addrs lists Redis Sentinels.
@@ -90,9 +90,9 @@ type Config struct {
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// IDs describes the users' ids in a store. A store never changes its kind of ids or the key that makes id images
-// (64-bit numbers) from ids. Open rejects a store with another kind of ids or another key. The zero IDs means dense
-// ids, the numbers from 0 to 4294967295.
+// IDs describes the users' ids in a store. Two things never change in a store: the kind of ids, and the key that makes
+// id images (64-bit numbers) from ids. Open rejects a store with another kind of ids or another key. The zero IDs means
+// dense ids, the numbers from 0 to 4294967295.
 type IDs struct {
 	Kind string // the name of the kind in the format marker, such as "uuid"; "" and "dense": dense
 	// Check is a word that changes with the kind of ids and with the key that makes id images. The store rejects a
@@ -109,7 +109,8 @@ const denseIDs = "dense"
 
 func (i IDs) isDense() bool { return i.Kind == "" || i.Kind == denseIDs }
 
-// layout returns the keyspace of a new store, and the versions of the format that stores with these ids may have.
+// layout returns how a new store for these ids distributes users over Redis keys, and which versions of the stored
+// format such stores may have.
 func (i IDs) layout() (script.Keyspace, script.Formats) {
 	if i.isDense() {
 		return script.Standard, script.Known
@@ -117,7 +118,7 @@ func (i IDs) layout() (script.Keyspace, script.Formats) {
 	return script.Spread(script.DepthFor(i.Users)), script.SpreadKnown
 }
 
-// marked returns the kind of ids and the check word as the format marker contains them.
+// marked returns the kind of ids and the check word of their key, in the form in which the format marker contains them.
 func (i IDs) marked() script.IDs {
 	if i.isDense() {
 		return script.IDs{}
@@ -178,7 +179,7 @@ func (c *Config) validate() error {
 	return errors.Join(faults...)
 }
 
-// topology returns the configuration of package topology: the settings that concern servers.
+// topology returns the part of the configuration that package topology needs: the settings for the servers.
 func (c *Config) topology(partitions []topology.Partition, hashFields int, scripts []string) topology.Config {
 	return topology.Config{
 		Options: topology.Options{
@@ -194,10 +195,10 @@ func (c *Config) topology(partitions []topology.Partition, hashFields int, scrip
 	}
 }
 
-// poolSize is the number of connections to a node: one for each lane of the dispatcher, and four for questions about
-// the cluster.
+// poolSize is the number of connections to each node: one for each lane (worker) of the dispatcher, and four for
+// questions about the cluster.
 const poolSize = dispatch.Lanes + 4
 
-// waitForAcks returns the time for which WAIT blocks until replicas confirm a write. waitForAcks returns half of
-// AttemptTimeout, because AttemptTimeout limits the whole pipeline.
+// waitForAcks returns how long the command WAIT may wait for replicas to confirm a write: half of AttemptTimeout,
+// because AttemptTimeout limits the whole pipeline.
 func (c *Config) waitForAcks() time.Duration { return max(time.Millisecond, c.AttemptTimeout/2) }

@@ -8,11 +8,11 @@ import (
 )
 
 // mostAnswered is the maximum number of bytes that a survey of the servers reads from one connection. The replies of a
-// real Redis server take a few kilobytes, plus about a hundred bytes for each node of the cluster. The Redis client
-// itself has no limit on the length of a line.
+// real Redis server take a few kilobytes, plus about a hundred bytes for each node of the cluster. mostAnswered is
+// necessary because the Redis client itself does not limit the length of a line.
 const mostAnswered = 8 << 20
 
-// dial connects to a server that is not trusted yet: the server may be another program than Redis, or hostile.
+// dial connects to a server that capper does not trust yet, because it may be another program than Redis, or hostile.
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: 2 * attempt, KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
 	if err != nil {
@@ -21,14 +21,14 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return &bounded{Conn: conn, addr: addr, left: mostAnswered}, nil
 }
 
-// bounded is a connection that returns at most a fixed number of bytes.
+// A bounded is a connection from which at most a fixed number of bytes can be read.
 type bounded struct {
 	net.Conn
 	addr string
 	left int // bytes that may still be read; one goroutine reads at a time
 }
 
-// Read reads from the connection until the bound is reached.
+// Read reads from the connection, and returns an error when the maximum number of bytes is reached.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, fmt.Errorf("server %s sent a response of %d bytes, longer than any Redis response: "+

@@ -1,6 +1,6 @@
-// Package redisstore keeps users' logs in Redis: in a Redis Cluster, or on one server, with or without Redis Sentinel.
-// Only this package and the packages below it import the Redis client. docs/design/redisstore.md explains how the store
-// detects lost data, and why it has its own cluster client.
+// Package redisstore keeps users' logs in Redis: in a Redis Cluster or on a single server, with or without Redis
+// Sentinel. Only this package and the packages below it import the Redis client. docs/design/redisstore.md explains how
+// the store detects lost data, and why it has its own cluster client.
 //
 // # The path of a batch
 //
@@ -32,10 +32,10 @@
 // # Keyspace
 //
 // In a store with dense ids (the numbers from 0 to 4294967295), a bucket is a Redis hash of 190 neighbouring user ids.
-// The name of a field in a bucket is the position of the user's id in the bucket, in decimal. The value of a field in a
-// bucket is the user's log (see capping.Log). Each of the 64 partitions consists of every 64th bucket. All keys of a
-// partition share a hash tag, and therefore a hash slot of the cluster. Every key has a TTL, which the next write to
-// the key extends.
+// In a bucket, the name of a user's field is the position of the user's id in the bucket, as a decimal number. In a
+// bucket, the value of a user's field is the log of the user (see capping.Log). Each of the 64 partitions consists of
+// every 64th bucket. All keys of a partition share a hash tag, and therefore a hash slot of the cluster. Every key has
+// a TTL, which the next write to the key extends.
 //
 //	fc:{53t}:2rk             bucket 3584 (base 36) of partition 0: users 680,960 to 681,149
 //	fc:{53t}:m:…             a message's text, in its token's partition: the id, or 0xFF, namespace, 0xFF, id
@@ -55,11 +55,12 @@
 //	fc:{…}:pn:records        how many requests and logs of messages exist, by client and by expiry
 //	fc:{format}              the format marker; :store, :retentions, :channels and :instances beside it are shared
 //
-// For other ids, the keyspace uses id images (64-bit numbers of the ids). The lower 6 bits of an id image choose the
-// partition, and the upper bits the bucket. The depth is the number of upper bits that choose the bucket. The depth is
-// chosen when the store is created, so that a bucket holds about 60 users. The name of a user's field is the bits
-// between the upper and the lower bits. The bits in the name of a field take 6 raw bytes, or 7 with a depth below 10.
-// All other keys of the store are the same as with dense ids.
+// For other ids, the keyspace uses id images (64-bit numbers of the ids). For each user, the lower 6 bits of the id
+// image choose the partition, and the upper bits choose the bucket. The depth of a store is how many upper bits of an
+// id image choose the bucket. A new store gets a depth (number of bits that choose the bucket) with which a bucket
+// holds about 60 users. In a store with id images, the name of a user's field is the bits of the image that choose
+// neither the partition nor the bucket. In the name of a user's field, the bits of the id image take 6 raw bytes, or 7
+// with a depth below 10. Apart from buckets and their fields, the keys of the store are the same as with dense ids.
 //
 // # Formats
 //
@@ -73,36 +74,38 @@
 //	4  capper log 4 least 4 ids uuid check 1a2b3c4d depth 16 partitions 64 epoch 2024-01-01
 //
 // A store never changes its kind of ids or the key that makes id images. The format marker holds a check word for the
-// kind of ids and the key of the id images. If the configuration has another kind of ids or another key, the start
-// returns an error and writes nothing.
+// kind of ids and the key of the id images. If the configuration has another kind of ids or another key than the store,
+// the start returns an error and writes nothing.
 //
 // A heartbeat moves the store to the newest format after every instance of the last half minute has reported that it
-// reads that format. While one instance has an older version, a downgrade of the other instances stays possible. After
-// the move to the newest format, an older version does not start. A running instance of an older version stops at its
-// next heartbeat.
+// reads that format. As long as one instance has an older version of capper, the other instances can still be
+// downgraded. When the store has been moved to the newest format, an older version of capper does not start any more. A
+// running instance of an older version stops at its next heartbeat.
 //
 // # Shared records
 //
-// Every five seconds, each instance sends a heartbeat (beat.go, script/beat.lua). The heartbeat renews the shared
-// records and reports the configuration of the instance. The reply to a heartbeat has the retention in force, the
-// numbers of channels, and the differences to other instances. The retention in force is the longest of any instance,
-// so a policy that is missing for a moment deletes no sends.
+// Every five seconds, each instance sends a heartbeat (beat.go, script/beat.lua). The heartbeat renews the records in
+// Redis that all instances share, and reports the configuration of the instance. The reply to a heartbeat says which
+// retention is in force, which numbers the channels have, and how the instances differ. The retention in force is the
+// longest of any instance, so a policy that is missing for a moment deletes no sends.
 //
 // # Counts by message
 //
 // The scripts count the sends that they record and remove, in the same atomic step. The counts are in one hash for each
-// message and partition. While the cluster moves a hash slot, a script can use only one key of that slot. The run (see
-// package dispatch) then splits a command into commands of one bucket each, which count no sends. Before the run sends
-// commands of one bucket, it marks the message's counts in this partition as lower bounds (script/atleast.lua).
+// message and partition. While the cluster is moving a hash slot, a script can use only one Redis key of this slot.
+// While a hash slot is moving, the run (see package dispatch) splits a command into commands of one bucket each, and
+// these count no sends. Before a run sends commands of one bucket, the run marks the message's counts in this partition
+// as lower bounds (script/atleast.lua).
 //
 // # Live changes
 //
 // A call that changes a set appends a record to the live change log of each partition with changed users (live.go,
 // script/live.lua). Every instance reads the live change logs each second (liverenew.go) and keeps the changes in
-// live.Lists. filter.lua compares the version of the partition's live change log with the version that the caller has.
-// If the versions differ, filter.lua decides no user. For a command of one bucket, the run reads the version of the
-// live change log with a separate command first. Instances replace many records of the live change log by few packed
-// records (livepack.go). The store keeps changes to sets only from format 3 on, because older programs would ignore the
+// live.Lists. The script filter.lua compares two versions of the partition's live change log: the stored one, and the
+// one that the caller has. If the caller has another version of the live change log than Redis, filter.lua decides no
+// user. A command of one bucket cannot read the live change log. For such a command, the run first reads the version of
+// the log with a separate command. From time to time, instances replace many records of a live change log by few packed
+// records (livepack.go). Changes to sets are allowed only from format 3 on, because older programs would ignore the
 // changes.
 //
 // # Promises
@@ -110,18 +113,19 @@
 //   - The store returns Allowed or Replayed only after as many replicas as Config.ReplicaAcks requires have confirmed
 //     the send. The WAIT command, which waits for replicas, runs on the same connection and in the same pipeline as the
 //     script.
-//   - If too few replicas confirm a send, the user is Unavailable and never Allowed. The store never lowers the number
-//     of replicas that Config.ReplicaAcks requires.
-//   - The store retries a command that has no reply. The message's token in the user's log shows that an earlier
-//     attempt recorded the send.
+//   - If too few replicas confirm a send, the user is Unavailable and never Allowed. The store never accepts fewer
+//     replicas than Config.ReplicaAcks requires.
+//   - The store retries a command that has no reply. If an earlier attempt recorded the send, the user's log has the
+//     token of the message, which shows this.
 //   - A script checks all its arguments before it writes. If the server is full or its clock is wrong, a script rejects
-//     a call before the first write. A script also rejects a call that arrives later than the clock tolerance allows.
-//   - A change to a set counts as stored when the replicas have confirmed its record. After the replicas have confirmed
-//     the record, no instance decides a later call without the change. If a record of a live change cannot be decoded,
-//     the users of its partition are Unavailable.
+//     the call before it writes anything. A script also rejects a call that arrives later than the clock tolerance
+//     allows.
+//   - A change to a set counts as stored when the replicas have confirmed its record. Once the replicas have confirmed
+//     the record, no instance makes a later decision without the change. If a record of a live change cannot be
+//     decoded, the users of its partition are Unavailable.
 //   - A partition that may have lost logs is in quarantine: its users are Unavailable until an operator accepts the
 //     loss.
 //   - A send is lost if the master and all replicas of its shard are lost. Redis syncs its append-only file every
-//     second, so a master that is killed during a slow sync and restarts before a failover may lose its newest sends.
+//     second. If a master is killed during a slow sync and restarts before a failover, it may lose its newest sends.
 //     The Redis setting "appendfsync always" prevents the loss of sends during a slow sync.
 package redisstore

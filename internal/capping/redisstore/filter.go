@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// filterOperation is the dispatch.Operation that decides the users of a batch and records the allowed sends.
+// filterOperation is the operation of a run that decides the users of a batch and records the allowed sends.
 type filterOperation struct {
 	store    *Store
 	batch    *capping.Batch
@@ -26,16 +26,17 @@ type filterOperation struct {
 	bad   script.BadLogs
 }
 
-// Encode sets the arguments of filter.lua for the users of the command c.
+// Encode encodes a call of filter.lua for the users of the command c.
 func (o *filterOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Users,
 		o.batch.Groups, &o.rules, script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token}, o.known(c))
 }
 
-// known returns the version of the live changes with which filter.lua compares the stored version, or nil for no
-// comparison. For a bare command (which uses only the key of one bucket), known returns nil. A bare command cannot read
-// the key of the live changes, so the run compares the versions before.
+// known returns the version of the live changes to sets that the caller has. The script filter.lua compares it with the
+// stored version. If known returns nil, the script compares nothing. For a bare command (which may use only the key of
+// one bucket), the method known returns nil. A bare command cannot read the key of the live changes, so the run
+// compares the versions before it sends the command.
 func (o *filterOperation) known(c *dispatch.Command) *string {
 	if c.Bare || c.Partition >= len(o.batch.Known) {
 		return nil
@@ -43,8 +44,8 @@ func (o *filterOperation) known(c *dispatch.Command) *string {
 	return &o.batch.Known[c.Partition]
 }
 
-// beforeBare returns the operations that must run before bare commands (which use the key of one bucket each) replace
-// the command c.
+// beforeBare returns operations that must run first, before the run replaces the command c by bare commands (which use
+// the key of one bucket each).
 func (o *filterOperation) beforeBare(c *dispatch.Command) (operations []dispatch.Operation) {
 	if o.counted {
 		operations = o.store.counts.AtLeast(true, o.batch.Token)
@@ -57,8 +58,8 @@ func (o *filterOperation) beforeBare(c *dispatch.Command) (operations []dispatch
 	return operations
 }
 
-// allowBare reports whether the live changes in the store still have the version that the caller has. If the versions
-// differ, allowBare marks the users of the command as outdated.
+// allowBare reports whether the store still has the version of the live changes to sets that the caller has. If the
+// versions of the live changes differ, allowBare marks the users of the command as outdated.
 func (o *filterOperation) allowBare(c *dispatch.Command) bool {
 	known := o.known(c)
 	if read := o.reads[c]; known == nil || read.done && read.reply == *known {
@@ -68,7 +69,7 @@ func (o *filterOperation) allowBare(c *dispatch.Command) bool {
 	return false
 }
 
-// outdate sets the verdict Unavailable and Outdated for the command's users, because sets have changed.
+// outdate sets the verdict Unavailable and Outdated for all users of the command, because sets have changed.
 func (o *filterOperation) outdate(c *dispatch.Command) {
 	script.MarkOutdated(c.Items, o.verdicts, c.Since())
 	if o.batch.Outdated != nil {
@@ -76,8 +77,8 @@ func (o *filterOperation) outdate(c *dispatch.Command) {
 	}
 }
 
-// Stamp writes the time of an attempt into the command's header. Stamp runs on the goroutine of a sender. Stamp
-// therefore reads only fields that stay constant during the run, and never the batch.
+// Stamp writes the time of the attempt into the header of the command. Stamp runs on the goroutine of a sender. Stamp
+// therefore reads only fields that do not change during the run, and never reads the batch.
 func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	if h.Now == 0 {
@@ -87,7 +88,7 @@ func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampFilter(h)
 }
 
-// Apply stores the verdicts in the reply for the command's users.
+// Apply decodes the reply of filter.lua, and stores the verdicts for the users of the command.
 func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
 	if script.IsOutdated(c.Reply) {
 		o.outdate(c)
@@ -130,7 +131,7 @@ var (
 		"find the program and move its key away")
 )
 
-// prepare encodes the arguments that are the same in all commands of the batch.
+// prepare encodes those arguments that are the same in all commands of the batch.
 func (o *filterOperation) prepare(skew time.Duration) {
 	b := o.batch
 	o.header = script.Header{

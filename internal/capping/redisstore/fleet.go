@@ -20,7 +20,7 @@ import (
 )
 
 // fleet represents this instance among all instances that use the same namespace. Every few seconds, the fleet renews
-// the records that the instances share, and checks that these records still exist.
+// the records in Redis that the instances share, and checks that these records still exist.
 type fleet struct {
 	config   *Config
 	top      *topology.Topology
@@ -55,15 +55,15 @@ type fleet struct {
 	own announcement
 }
 
-// announcement is the description of its configuration that an instance sends to the other instances with its
-// heartbeats.
+// An announcement describes the configuration of an instance. Each instance sends its announcement to the others with
+// its heartbeats.
 type announcement struct {
 	retention time.Duration
 	channels  map[string]capping.Channel
 	text      map[string]string // the other instances compare text key by key
 }
 
-// sight is the information about the store and the other instances from the latest heartbeat.
+// sight holds what the reply to the latest heartbeat says about the store and the other instances.
 type sight struct {
 	gone, channel error // gone: the shared records are missing; channel: a channel's number contradicts the stored one
 	fleet         capping.Fleet
@@ -76,15 +76,15 @@ type sight struct {
 	others     instances
 }
 
-// instances returns this instance and the other instances that the reply to the latest heartbeat listed.
+// instances returns this instance together with the other instances that the reply to the latest heartbeat listed.
 func (f *fleet) instances() instances {
 	all := f.seen.Load().others
 	all.own = f.id
 	return all
 }
 
-// newFleet returns the fleet of the store's instance. The function "told" runs after every check of the shared records
-// and sentinel keys.
+// newFleet returns the fleet of a store, through which its instance knows the other instances. The fleet calls the
+// function "told" after every check of the shared records and sentinel keys.
 func newFleet(s *Store, told func()) *fleet {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
@@ -97,7 +97,7 @@ func newFleet(s *Store, told func()) *fleet {
 	return f
 }
 
-// halted returns the error because of which this instance decides no user, or nil.
+// halted returns the error that makes this instance decide no user, or nil if the instance decides users.
 func (f *fleet) halted() error {
 	if m := f.mismatch.Load(); m != nil {
 		return m
@@ -105,8 +105,8 @@ func (f *fleet) halted() error {
 	return f.seen.Load().channel
 }
 
-// markMismatched stops all decisions of this instance, because another version or configuration has taken over the keys
-// of the store.
+// markMismatched is called when another version or configuration has taken over the keys of the store. markMismatched
+// stops all decisions of this instance.
 func (f *fleet) markMismatched(found string) {
 	err := f.marker.Refusal(found)
 	if f.mismatch.CompareAndSwap(nil, err) {
@@ -114,14 +114,14 @@ func (f *fleet) markMismatched(found string) {
 	}
 }
 
-// describe returns the settings of this instance that must be equal in all instances, apart from the policy.
+// describe returns those settings of this instance that all instances must have in common, without the policy.
 func (f *fleet) describe() map[string]string {
 	return map[string]string{
 		"replica_acks": f.config.ReplicaAcks.String(), "clock_skew": f.config.ClockSkew.String(),
 	}
 }
 
-// announcementOf returns the announcement that this instance sends while it uses the policy p.
+// announcementOf returns the announcement that this instance must send while its policy is p.
 func (f *fleet) announcementOf(p *capping.Policy) announcement {
 	a := announcement{retention: p.Retention(f.widening), channels: p.Channels, text: f.describe()}
 	var channels []string
@@ -154,12 +154,13 @@ func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	return nil
 }
 
-// retention returns the time for which the store keeps sends: the longest retention in force that this instance knows.
+// retention returns for how long the store keeps sends: the longest retention in force that this instance knows of.
 func (f *fleet) retention() time.Duration {
 	return time.Duration(f.longest.Load()) * time.Millisecond
 }
 
-// remarks returns warnings for operators about the other instances and about the records that all instances share.
+// remarks returns warnings for operators about two things: the other instances, and the records in Redis that all
+// instances share.
 func (f *fleet) remarks(seen *sight) (remarks []string) {
 	if f.made {
 		remarks = append(remarks, "the store was created at this start without records: every user may receive a "+
@@ -177,7 +178,8 @@ func (f *fleet) remarks(seen *sight) (remarks []string) {
 	return remarks
 }
 
-// keptLonger returns a warning if the store keeps sends longer than this instance's policy needs, and "" otherwise.
+// If the store keeps sends longer than the policy of this instance needs, keptLonger returns a warning; otherwise,
+// keptLonger returns "".
 func (f *fleet) keptLonger() string {
 	own, longest := f.announced.Load(), f.longest.Load()
 	if own == 0 || longest <= own {
@@ -189,8 +191,8 @@ func (f *fleet) keptLonger() string {
 		span(longest), span(own))
 }
 
-// extend returns the time for which a call keeps its sends: the longer of the given retention and the retention in
-// force. If the given retention is longer than the retention in force, it becomes the retention in force.
+// extend returns for how long a call must keep its sends: the given retention or, if longer, the retention in force. If
+// the given retention is longer than the retention in force, extend puts it in force.
 func (f *fleet) extend(retention time.Duration) time.Duration {
 	longest := f.longest.Load()
 	if retention.Milliseconds() > longest {
@@ -201,11 +203,11 @@ func (f *fleet) extend(retention time.Duration) time.Duration {
 	return max(retention, time.Duration(longest)*time.Millisecond)
 }
 
-// beatSoon makes the fleet send the next heartbeat at once.
+// beatSoon makes the fleet send its next heartbeat at once.
 func (f *fleet) beatSoon() { f.top.DoubtSigns() }
 
-// compare counts the other instances that share the store. For each key of the announcement, compare also counts the
-// instances that report another value.
+// compare counts the other instances that share the store with this instance. For each key of the announcement, compare
+// also counts how many instances report another value than this one.
 func (a *announcement) compare(others map[string]string, made time.Time) capping.Fleet {
 	told := map[string]map[string]string{}
 	for id, description := range others {

@@ -15,19 +15,19 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// remembered is the time for which Health reports a failed call. Health reports failed calls because the topology (the
-// checks of the servers) does not notice some faults, such as a full server.
+// Health reports a failed call for the time that the constant remembered states. Health reports failed calls because
+// the topology, which checks the servers, does not notice some faults, such as a full server.
 const remembered = 30 * time.Second
 
-// trouble keeps the error of the latest call that left users undecided, so that Health can report it.
+// trouble keeps the error of the latest call that left users undecided, so that Health can report the error.
 type trouble struct {
 	mu  sync.Mutex
 	err error
 	at  time.Time
 }
 
-// note stores why a call left users undecided. note ignores a deadline that passed without a fault, because the caller
-// chose that deadline.
+// note stores why a call left users undecided. If a deadline passed without any fault, note ignores this, because the
+// caller chose that deadline.
 func (t *trouble) note(f *dispatch.Faults, err error) {
 	if err == nil || f.Users[fault.Deadline] > 0 && len(f.Attempts) == 0 {
 		return
@@ -76,8 +76,8 @@ func (s *Store) Health(context.Context) capping.Health {
 	return h
 }
 
-// lost describes the parts of the store whose data is missing or may be incomplete. The result "all" is true when every
-// partition that has users is in quarantine.
+// lost describes which parts of the store have missing or possibly incomplete data. If all partitions with users are in
+// quarantine, the result "all" of the method lost is true.
 func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	if seen.gone != nil {
 		lost = append(lost, seen.gone.Error())
@@ -100,7 +100,7 @@ func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	return lost, barred == s.keyspace.Partitions
 }
 
-// eachBar calls the function "it" for every quarantined partition except the partition of the shared records.
+// eachBar calls the function "it" for every partition with users that is in quarantine.
 func (s *Store) eachBar(it func(*topology.Bar)) {
 	for p := range s.keyspace.Partitions {
 		if b := s.top.Bar(p); b != nil {
@@ -109,7 +109,7 @@ func (s *Store) eachBar(it func(*topology.Bar)) {
 	}
 }
 
-// barredPartitions counts the quarantined partitions by cause, without the partition of the shared records.
+// barredPartitions counts, by cause, the partitions with users that are in quarantine.
 func (s *Store) barredPartitions() map[string]int {
 	counts := map[string]int{}
 	s.eachBar(func(b *topology.Bar) { counts[b.Reason]++ })

@@ -18,7 +18,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// Report is the result of a survey of all Redis servers (see Survey).
+// A Report is the result of Survey, which examines all Redis servers of a store.
 type Report struct {
 	Cluster bool
 	Nodes   []*Node // masters first, then sorted by address
@@ -76,7 +76,7 @@ func (n *Node) Version() string {
 	return "Redis " + n.Facts["redis_version"]
 }
 
-// survey holds the state of one call of Survey, which examines all servers.
+// survey holds the state of one call of Survey while Survey examines all servers.
 type survey struct {
 	config   Config
 	options  topology.Options
@@ -84,11 +84,11 @@ type survey struct {
 	prefixes []string
 }
 
-// attempt is the time limit of each request to a server.
+// In a survey, attempt limits how long each request to a server may take.
 const attempt = 3 * time.Second
 
-// Survey examines all servers in parallel, within the deadline of the context. Survey returns an error only for a wrong
-// configuration. The Report holds the errors of the servers.
+// Survey examines all servers in parallel, within the deadline of the context. If a server fails, Survey returns no
+// error; an error means that the configuration is wrong. The Report holds the errors of the servers.
 func Survey(ctx context.Context, config Config) (*Report, error) {
 	if len(config.Addrs) == 0 {
 		return nil, errors.New("addrs: must contain the host:port of at least one Redis server")
@@ -127,8 +127,7 @@ func Survey(ctx context.Context, config Config) (*Report, error) {
 	return r, nil
 }
 
-// find adds the nodes to the report: every server that a configured address names, and the servers that those servers
-// list.
+// find adds nodes to the report: the servers at the configured addresses, and the servers that those servers list.
 func (s *survey) find(ctx context.Context, r *Report) {
 	type answer struct {
 		nodes   []*Node
@@ -164,7 +163,7 @@ func (s *survey) find(ctx context.Context, r *Report) {
 	}
 }
 
-// covered returns the number of hash slots with a working master, and the number of slots that the cluster is moving.
+// covered counts the hash slots that have a working master, and the hash slots that the cluster is moving.
 func covered(nodes []*Node) (slots, moving int) {
 	for _, n := range nodes {
 		moving += n.member.Moving
@@ -178,7 +177,8 @@ func covered(nodes []*Node) (slots, moving int) {
 	return slots, moving
 }
 
-// client returns a Redis client for the address, or for the master of the Sentinels when the configuration names one.
+// client returns a Redis client for the address. If the configuration names a master of Sentinels, client returns a
+// client for this master.
 func (s *survey) client(addr string) *redis.Client {
 	if addr == s.sentinel() {
 		return s.options.Client(addr, &topology.RoundTrips{}, nil)
@@ -186,8 +186,8 @@ func (s *survey) client(addr string) *redis.Client {
 	return s.options.DirectClient(addr, &topology.RoundTrips{}, nil)
 }
 
-// sentinel returns the name of the master that Redis Sentinel watches, with the prefix "sentinel:"; "" without
-// Sentinel.
+// If Redis Sentinel watches the master, sentinel returns "sentinel:" and the name of the master; otherwise, sentinel
+// returns "".
 func (s *survey) sentinel() string {
 	if s.config.SentinelMaster == "" {
 		return ""
@@ -195,7 +195,7 @@ func (s *survey) sentinel() string {
 	return "sentinel:" + s.config.SentinelMaster
 }
 
-// neighbours returns the server at the address and all nodes that this server lists.
+// neighbours returns the server at the address, and all nodes that this server lists.
 func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cluster topology.Facts, err error) {
 	if name := s.sentinel(); name != "" {
 		addr = name
@@ -220,7 +220,7 @@ func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cl
 	return clustered(topology.Members(list.Val(), addr)), topology.ParseInfo(state.Val()), nil
 }
 
-// besides returns a server outside a cluster together with its replicas.
+// besides is for servers that form no cluster: besides returns a server together with its replicas.
 func besides(addr string, facts topology.Facts) []*Node {
 	own := &Node{Addr: addr}
 	if facts["role"] == "slave" {
@@ -234,7 +234,7 @@ func besides(addr string, facts topology.Facts) []*Node {
 	return nodes
 }
 
-// clustered returns the nodes that take part in the cluster.
+// clustered returns those of the listed nodes that take part in the cluster.
 func clustered(members []topology.Member) (nodes []*Node) {
 	addrs := map[string]string{}
 	for _, m := range members {
@@ -253,7 +253,7 @@ func clustered(members []topology.Member) (nodes []*Node) {
 	return nodes
 }
 
-// trial returns the key and the settings with which the survey tests the rights of the Redis user, as Open does.
+// trial returns a key and settings with which the survey tests the rights of the Redis user, in the same way as Open.
 func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	trial := topology.Trial{Who: "node " + n.Addr, Key: s.prefixes[0] + "RIGHTS", Cluster: r.Cluster}
 	if n.Master != "" {
@@ -268,7 +268,7 @@ func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	return trial
 }
 
-// rules returns the rules by which Open accepts or rejects servers.
+// rules returns the rules by which Open would accept or reject the servers.
 func (s *survey) rules() *topology.Rules {
 	return &topology.Rules{
 		Namespace: s.config.Namespace, Username: s.config.Username, HashFields: s.keyspace.HashFields(),
@@ -277,7 +277,7 @@ func (s *survey) rules() *topology.Rules {
 	}
 }
 
-// lookAtLedger reads the node's copies of the ledger of broken promises.
+// lookAtLedger reads the copies of the ledger (list of broken promises) that are on the node.
 func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *redis.Client) {
 	k := s.keyspace
 	for _, p := range ledgerCopies(k) {
@@ -296,7 +296,8 @@ func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *r
 	}
 }
 
-// lookAtStore reads the format marker from the node that serves its key, to find out whether a store exists.
+// lookAtStore finds out whether a store exists: lookAtStore reads the format marker from the node that serves the
+// marker's key.
 func (s *survey) lookAtStore(ctx context.Context, r *Report, n *Node, client *redis.Client) {
 	if n.Master != "" || r.Cluster && !n.member.Serves(s.keyspace.Slot(s.keyspace.FormatPartition())) {
 		return

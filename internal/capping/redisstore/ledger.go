@@ -13,18 +13,18 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// ledgerCopies returns the partitions that hold a copy of the ledger (the list of promises that Redis servers have
-// broken). The partitions of the copies are spread over the hash slots, because a server that evicts keys may evict its
-// own copy.
+// ledgerCopies returns the partitions that have a copy of the ledger (list of promises that Redis servers have broken).
+// The copies of the ledger are in partitions far apart in the hash slots, because a server that evicts keys may evict
+// its own copy.
 func ledgerCopies(l script.Keyspace) []int {
 	copies := []int{l.FormatPartition(), 0, l.Partitions / 3, 2 * l.Partitions / 3}
 	slices.Sort(copies)
 	return slices.Compact(copies)
 }
 
-// openLedger reads the ledger of broken promises from Redis and compares it with the present state of the servers. From
-// the comparison, openLedger notices keys that a server evicted while no instance of capper ran. The argument "made"
-// says that the store is new and has no records.
+// openLedger reads the ledger (list of broken promises) from Redis, and compares it with the present state of the
+// servers. openLedger thus notices if a server evicted keys while no instance of capper ran. The argument "made" says
+// that the store was just created and has no records.
 func (f *fleet) openLedger(ctx context.Context, made bool) {
 	if made {
 		f.top.BeginLedger()
@@ -43,18 +43,18 @@ func (f *fleet) openLedger(ctx context.Context, made bool) {
 	f.keepLedger(ctx)
 }
 
-// keepLedger merges the ledger in memory with its copies in Redis. If the server of a copy does not answer, keepLedger
-// tries again at the next heartbeat.
+// keepLedger merges the ledger (list of broken promises) in memory with the copies of the ledger in Redis. If the
+// server with a copy of the ledger does not answer, keepLedger tries again at the next heartbeat.
 func (f *fleet) keepLedger(ctx context.Context) {
 	_, _ = f.top.KeepLedger(ctx, f.signLife(), f.longestWindow())
 }
 
-// longestWindow returns the time after which a lost send can no longer change a decision. Health reports an accepted
-// loss of data for the time that longestWindow returns.
+// longestWindow returns after which time a lost send can no longer change a decision. If an operator accepts a loss of
+// data, Health reports the acceptance for the time that longestWindow returns.
 func (f *fleet) longestWindow() time.Duration { return f.retention() }
 
-// acceptedWarnings returns warnings about losses that an operator has accepted. A warning about an accepted loss ends
-// when no limit counts sends from before the loss any more.
+// acceptedWarnings returns warnings about losses of data that operators have accepted. When no limit counts sends from
+// before an accepted loss any more, the warning about the loss ends.
 func (s *Store) acceptedWarnings() (warnings []string) {
 	for _, b := range s.top.AcceptedPromises(s.fleet.longestWindow()) {
 		warnings = append(warnings, fmt.Sprintf("node %s: %s, since %s: accepted at %s (%s): users of %d partitions "+
@@ -67,8 +67,8 @@ func (s *Store) acceptedWarnings() (warnings []string) {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// mendRecords creates the shared records again after their server has lost them. If the partition of the shared records
-// lost data for another reason too, mendRecords does nothing.
+// mendRecords is called when servers have lost the records that all instances share: mendRecords creates them again. If
+// the partition of the shared records has also lost data for another reason, mendRecords does nothing.
 func (f *fleet) mendRecords(ctx context.Context) error {
 	if err := f.renew(ctx, script.LookOnly); err != nil {
 		return fmt.Errorf("read the records in Redis that describe the store: %w", err)
@@ -87,8 +87,8 @@ func (f *fleet) mendRecords(ctx context.Context) error {
 	return nil
 }
 
-// AcceptLoss accepts the loss of data on servers that broke a promise. The store then decides the affected users again,
-// from the logs that remain.
+// AcceptLoss accepts that Redis servers which broke a promise may have lost data. After AcceptLoss, the store decides
+// the affected users again, by the logs that remain.
 func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.AcceptedLoss, error) {
 	f := s.fleet
 	f.mu.Lock()

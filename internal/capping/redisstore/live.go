@@ -20,7 +20,7 @@ import (
 	"capper/internal/live"
 )
 
-// liveConfig is the configuration of liveLogs; every field is required.
+// liveConfig is the configuration of liveLogs, of which every field must be set.
 type liveConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Topology   *topology.Topology
@@ -38,8 +38,8 @@ type liveConfig struct {
 	Instances        func() instances
 }
 
-// liveLogs keeps the live changes to sets in one log for each partition (script/live.lua), and reads the changes of
-// other instances. liveLogs is safe for concurrent use.
+// liveLogs keeps the live changes to sets: one log in Redis for each partition (script/live.lua), with the changes of
+// all instances. liveLogs is safe for concurrent use.
 type liveLogs struct {
 	config liveConfig
 	lists  *live.Lists
@@ -56,7 +56,7 @@ type liveLogs struct {
 	owed  []map[string]capping.Instant // by partition: freed instants that its log does not have yet
 }
 
-// liveLog is the state that this instance keeps about one partition's live change log.
+// A liveLog is the state in memory that this instance keeps about the live change log of one partition.
 type liveLog struct {
 	mu      sync.Mutex
 	next    *renewal // the next renewal, which has not begun; nil: none
@@ -70,18 +70,21 @@ type liveLog struct {
 	restored restoration // protected by mu
 }
 
-// renewal is one reading of a live change log from Redis. Any number of calls may wait for the same renewal.
+// A renewal is one read of a live change log from Redis, which brings this instance up to date. Any number of calls may
+// wait for the same renewal.
 type renewal struct {
 	done chan struct{}
 	err  error // valid after done is closed
 }
 
-// liveTTL is the TTL of a live change log after its latest change. A running instance renews the TTL twice a day.
+// liveTTL is the TTL that the Redis key of a live change log gets with each change. A running instance renews the TTL
+// twice a day.
 const liveTTL = 400 * 24 * time.Hour
 
 var _ live.Store = (*Store)(nil)
 
-// newLiveLogs returns the live change logs of a store. The liveLogs contain no changes until the first read from Redis.
+// newLiveLogs returns the live change logs of a store, without any changes. The lists in memory contain no live changes
+// until liveLogs has read Redis for the first time.
 func newLiveLogs(config liveConfig) *liveLogs {
 	n := len(config.Prefixes)
 	l := &liveLogs{config: config, lists: live.New(n), logs: make([]liveLog, n)}
@@ -101,8 +104,8 @@ func (l *liveLogs) close() {
 // Lists returns the live changes to sets that this instance has read or stored; see live.Store.
 func (s *Store) Lists() *live.Lists { return s.live.lists }
 
-// Change appends the batch to the live change logs of its users' partitions, and applies the changes to Lists; see
-// live.Store. Change marks the users of quarantined partitions as Unstored.
+// Change appends the changes in the batch to the live change logs of the users' partitions, and applies them to Lists;
+// see live.Store. If the partition of a user is in quarantine, Change marks the user as Unstored.
 func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	seen := s.fleet.seen.Load()
 	switch {
@@ -114,7 +117,7 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 	return s.live.change(ctx, b)
 }
 
-// Renew reads the live changes that other instances have stored; see live.Store.
+// Renew reads from Redis the live changes to sets that other instances have stored; see live.Store.
 func (s *Store) Renew(ctx context.Context, users []capping.UserID) error {
 	err := s.live.renewUsers(ctx, users)
 	if err != nil && ctx.Err() == nil && !isRestoration(err) { // Health reports restorations separately
@@ -136,7 +139,7 @@ func (s *Store) AnnounceAsOf(asOf map[string]capping.Instant) {
 }
 
 // OthersAsOf returns the as-of instants (times of export) of sets that other instances reported with their latest
-// heartbeats; see live.Store. The result ok is false while heartbeats of this instance fail.
+// heartbeats; see live.Store. While the heartbeats of this instance fail, the result ok of OthersAsOf is false.
 func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 	seen := s.fleet.seen.Load()
 	if s.fleet.missed.Load() != nil || seen.othersAsOf == nil {
@@ -145,8 +148,8 @@ func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 	return maps.Clone(seen.othersAsOf), true
 }
 
-// changeRounds is the largest number of attempts to store one live change. An attempt fails if another instance has
-// stored a change of the same user with a later instant.
+// changeRounds is how many times the store tries to store one live change to a set. An attempt to store a live change
+// fails if another instance has stored a later change of the same user.
 const changeRounds = 5
 
 // change implements Store.Change.
@@ -198,7 +201,7 @@ func usersOf(r *live.Record) (users []capping.UserID) {
 }
 
 // append stores one record in the live change log of each partition, and applies the records to Lists. append returns
-// the partitions for which it could not store or apply the record.
+// those partitions in which this failed.
 func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (failed map[int]bool, err error) {
 	operations := make(map[int]*appendOperation, len(parts))
 	err = l.config.Perform(func() *dispatch.Run {
@@ -234,9 +237,9 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 	return failed, err
 }
 
-// applyAfter applies records to Lists if Lists contains the log up to the version "before". The argument "freed" holds
-// new freed instants (up to which changes were removed from the log), or is nil. If Lists has another version,
-// applyAfter changes nothing and returns false.
+// applyAfter applies records of a live change log to Lists, if Lists contains exactly the records up to the version
+// "before". The argument "freed" holds new instants up to which changes were removed from the live change log, or is
+// nil. If Lists has another version of the live change log, applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
 	l.applying.Lock()
@@ -248,8 +251,9 @@ func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capp
 	return true
 }
 
-// appendOperation appends a record to a partition's live change log. If the reply to a successful attempt was lost, the
-// next attempt appends the record a second time, which has no effect on the users.
+// appendOperation is the operation of a run that appends a record to the live change log of a partition. If the reply
+// to a successful attempt was lost, the next attempt appends the same record again, which does not change the result
+// for users.
 type appendOperation struct {
 	logs   *liveLogs
 	id     string
@@ -265,7 +269,7 @@ func (l *liveLogs) newAppend(r *live.Record) *appendOperation {
 	return &appendOperation{logs: l, id: newLiveName(), nonce: []byte(newLiveName()), record: live.AppendRecord(nil, r)}
 }
 
-// newLiveName returns a random id for a live change log, or a random nonce for a record in the log.
+// newLiveName returns a random text, as the id of a new live change log or as the nonce of a record.
 func newLiveName() string {
 	var name [script.LiveHex / 2]byte
 	_, _ = rand.Read(name[:]) // never fails
@@ -278,15 +282,16 @@ func (o *appendOperation) Encode(c *dispatch.Command) {
 	c.Args.LiveAppend(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, o.id, o.nonce, o.record)
 }
 
-// Stamp sets the time of the attempt, so that live.lua rejects a change if the clock is wrong. Each attempt to append a
-// record has a new nonce. A failover may have replaced the log to which an earlier attempt appended. The records of the
-// two attempts then have different predecessors, so their nonces must differ.
+// Stamp sets the time of the attempt, so that live.lua rejects the change if the clock is wrong. Each attempt to append
+// a record has a new nonce. After a failover, the live change log may be another one than the log to which an earlier
+// attempt appended. If two attempts append to different live change logs, their records follow different records, so
+// the nonces must differ.
 func (o *appendOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	copy(o.nonce, newLiveName())
 	c.Args.StampTime(at.Now, o.logs.config.ClockSkew)
 }
 
-// Apply stores the versions of the live change log before and after the record.
+// Apply stores which version the live change log had before the new record, and which it has with the record.
 func (o *appendOperation) Apply(c *dispatch.Command) (n int, err error) {
 	o.before, o.after, o.meta, err = script.DecodeLiveAppended(c.List)
 	o.done = err == nil

@@ -28,15 +28,14 @@ const (
 	packFields   = 1000
 )
 
-// packWhenLong packs a live change log after this instance has appended to it, if the log has many records of single
-// calls.
+// packWhenLong is called after this instance has appended to a live change log. If the log has many records of single
+// calls, packWhenLong packs them.
 func (l *liveLogs) packWhenLong(p int, version string, meta *script.LiveMeta) {
 	l.logs[p].packed.Store(int64(meta.Packed))
 	l.packBeyond(p, version, mostUnpacked)
 }
 
-// packWhenLeft packs a live change log that has many unpacked records, because the instances that stored the records
-// did not pack them.
+// packWhenLeft packs a live change log with many unpacked records, which other instances stored and did not pack.
 func (l *liveLogs) packWhenLeft(p int, version string) { l.packBeyond(p, version, leftUnpacked) }
 
 func (l *liveLogs) packBeyond(p int, version string, most int64) {
@@ -57,8 +56,8 @@ func (l *liveLogs) packBeyond(p int, version string, most int64) {
 	})
 }
 
-// pack combines the records of single calls with the latest packed records that are not full. If the log has doubled
-// since its last compaction, pack compacts the whole log instead.
+// pack combines records of single calls with those of the latest packed records that are not full yet. If the live
+// change log has doubled since it was last compacted, pack compacts the whole log.
 func (l *liveLogs) pack(ctx context.Context, p int) error {
 	page, err := l.readPage(ctx, p, "", script.LiveTail(packTail))
 	if err != nil || page.Version == "" {
@@ -100,7 +99,7 @@ func (l *liveLogs) pack(ctx context.Context, p int) error {
 	return err
 }
 
-// packPart holds the records of a live change log that one call of live.lua replaces.
+// A packPart is a group of records of a live change log that one call of live.lua replaces.
 type packPart struct {
 	fields []*liveField
 	bytes  int
@@ -113,11 +112,12 @@ func (p *packPart) add(f *liveField) {
 
 func (p *packPart) full() bool { return p.bytes >= packBytes || len(p.fields) >= packFields }
 
-// compactAttempts limits how often a compaction starts again because another instance packs the same log.
+// compactAttempts limits how often a compaction starts again because another instance is packing the same live change
+// log.
 const compactAttempts = 5
 
-// compact packs the whole live change log. compact leaves out the changes up to the freed instants of upTo and of the
-// log, and stores these instants in the log.
+// compact packs a whole live change log. compact leaves out changes up to the freed instants of upTo and of the log,
+// and stores these instants in the log.
 func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.Instant) error {
 	for range compactAttempts {
 		done, err := l.compactOnce(ctx, p, upTo)
@@ -161,8 +161,8 @@ func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]cappi
 	return true, nil
 }
 
-// packEnd says how one call of live.lua changes the log's description of its packed records. The zero packEnd is for a
-// call that packs only the latest records.
+// A packEnd says how one call of live.lua changes the description of the packed records in a live change log. If a call
+// packs only the latest records, its packEnd is zero.
 type packEnd struct {
 	whole bool // the part is the whole log
 	last  bool // the part is the last part of a compaction
@@ -172,8 +172,9 @@ type packEnd struct {
 	freed map[string]capping.Instant // stored if there is a nonce
 }
 
-// parts divides a whole live change log into parts, each for one call of live.lua. If the log is large, parts leaves
-// out full packed records in which every change is still the latest of its user.
+// parts divides a whole live change log into parts. One call of live.lua replaces one part. If the live change log is
+// large, parts leaves out full packed records that need no change, because each of their changes is still the latest of
+// its user.
 func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	bytes := 0
 	for i := range r.fields {
@@ -199,9 +200,8 @@ func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	return parts, end
 }
 
-// replace replaces the records of a part of a live change log by packed records. replace returns the number of new
-// packed records, or -1 when another call has changed the log. replace also updates read, the description of the log in
-// memory.
+// replace replaces one part of a live change log by packed records. replace returns how many packed records this took,
+// or -1 if another call has changed the log. replace also updates read, the description of the log in memory.
 func (l *liveLogs) replace(ctx context.Context, p int, read *liveReading, part *packPart, lists *live.Lists,
 	end packEnd) (n int, err error) {
 	op := &packOperation{logs: l}
@@ -260,8 +260,8 @@ func (l *liveLogs) packRun(ctx context.Context, p int, op *packOperation) error 
 	})
 }
 
-// packOperation packs records of a live change log. If an earlier attempt has packed the records, a repeated attempt
-// finds a changed log and writes nothing.
+// packOperation packs records of a live change log. If an earlier attempt has already packed the records, a repeated
+// attempt sees that the log has changed, and writes nothing.
 type packOperation struct {
 	logs    *liveLogs
 	packing script.LivePacking
@@ -276,7 +276,7 @@ func (o *packOperation) Encode(c *dispatch.Command) {
 	c.Args.LivePack(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, &o.packing)
 }
 
-// Stamp does nothing, because the command has no time stamp.
+// Stamp does nothing, because a command of packOperation contains no time.
 func (o *packOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply of live.lua.
@@ -285,7 +285,8 @@ func (o *packOperation) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// free implements Store.Free. If the removal fails in some partitions, the background work of this store retries them.
+// free implements Store.Free. If free cannot remove the changes in some partitions, the background work of this store
+// tries again.
 func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) error {
 	for p := range l.owed {
 		l.owe(p, upTo, nil)
@@ -293,8 +294,8 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// owe keeps the instants in freed that are later than those in stored (the log's own), so that settleOwed stores them
-// later.
+// owe stores instants up to which changes must still be removed from a live change log: those in freed that are later
+// than the log's own in stored. settleOwed removes the changes later.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -309,8 +310,8 @@ func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	}
 }
 
-// takeOwed returns and removes the freed instants (up to which changes must be removed) that owe has kept for the
-// partition.
+// takeOwed returns and forgets the instants that owe has stored for the partition, up to which live changes must still
+// be removed.
 func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -319,8 +320,8 @@ func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	return owed
 }
 
-// settleOwed retries unfinished removals: it removes the changes up to the freed instants from every live change log
-// that still has such changes.
+// settleOwed repeats removals that failed. In each live change log, settleOwed removes the changes up to the freed
+// instants that the log still has.
 func (l *liveLogs) settleOwed(ctx context.Context) error {
 	l.freeing.Lock()
 	defer l.freeing.Unlock()

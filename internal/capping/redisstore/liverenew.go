@@ -16,7 +16,7 @@ import (
 	"capper/internal/live"
 )
 
-// Intervals of the background work on live change logs.
+// These constants are the intervals of the background work that reads and packs live change logs.
 const (
 	renewEvery   = time.Second
 	renewTTLs    = 12 * time.Hour
@@ -24,8 +24,8 @@ const (
 	startForLive = 2                // a start waits for so many attempts; slower partitions follow later
 )
 
-// start reads the live change logs of all partitions that can be read now. Users of the other partitions are decided
-// only after a later renewal has read their live change logs.
+// start reads the live change logs of all partitions whose logs can be read at this time. Users of other partitions are
+// decided only when a later renewal has read the live change log of their partition.
 func (l *liveLogs) start(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startForLive*l.config.Topology.LongestAttempt())
 	defer cancel()
@@ -40,7 +40,7 @@ func (l *liveLogs) start(ctx context.Context) {
 	}
 }
 
-// run renews the live change logs in the background until the store is closed.
+// run reads the live change logs again and again in the background, until the store is closed.
 func (l *liveLogs) run() {
 	l.wait.Go(func() {
 		ticker := time.NewTicker(renewEvery)
@@ -66,8 +66,8 @@ func (l *liveLogs) run() {
 	})
 }
 
-// look reads the versions of all live change logs, with one pipeline for each node. look then reads those live change
-// logs again whose version has changed. If "touch" is true, look also extends the TTLs of the live change logs.
+// look reads the versions of all live change logs, with one pipeline for each node. If a version has changed, look
+// reads this log again. If the argument "touch" is true, look also extends the TTLs of the live change logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}
@@ -117,8 +117,9 @@ func (l *liveLogs) lookAt(n *topology.Node, partitions []int, touch bool) {
 	}
 }
 
-// renewUsers reads the live change logs of the users' partitions from Redis; nil users mean all partitions. If one live
-// change log cannot be read, renewUsers still reads the other logs.
+// renewUsers reads the live change logs of those partitions that have the given users. If the argument users is nil,
+// renewUsers reads all logs. If one live change log cannot be read, renewUsers still reads the logs of the other
+// partitions.
 func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -160,8 +161,9 @@ func (r *renewal) await(ctx context.Context) error {
 	}
 }
 
-// renewSoon returns a reading of the partition's live change log that has not begun yet, so that it will include all
-// changes stored before. Concurrent calls of renewSoon return the same renewal, so that they share one read.
+// renewSoon returns a read of the live change log that has not begun yet. Such a read will include all changes stored
+// before this call. Concurrent calls of renewSoon return the same renewal, so that one read of Redis serves all of
+// them.
 func (l *liveLogs) renewSoon(p int) *renewal {
 	log := &l.logs[p]
 	log.mu.Lock()
@@ -176,7 +178,8 @@ func (l *liveLogs) renewSoon(p int) *renewal {
 	return log.next
 }
 
-// renewAll performs the partition's renewals (readings of its live change log) until none is waiting.
+// renewAll makes renewals of a partition (reads of its live change log), one after the other, until no call waits for
+// one.
 func (l *liveLogs) renewAll(p int) {
 	log := &l.logs[p]
 	for {
@@ -195,7 +198,7 @@ func (l *liveLogs) renewAll(p int) {
 	}
 }
 
-// logDamage writes an error to capper's own log, once, when a record of the live change log cannot be decoded.
+// logDamage writes an error to capper's own log if a record of a live change log cannot be decoded, but only once.
 func (l *liveLogs) logDamage(log *liveLog, err error) {
 	var damage *damagedError
 	text := ""
@@ -208,12 +211,12 @@ func (l *liveLogs) logDamage(log *liveLog, err error) {
 	log.logged = text
 }
 
-// renewAttempts limits how often a renewal starts again because the live change log changes.
+// renewAttempts limits how often a renewal starts again because the live change log changes while it is read.
 const renewAttempts = 20
 
-// renew reads the partition's live change log after the version that this instance knows, and applies the new records.
-// If Redis has lost a record that this instance has, for example after an accepted loss, renew stores that record's
-// changes again.
+// renew reads those records of the partition's live change log that this instance does not know yet, and applies them.
+// If Redis has lost a record that this instance has, for example after an accepted loss, renew stores the changes of
+// this record again.
 func (l *liveLogs) renew(ctx context.Context, p int) error {
 	if err := l.logs[p].restoring(p); err != nil {
 		return err
@@ -236,8 +239,9 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 	return fmt.Errorf("partition %d of Redis receives changes of sets faster than this instance can read them", p)
 }
 
-// renewOnce reads the live change log after the version in the argument "asked". The argument "asked" is the known
-// version, or "" to read the whole log. done is false when renewOnce must be called again.
+// renewOnce makes one attempt to read the live change log after the version in the argument "asked". The argument
+// "asked" is the known version of the live change log, or "" to read the whole log. If done is false, the caller must
+// call renewOnce again.
 func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
 	read, err := l.read(ctx, p, asked, "")
 	if err != nil || read == nil {
@@ -273,9 +277,9 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 	return true, nil
 }
 
-// applyUnderRestoration applies a whole live change log, and confirms that the log contains every live change that this
-// instance has. applyUnderRestoration sets the known version to "", so that every decision asks for a renewal. Until
-// the restoration has ended, each renewal of the partition returns an error.
+// applyUnderRestoration applies a whole live change log during a restoration, and confirms that the log has every live
+// change of this instance. applyUnderRestoration sets the known version to "", so that every decision asks for a
+// renewal. During a restoration, each renewal of the partition's live changes returns an error.
 func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveReading) (done bool, err error) {
 	l.applying.Lock()
 	l.lists.ApplyUpTo(p, "", read.freed, read.records())
@@ -286,7 +290,7 @@ func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveR
 	return false, l.logs[p].restoring(p) // nil: the restoration has ended meanwhile
 }
 
-// heal stores live changes again that the log in Redis has lost.
+// heal stores those live changes again that the log in Redis has lost but this instance has.
 func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	n := 0
 	err := l.config.Quietly(func() *dispatch.Run {
@@ -305,7 +309,8 @@ func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	return err
 }
 
-// lostFrom returns the live changes for the partition's users that this instance has and the whole log in Redis lacks.
+// lostFrom returns live changes for users of the partition: those that this instance has and that the whole log in
+// Redis does not have.
 func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	stored := whole.lists()
 	for _, record := range l.lists.Records(func(user capping.UserID) bool { return l.config.Partition(user) == p }) {
@@ -328,7 +333,8 @@ func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	return lost
 }
 
-// lacks reports whether a change would take precedence over the stored change of the same user.
+// lacks reports whether a live change is newer than the stored change of the same user, so that it would replace that
+// change.
 func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Instant, kind live.Kind) bool {
 	of, ok := stored.Of(set, user)
 	if !ok {
@@ -337,7 +343,7 @@ func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Insta
 	return at > of.At || at == of.At && kind > of.Kind
 }
 
-// liveReading is the content of a live change log: the whole log, or its records after a version.
+// A liveReading is what was read from a live change log: the whole log, or its records after a version.
 type liveReading struct {
 	kind      byte
 	version   string // version of the live change log at the latest record in fields
@@ -349,7 +355,7 @@ type liveReading struct {
 	fields    []liveField
 }
 
-// liveField is a decoded record of a live change log.
+// A liveField is one record of a live change log in decoded form.
 type liveField struct {
 	script.LiveField
 	record *live.Record // nil: a record without changes
@@ -364,7 +370,7 @@ func (r *liveReading) records() (records []*live.Record) {
 	return records
 }
 
-// lists returns the changes of a whole log as live.Lists.
+// lists returns the changes in a whole live change log as live.Lists.
 func (r *liveReading) lists() *live.Lists {
 	lists := live.New(0)
 	lists.Drop(r.freed)
@@ -372,10 +378,10 @@ func (r *liveReading) lists() *live.Lists {
 	return lists
 }
 
-// read reads the partition's live change log from the known version to its end. If known is "", read reads the whole
-// live change log. from is "", or the place in the log where reading begins. read returns nil if another instance has
-// packed the log meanwhile, so that the caller must start again. read waits until replicas have confirmed the log, so
-// that a failover loses no record that read has returned.
+// read reads the live change log of the partition, from the known version to the end of the log. If known is "", read
+// reads the whole live change log. from is "", or the place in the log where reading begins. read returns nil if
+// another instance has packed the log meanwhile, so that the caller must start again. read waits until replicas have
+// confirmed the log, so that a failover loses no record that read has returned.
 func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveReading, error) {
 	var whole *liveReading
 	for {
@@ -405,7 +411,7 @@ func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveRe
 	}
 }
 
-// add decodes the records of a page of the live change log and adds them to the reading.
+// add decodes the records on one page of the live change log, and adds them to the reading.
 func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	for _, field := range page.Fields {
 		decoded := liveField{LiveField: field}
@@ -420,13 +426,13 @@ func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	return nil
 }
 
-// damage returns the error for a stored live change that cannot be decoded. Without that live change, a decision could
-// allow a send to a user who objected, so the users of the partition stay Unavailable.
+// damage returns the error for a live change that is stored but cannot be decoded. If a live change were missing, a
+// decision could allow a send to a user who objected, so the users of the partition stay Unavailable.
 func (l *liveLogs) damage(p int, field string, err error) error {
 	return &damagedError{key: string(script.AppendLiveKey(nil, l.config.Prefixes[p])), field: field, err: err}
 }
 
-// damagedError reports a stored live change that cannot be decoded.
+// A damagedError reports that a live change is stored but cannot be decoded.
 type damagedError struct {
 	key, field string
 	err        error
@@ -438,7 +444,7 @@ func (e *damagedError) Error() string {
 
 func (e *damagedError) Unwrap() error { return e.err }
 
-// readPage reads one page of the partition's live change log.
+// readPage reads one page (a limited number of records) of the partition's live change log.
 func (l *liveLogs) readPage(ctx context.Context, p int, known, from string) (*script.LivePage, error) {
 	op := &pageOperation{logs: l, known: known, from: from}
 	err := l.config.Quietly(func() *dispatch.Run {
@@ -451,7 +457,7 @@ func (l *liveLogs) readPage(ctx context.Context, p int, known, from string) (*sc
 	return op.page, err
 }
 
-// pageOperation reads one page (a limited number of records) of a live change log.
+// pageOperation is the operation of a run that reads one page (a limited number of records) of a live change log.
 type pageOperation struct {
 	logs        *liveLogs
 	known, from string
@@ -464,7 +470,7 @@ func (o *pageOperation) Encode(c *dispatch.Command) {
 	c.Args.LiveRead(config.Scripts.Live, config.Prefixes[c.Partition], o.known, o.from)
 }
 
-// Stamp does nothing, because the command has no time stamp.
+// Stamp does nothing, because a command of pageOperation contains no time.
 func (o *pageOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the page.

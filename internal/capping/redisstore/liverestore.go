@@ -17,7 +17,7 @@ import (
 // restoration, every instance stores its live changes in Redis again, and then confirms that it has done so. Until the
 // end of the restoration, no instance decides users of the partition whom a set could suppress.
 
-// These constants are conditions for the end of a restoration of live changes.
+// These constants state when a restoration of live changes to sets may end.
 const (
 	// listAfter is the age of a restoration of live changes at which the list of instances is complete. By then, every
 	// running instance has sent a heartbeat, even if Redis had lost the list.
@@ -27,15 +27,15 @@ const (
 	olderAfter = silentFor
 )
 
-// restorationError is the error of a renewal that ran during a restoration of live changes.
+// A restorationError is the error of a renewal (read of a live change log) while a restoration is in progress.
 type restorationError struct{ partition int }
 
 func (e *restorationError) Error() string {
 	return fmt.Sprintf("partition %d: the changes of sets are being restored after an accepted loss", e.partition)
 }
 
-// restoration is what one instance has seen and done in the restoration of a partition's live changes. The zero
-// restoration means that the partition has no restoration in progress.
+// restoration holds what this instance has seen and done in the restoration of one partition's live changes. If a
+// restoration value is zero, no restoration is in progress in the partition.
 type restoration struct {
 	token     string
 	seen      time.Time // when this instance first read the token
@@ -43,7 +43,7 @@ type restoration struct {
 	waitsFor  []string  // the instances that had not confirmed at the latest check
 }
 
-// instances lists the instances that must confirm a restoration of live changes.
+// instances lists the instances of capper that must confirm a restoration of live changes.
 type instances struct {
 	own   string
 	other []string  // ids of the other instances
@@ -51,8 +51,8 @@ type instances struct {
 	at    time.Time // when the heartbeat began that returned this list
 }
 
-// begin begins the restoration of live changes in the partitions. begin returns the errors of the partitions in which
-// the restoration did not begin. The work in each partition has its own time limit.
+// begin starts the restoration of live changes in the given partitions. begin returns the errors of those partitions in
+// which the restoration did not begin. The work in each partition has its own time limit.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
 	for _, p := range partitions {
@@ -78,8 +78,8 @@ func (l *liveLogs) beginRestoration(ctx context.Context, p int) error {
 	return nil
 }
 
-// restoring returns an error while a restoration of the partition's live changes is in progress and this instance has
-// already confirmed.
+// restoring returns an error if a restoration of the partition's live changes is in progress and this instance has
+// already confirmed it.
 func (l *liveLog) restoring(p int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,8 +89,8 @@ func (l *liveLog) restoring(p int) error {
 	return &restorationError{p}
 }
 
-// sees keeps the restoration token that a reading of the live change log found; "" means that no restoration is in
-// progress. sees reports whether this instance still has to confirm that it has stored its live changes again.
+// sees stores the restoration token that was read from the live change log; "" means that no restoration is in
+// progress. sees reports whether this instance must still confirm that it has stored its live changes again.
 func (l *liveLog) sees(token string) (confirm bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,7 @@ func (l *liveLog) sees(token string) (confirm bool) {
 	return token != "" && !l.restored.confirmed
 }
 
-// confirm records in Redis that this instance has stored all its live changes of the partition again.
+// confirm records in Redis that this instance has again stored all of its live changes in the partition.
 func (l *liveLogs) confirm(ctx context.Context, p int, token string) error {
 	n := l.config.Topology.Route(p)
 	if n == nil {
@@ -123,7 +123,7 @@ func (l *liveLogs) confirm(ctx context.Context, p int, token string) error {
 	return nil
 }
 
-// endRestorations ends the restorations of live changes that every instance has confirmed.
+// endRestorations ends those restorations of live changes that every instance has confirmed.
 func (l *liveLogs) endRestorations() {
 	for p := range l.logs {
 		log := &l.logs[p]
@@ -168,7 +168,8 @@ func (l *liveLogs) endRestoration(p int, state *restoration) (ended bool, waitsF
 		append([]string{all.own}, all.other...))
 }
 
-// restorations describes the restorations of live changes that are in progress, for Health; "" when there are none.
+// restorations describes, for Health, the restorations of live changes that are in progress. If there are none,
+// restorations returns "".
 func (l *liveLogs) restorations() string {
 	n, waits := 0, []string{}
 	for p := range l.logs {
@@ -192,7 +193,7 @@ func (l *liveLogs) restorations() string {
 	return text
 }
 
-// isRestoration reports whether an error only says that a restoration of live changes is in progress.
+// isRestoration reports whether an error says nothing more than that a restoration of live changes is in progress.
 func isRestoration(err error) bool {
 	var under *restorationError
 	return errors.As(err, &under)

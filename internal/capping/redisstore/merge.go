@@ -12,7 +12,7 @@ import (
 	"capper/internal/messages"
 )
 
-// mergeOperation is the dispatch.Operation that merges users' logs with logs that another system recorded.
+// mergeOperation is the operation of a run that merges logs which another system recorded into users' logs.
 type mergeOperation struct {
 	store   *Store
 	merge   *capping.Merge
@@ -22,7 +22,7 @@ type mergeOperation struct {
 	bad     script.BadLogs
 }
 
-// Encode sets the arguments of union.lua for the users of the command c.
+// Encode encodes a call of union.lua for the users of the command c.
 func (o *mergeOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	var counted []capping.Token
@@ -33,7 +33,8 @@ func (o *mergeOperation) Encode(c *dispatch.Command) {
 		counted)
 }
 
-// tokens returns the tokens of the messages to count that occur in the logs of the command's users.
+// tokens returns the tokens of those messages whose sends must be counted and that occur in the logs of the command's
+// users.
 func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	if len(o.counted) == 0 {
 		return nil
@@ -49,15 +50,15 @@ func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	return tokens
 }
 
-// Stamp writes the time of an attempt into the command's header. Stamp runs on the goroutine of a sender. Stamp
-// therefore reads only fields that stay constant during the run.
+// Stamp writes the time of the attempt into the header of the command. Stamp runs on the goroutine of a sender. Stamp
+// therefore reads only fields that do not change during the run.
 func (o *mergeOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	h.Now = at.Now
 	c.Args.StampUnion(h)
 }
 
-// Apply stores the results in the reply for the command's users.
+// Apply decodes the reply of union.lua, and stores the results for the users of the command.
 func (o *mergeOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeUnited(c.Reply, c.Items, o.merged, &o.bad)
 }
@@ -92,7 +93,7 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	})
 }
 
-// campaigns returns the campaigns (messages on channels) whose sends the merge counts, without duplicates.
+// campaigns returns the campaigns (messages on channels) whose sends the merge counts, each once.
 func (o *mergeOperation) campaigns() (keys []messages.Key) {
 	owned := make(map[capping.Token]capping.Message, len(o.counted))
 	for _, message := range o.merge.Messages {
@@ -125,11 +126,11 @@ func tokensOf(owned []capping.Message) map[capping.Token]bool {
 	return tokens
 }
 
-// mergedBytes is the approximate maximum of log bytes in one command of a merge. A script reads about twice as many
-// bytes at once: the new logs and the stored logs.
+// mergedBytes is approximately how many bytes of logs one command of a merge may contain. The script union.lua reads
+// about twice as many bytes at once: the new logs and the stored logs.
 const mergedBytes = 48_000
 
-// mergedUsers returns the number of users of a merge that fit in one command.
+// mergedUsers returns how many of a merge's users one command may contain, so that their logs fit into the command.
 func mergedUsers(logs []capping.Log) int {
 	bytes := 0
 	for _, log := range logs {

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// addMessage adds a command to the run, which stores the text of a remembered message. The stored text of a message
-// expires with the users' logs.
+// addMessage adds a command to the run that stores the text of the message, if the store remembers this message. A
+// stored message text expires at the same time as the users' logs.
 func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) {
 	if !s.memory.Due(b) {
 		return
@@ -21,8 +21,8 @@ func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) 
 	r.AddAside(set, s.messagePartition(b.Token))
 }
 
-// messagePartition returns the partition that stores a message's text. The token chooses the partition, so that the
-// texts are spread over the nodes.
+// messagePartition returns the partition that stores a message's text. The token of a message chooses the partition of
+// the message's text, so that the texts are spread over the nodes.
 func (s *Store) messagePartition(t capping.Token) int {
 	return (int(t[0])<<8 | int(t[1])) % s.keyspace.Partitions
 }

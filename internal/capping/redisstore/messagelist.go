@@ -12,22 +12,22 @@ import (
 	"capper/internal/messages"
 )
 
-// These constants are the maximum numbers of index entries that the search for one page of messages reads. If the
-// search for a page by last call reaches a maximum, the page says at which position the next page continues.
+// These constants limit how many entries of an index the search for one page of messages reads. If the search for a
+// page of messages reaches its limit, the page says at which position the next page continues.
 const (
 	mostListed = 200_000
 	mostAsked  = 20_000  // when the search also reads the decision counts of each entry
 	mostTitled = 100_000 // when the search also reads the title of each entry
 )
 
-// entry is a message in an index of messages, with its score in the index.
+// An entry is one message in an index of messages, with its score in this index.
 type entry struct {
 	messages.Candidate
 	score int64
 }
 
-// shelf is a Redis sorted set that holds the part of an index in one partition. A shelf also records how far a search
-// has read the set.
+// A shelf is one Redis sorted set, which holds the part of an index that is in one partition. A shelf also records how
+// far a search has read the sorted set.
 type shelf struct {
 	partition int
 	key       string
@@ -37,7 +37,7 @@ type shelf struct {
 	done      bool
 }
 
-// browse is a search through the indexes of messages, by descending scores.
+// browse is a search through the indexes of messages, from the highest score downwards.
 type browse struct {
 	c         *messageCounts
 	q         *messages.Query
@@ -76,7 +76,7 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (mes
 	return page, nil
 }
 
-// list returns the messages of the page, and the position at which the next page of messages continues.
+// list returns the messages of one page, and the position at which the next page begins.
 func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages.Candidate, *messages.Position, error) {
 	if q.Order == messages.ByAsked || q.AtLeast > 0 {
 		if err := c.mend(ctx); err != nil {
@@ -101,8 +101,8 @@ func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages
 	return found, next, err
 }
 
-// browse returns messages in the order of the query, and the position at which the next page continues. The argument
-// "most" is the largest number of messages.
+// browse returns messages in the order that the query wants, and the position at which the next page begins. The
+// argument "most" is the largest number of messages.
 func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int) ([]messages.Candidate,
 	*messages.Position, error) {
 	b := browse{c: c, q: q, order: q.Order, low: int64(q.Since), high: math.MaxInt64, wanted: most, most: mostListed}
@@ -139,7 +139,7 @@ func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int)
 	return found, next, nil
 }
 
-// sizes returns the indexes by asked users for those periods that can have messages for the query.
+// sizes returns indexes by asked users: those of the periods in which messages for the query may be.
 func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	now := capping.InstantOf(c.config.Clock())
 	first := script.Period(max(q.Since, now-capping.Instant(messages.MaxKeep.Milliseconds()), 0))
@@ -155,9 +155,9 @@ func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	return list
 }
 
-// read reads the sorted sets of the index in pieces. read stops when no unread entry of the index can be among the
-// wanted messages. If read stops because of its limit, the result "reached" is the position at which it stopped;
-// otherwise it is nil.
+// read reads the sorted sets of the index piece by piece. read stops when no unread entry can belong to the wanted
+// messages. If read stops because of a limit, the result "reached" is the position at which read stopped; otherwise, it
+// is nil.
 func (b *browse) read(ctx context.Context) (reached *messages.Position, err error) {
 	for i := range b.shelves {
 		b.shelves[i].score = math.MaxInt64
@@ -197,8 +197,8 @@ func (b *browse) read(ctx context.Context) (reached *messages.Position, err erro
 	}
 }
 
-// reached returns the score down to which every sorted set of the index was read. reached drops the messages at or
-// below that score, because the next page finds them again.
+// reached returns the score down to which all sorted sets of the index were read. reached drops the messages at or
+// below this score, because the next page finds them again.
 func (b *browse) reached(undone []int) *messages.Position {
 	score := int64(0)
 	for _, place := range undone {
@@ -208,7 +208,7 @@ func (b *browse) reached(undone []int) *messages.Position {
 	return &messages.Position{Value: score}
 }
 
-// pieces returns commands that read the next entries of every sorted set that can still hold a wanted message.
+// pieces returns commands that read further entries of those sorted sets that may still have a wanted message.
 func (b *browse) pieces(piece int) (asked []int, reads []reading) {
 	for i, s := range b.shelves {
 		if s.done || len(b.found) > b.wanted && s.score < b.found[b.wanted].At(b.order).Value {
@@ -227,7 +227,7 @@ func (b *browse) pieces(piece int) (asked []int, reads []reading) {
 	return asked, reads
 }
 
-// take decodes the entries that one command has read from the sorted set.
+// take decodes the entries of a sorted set that one command has read.
 func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	s.read += len(list) / 2
 	s.done = len(list) < 2*piece
@@ -244,7 +244,8 @@ func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	return entries, nil
 }
 
-// add adds those entries that match the query to the found messages. of[i] is the shelf of entries[i].
+// add adds those entries to the found messages that match the query. The element of[i] is the shelf (sorted set) of
+// entries[i].
 func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	var wanted []entry
 	var shelves []*shelf
@@ -292,7 +293,7 @@ func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	return nil
 }
 
-// answered reads one number from the decision counts of each message; 0 means that the number is missing.
+// answered reads one number of each message from the message's decision counts; 0 means that there is no such number.
 func (c *messageCounts) answered(ctx context.Context, list []entry, field func(capping.Channel) string) ([]int64,
 	error) {
 	reads, partitions := make([]single, len(list)), make([]int, len(list))
@@ -318,7 +319,7 @@ func (c *messageCounts) answered(ctx context.Context, list []entry, field func(c
 	return values, nil
 }
 
-// each runs the commands, each command in its partition.
+// each runs several commands, each of them in its own partition.
 func (c *messageCounts) each(ctx context.Context, commands []single, partitions []int) error {
 	if len(commands) == 0 {
 		return nil

@@ -8,17 +8,16 @@ import (
 	"capper/internal/messages"
 )
 
-// mended says how far this process has added the campaigns (messages on channels) of earlier versions to the indexes by
-// asked users.
+// mended says how far this process has brought the indexes by asked users up to date for campaigns of earlier versions.
 type mended struct {
 	working chan struct{} // holds one token, which the call that runs mend takes
 	done    bool
 	next    *messages.Position // nil: from the first campaign
 }
 
-// mend adds the campaigns of earlier versions of capper, which had no indexes by asked users, to these indexes. mend
-// runs once in each process, before the first list of messages that needs the indexes by asked users. If a call of mend
-// runs out of time, the next call continues at the same campaign.
+// Earlier versions of capper had no indexes by asked users. mend adds the campaigns of these versions to the indexes,
+// once in each process, before the first list of messages that needs the indexes. If the time of a call of mend runs
+// out, the next call continues with the same campaign.
 func (c *messageCounts) mend(ctx context.Context) error {
 	select {
 	case c.mended.working <- struct{}{}:
@@ -40,10 +39,10 @@ func (c *messageCounts) mend(ctx context.Context) error {
 	return nil
 }
 
-// mendedAtOnce is the number of campaigns (messages on channels) that mend handles in one step.
+// mendedAtOnce is how many campaigns (messages on channels) one step of mend adds to the indexes.
 const mendedAtOnce = 2000
 
-// addSizes writes the campaigns (messages on channels) into the indexes by asked users.
+// addSizes adds campaigns (messages on channels) to the indexes by asked users.
 func (c *messageCounts) addSizes(ctx context.Context, found []messages.Candidate) error {
 	entries := make([]entry, len(found))
 	for i, one := range found {

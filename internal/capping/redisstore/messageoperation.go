@@ -7,15 +7,15 @@ import (
 	"capper/internal/messages"
 )
 
-// atLeastOperation marks a message's counts of sends in one partition as lower bounds.
+// atLeastOperation is the operation of a run that marks a message's counts of sends in one partition as lower bounds.
 type atLeastOperation struct {
 	counts *messageCounts
 	token  capping.Token
 	begins bool // also mark a message that has no counts yet
 }
 
-// AtLeast returns the operations that mark the counts of the messages' sends in a partition as lower bounds. If
-// "begins" is true, the operations also mark messages that have no counts of sends yet.
+// AtLeast returns operations that mark, in one partition, the messages' counts of sends as lower bounds. If the
+// argument "begins" is true, these operations also mark messages that have no counts of sends yet.
 func (c *messageCounts) AtLeast(begins bool, tokens ...capping.Token) (marks []dispatch.Operation) {
 	for _, token := range tokens {
 		marks = append(marks, &atLeastOperation{c, token, begins})
@@ -29,13 +29,13 @@ func (o *atLeastOperation) Encode(c *dispatch.Command) {
 	c.Args.AtLeast(config.Scripts.AtLeast, config.Prefixes[c.Partition], o.token, config.Retention(), o.begins)
 }
 
-// Stamp sets the time of the call, from which the script computes the expiry of the counts.
+// Stamp sets the time of the call, from which atleast.lua computes when the counts expire.
 func (o *atLeastOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) { c.Args.StampAtLeast(at.Now) }
 
 // Apply ignores the reply.
 func (o *atLeastOperation) Apply(*dispatch.Command) (int, error) { return 0, nil }
 
-// addOperation adds the numbers of a Delta to the decision counts of a message.
+// addOperation is the operation of a run that adds the numbers of a Delta to a message's decision counts.
 type addOperation struct {
 	counts *messageCounts
 	delta  *messages.Delta
@@ -54,7 +54,7 @@ func (o *addOperation) Encode(c *dispatch.Command) {
 		o.delta, o.flush, keep, o.begins)
 }
 
-// Stamp does nothing, because the script has no time stamp.
+// Stamp does nothing, because a command of addOperation contains no time.
 func (o *addOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply of answers.lua.
@@ -93,7 +93,7 @@ func (o *titleOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// readOperation runs a Redis command whose reply is an array of strings.
+// readOperation is an operation that runs one Redis command whose reply is an array of strings.
 type readOperation struct {
 	args []string
 	list []string
@@ -102,7 +102,7 @@ type readOperation struct {
 // Encode sets the command.
 func (o *readOperation) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
 
-// Stamp does nothing, because the command has no time stamp.
+// Stamp does nothing, because a command of readOperation contains no time.
 func (o *readOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply stores the reply.
@@ -114,7 +114,7 @@ func (o *readOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// reading is a read command, with the partition of the key that it reads.
+// A reading is a command that reads a Redis key, together with the partition of the key.
 type reading struct {
 	readOperation
 	partition int

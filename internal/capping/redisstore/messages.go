@@ -11,7 +11,7 @@ import (
 	"capper/internal/messages"
 )
 
-// messagesConfig is the configuration of messageCounts; every field is required.
+// messagesConfig is the configuration of messageCounts, of which every field must be set.
 type messagesConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Scripts    script.Scripts
@@ -26,7 +26,7 @@ type messagesConfig struct {
 	Perform func(work func() *dispatch.Run) error
 }
 
-// messageCounts keeps the counts of messages in Redis. messageCounts is safe for concurrent use.
+// messageCounts keeps the counts of messages in Redis, and is safe for concurrent use.
 type messageCounts struct {
 	config messagesConfig
 	mended mended
@@ -39,13 +39,13 @@ func newMessages(config messagesConfig) *messageCounts {
 	return &messageCounts{config: config, mended: mended{working: make(chan struct{}, 1)}}
 }
 
-// keep returns the time for which the store keeps the counts of a message after the message's last call.
+// keep returns for how long the store keeps the counts of a message after the last call that named the message.
 func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.Retention()) }
 
 // AddAnswers adds the numbers of decisions that instances have returned to the counts of messages; see messages.Store.
-// If a reply is lost, AddAnswers retries the command, and the script adds the numbers only once. If no reply arrives
-// before the deadline, the script may still have added the deltas that the error names. If the caller adds such deltas
-// again, the script counts their decisions twice.
+// If the reply was lost, AddAnswers retries the command, and the script answers.lua adds the numbers only once. If no
+// reply arrives before the deadline, the script may nevertheless have added the numbers of the deltas that the error
+// names. If the caller repeats deltas that the script has already added, the script counts their decisions twice.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	if len(deltas) == 0 {
 		return nil
@@ -74,24 +74,24 @@ func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta)
 	return left
 }
 
-// newFlush returns a random name for one addition of numbers to counts, by which answers.lua recognizes a repeated
+// newFlush returns a random name for one addition to decision counts. From this name, answers.lua recognizes a repeated
 // command.
 func newFlush() (flush [script.FlushSize]byte) {
 	_, _ = rand.Read(flush[:]) // never fails
 	return flush
 }
 
-// List adds the campaign (message on a channel) to the index of messages, for a call that decided no users, such as a
-// merge. If the run repeats the command of List, the index does not change. If List fails, the store counts the
-// campaign, but lists of messages lack it.
+// List is for a call that decided no users, such as a merge: List adds the campaign (message on a channel) to the index
+// of messages. If the run repeats the command of List, the index of messages does not change again. If List fails, the
+// store counts the campaign nevertheless, but lists of messages do not show it.
 func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Instant) {
 	delta := &messages.Delta{Key: key, Answers: messages.Answers{Last: at}}
 	r.AddOnce(&addOperation{counts: c, delta: delta, flush: newFlush(), begins: true},
 		c.config.Partition(key.Message.Token()))
 }
 
-// answerKeys returns the Redis keys for the decision counts of the message. The argument "last" is the instant of the
-// last call; its period chooses an index.
+// answerKeys returns the Redis keys that a command needs to change a message's decision counts. The argument "last" is
+// the instant of the message's last call, whose period determines which index the keys include.
 func (c *messageCounts) answerKeys(t capping.Token, last capping.Instant) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]
 	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix),

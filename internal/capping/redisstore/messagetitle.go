@@ -9,8 +9,8 @@ import (
 	"capper/internal/messages"
 )
 
-// SetTitle replaces the title of the message; see messages.Store. If SetTitle is repeated with the same title, nothing
-// changes.
+// SetTitle gives the message another title; see messages.Store. If SetTitle is called again with the same title,
+// nothing changes.
 func (c *messageCounts) SetTitle(ctx context.Context, message capping.Message, title string) error {
 	set := titleOperation{counts: c, message: message, title: title,
 		begins: title != "" && c.config.Memory.KeepSends(message, 0)}
@@ -27,7 +27,7 @@ func (c *messageCounts) SetTitle(ctx context.Context, message capping.Message, t
 	return err
 }
 
-// Title returns the title of the message; see messages.Store.
+// Title returns the title that was set for the message; see messages.Store.
 func (c *messageCounts) Title(ctx context.Context, message capping.Message) (string, error) {
 	t := message.Token()
 	read := []single{{args: script.TitleOf(c.answerKeys(t, 0).Answers)}}
@@ -35,7 +35,7 @@ func (c *messageCounts) Title(ctx context.Context, message capping.Message) (str
 	return read[0].reply, err
 }
 
-// named returns those entries whose message id or title matches the query's Part.
+// named returns those entries whose message id or title contains the text that the query searches (its field Part).
 func (c *messageCounts) named(ctx context.Context, q *messages.Query, list []entry, of []*shelf) (wanted []entry,
 	shelves []*shelf, err error) {
 	var reads []single

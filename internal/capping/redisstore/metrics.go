@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// metrics holds the metrics that only the Redis store has. Package measure counts the calls of every store, so metrics
-// does not. A nil *metrics is valid and records nothing.
+// metrics holds those Prometheus metrics that only the Redis store has. The type metrics counts no calls, because
+// package measure counts the calls of every store. A nil *metrics is valid and records nothing.
 type metrics struct {
 	errors *prometheus.CounterVec
 
@@ -26,7 +26,8 @@ type metrics struct {
 	shards    *shards
 }
 
-// shards is a Prometheus collector of the Redis masters that the newest store found in its last topology refresh.
+// shards is a Prometheus collector for the Redis masters that the newest store found in its last refresh of the
+// topology.
 type shards struct {
 	store                          atomic.Pointer[Store] // nil: no store yet
 	all, degraded, unserved, least *prometheus.Desc
@@ -99,7 +100,7 @@ func (s *shards) Collect(to chan<- prometheus.Metric) {
 	gauge(s.least, store.config.ReplicaAcks.NeededReplicas())
 }
 
-// showShards makes the collector of the shards report the masters of the store s.
+// showShards makes the collector of the type shards report the masters of the store s.
 func (m *metrics) showShards(s *Store) {
 	if m != nil {
 		m.shards.store.Store(s)
@@ -154,7 +155,7 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 	return errors.Join(faults...)
 }
 
-// showFleet sets the metrics of heartbeats to the values of the latest heartbeat.
+// showFleet sets those metrics whose values come from the latest heartbeat.
 func (m *metrics) showFleet(s *Store) {
 	if m == nil {
 		return
@@ -184,7 +185,8 @@ func (m *metrics) showFleet(s *Store) {
 	}
 }
 
-// register registers the collector c, or returns the equal collector that another store has registered.
+// register registers the collector c. If another store has already registered an equal collector, register returns that
+// one.
 func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C, error) {
 	err := registerer.Register(c)
 	var already prometheus.AlreadyRegisteredError

@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// look examines one Redis server for the survey and stores the findings in n.
+// look examines one Redis server for the survey, and stores what it finds in n.
 func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	client := s.client(n.Addr)
 	defer func() { _ = client.Close() }()
@@ -32,10 +32,10 @@ func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	s.lookAtLedger(bounded, r, n, client)
 }
 
-// pings is the number of round trips to a server that a survey measures.
+// pings is how many round trips to a server the survey measures.
 const pings = 7
 
-// ask reads the clock, the facts and the settings of the node's server.
+// ask reads three things from the server of the node: the clock, the facts in INFO, and the settings.
 func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*attempt)
 	defer cancel()
@@ -67,7 +67,7 @@ func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 	return nil
 }
 
-// settings lists the server settings that the survey reads.
+// settings lists the settings of Redis servers that the survey reads.
 var settings = []string{"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "hash-max-*", "cluster-*",
 	"repl-backlog-size", "client-output-buffer-limit", "repl-timeout", "min-replicas-*", "auto-aof-*", "maxclients",
 	"timeout"}
@@ -87,8 +87,8 @@ func (n *Node) askSettings(ctx context.Context, client *redis.Client) {
 	}
 }
 
-// lookAtCertificates reads the node's certificate chain without checking it. lookAtCertificates then checks whether
-// this machine trusts the chain, by the same rules as the store's own connections.
+// lookAtCertificates reads the certificate chain of the node without checking it. Afterwards, lookAtCertificates checks
+// whether this machine trusts the chain, by the same rules as the store's own connections.
 func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -109,7 +109,7 @@ func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	n.Distrust = believes(n.Certificates, secure, n.Addr, time.Now())
 }
 
-// believes returns the reason why this machine does not trust the certificate chain, or nil.
+// believes returns why this machine does not trust a certificate chain, or nil if it does.
 func believes(chain []*x509.Certificate, secure *tls.Config, addr string, now time.Time) error {
 	name := secure.ServerName
 	if name == "" {
@@ -124,18 +124,19 @@ func believes(chain []*x509.Certificate, secure *tls.Config, addr string, now ti
 	return err
 }
 
-// Chain reads only the certificates of the server at an address.
+// Chain returns a Node for the server at the address, with the certificates of the server and nothing else.
 func Chain(addr string, secure *tls.Config) *Node {
 	n := &Node{Addr: addr}
 	n.lookAtCertificates(context.Background(), secure)
 	return n
 }
 
-// Serving reports whether the node serves slots of its cluster.
+// Serving reports whether the node holds hash slots of its cluster.
 func (n *Node) Serving() bool { return len(n.member.Slots) > 0 }
 
-// Flagged reports whether the cluster flags the node as failed.
+// Flagged reports whether the cluster has flagged this node as failed.
 func (n *Node) Flagged() bool { return slices.Contains(n.Flags, "fail") }
 
-// DistrustHint returns a hint for the operator about the certificate error in Distrust; "" when the cause is not known.
+// DistrustHint returns a hint for the operator about the certificate error in the field Distrust. If the cause is not
+// known, DistrustHint returns "".
 func (n *Node) DistrustHint() string { return topology.CertificateHint(n.Distrust) }

@@ -20,7 +20,7 @@ func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, l
 	return keep.state, err
 }
 
-// EndedLeases returns ended leases of requests for permits from pacers of the group; see pacing.Leases.
+// EndedLeases returns leases that have ended, of requests for permits to pacers of one group; see pacing.Leases.
 func (s *Store) EndedLeases(ctx context.Context, group string, most int) ([]pacing.Lease, error) {
 	list := &endedLeases{pacers: s.pacers, at: s.pacers.placeOf(group), most: most}
 	err := s.pacers.do(ctx, "the list of ended leases is", list, list.at, false, nil)
@@ -33,7 +33,7 @@ func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request)
 	return s.pacers.do(ctx, "the removal of a lease is", remove, remove.at, false, nil)
 }
 
-// keepLease is the dispatch.Operation that begins or extends a lease.
+// keepLease is the operation of a run that begins or extends a lease of a request for permits.
 type keepLease struct {
 	pacers  *pacers
 	at      place
@@ -55,13 +55,14 @@ func (o *keepLease) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply of lease.lua. If a command is repeated, it may extend a lease that its first attempt began.
+// Apply decodes the reply of lease.lua. If the command is repeated, the repetition may extend a lease that the first
+// attempt began.
 func (o *keepLease) Apply(c *dispatch.Command) (n int, err error) {
 	o.state, err = script.DecodeKept(c.Reply, &o.bad)
 	return 0, err
 }
 
-// endedLeases is the dispatch.Operation that lists ended leases of a group of pacers.
+// endedLeases is the operation of a run that lists the leases of a group of pacers that have ended.
 type endedLeases struct {
 	pacers *pacers
 	at     place
@@ -85,7 +86,7 @@ func (o *endedLeases) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// removeLease is the dispatch.Operation that removes an ended lease.
+// removeLease is the operation of a run that removes a lease that has ended.
 type removeLease struct {
 	pacers  *pacers
 	at      place

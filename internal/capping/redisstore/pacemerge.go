@@ -9,8 +9,9 @@ import (
 	"capper/internal/pacing"
 )
 
-// merge shortens the full log of a pacer (the target), unless another caller has done so. now is the time of the merge.
-// The script pace.lua adds no slot to a pacer's full log until merge has shortened the log.
+// merge shortens the full log of a pacer, which the argument target names, unless another caller has just done so. The
+// argument now is the time of the merge. While the log of a pacer is full, the script pace.lua adds no slot to it;
+// merge must first shorten the log.
 func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Target) error {
 	select {
 	case p.merging <- struct{}{}:
@@ -30,7 +31,7 @@ func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Targ
 	return p.do(ctx, ofPermits, &mergePacers{pacers: p, key: read.key, log: &read.log}, at, false, nil)
 }
 
-// readPacers is the dispatch.Operation that reads the log of a pacer.
+// readPacers is the operation of a run that reads the log of one pacer.
 type readPacers struct {
 	key     string
 	log     script.PacerLog
@@ -40,7 +41,7 @@ type readPacers struct {
 // Encode sets the command.
 func (o *readPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
 
-// Stamp does nothing, because the command has no time stamp.
+// Stamp does nothing, because a command of readPacers contains no time.
 func (o *readPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the log.
@@ -55,7 +56,8 @@ func (o *readPacers) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// mergePacers replaces a pacer's log by its merged form, if the log has not changed since readPacers read it.
+// mergePacers is the operation of a run that replaces a pacer's log by a shorter one, unless the log has changed since
+// readPacers read it.
 type mergePacers struct {
 	pacers *pacers
 	key    string
@@ -67,7 +69,7 @@ func (o *mergePacers) Encode(c *dispatch.Command) {
 	c.Args.Merge(o.pacers.config.Scripts.Merge, o.key, o.log)
 }
 
-// Stamp does nothing, because a command that arrives late finds a changed log and does not write.
+// Stamp does nothing, because a command that arrives late sees that the log has changed, and does not write.
 func (o *mergePacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply of merge.lua.

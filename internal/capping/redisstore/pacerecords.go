@@ -7,13 +7,13 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the store remembers the request for permits from pacers of the group.
+// HasRequest reports whether the store remembers a request for permits to pacers of the group, by the request's hash.
 func (p *pacers) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	at := p.placeOf(group)
 	return p.has(ctx, at, at.keys.Request(r))
 }
 
-// HasLog reports whether the store has a log for the target (a pacer, or a message of a pacer).
+// HasLog reports whether a log is stored for the target, which is a pacer, or a message or key of a pacer.
 func (p *pacers) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	at := p.placeOf(target.Group)
 	return p.has(ctx, at, at.keys.Log(target.Pacer, target.Message))
@@ -25,7 +25,7 @@ func (p *pacers) has(ctx context.Context, at place, key string) (bool, error) {
 	return look.found, err
 }
 
-// lookPacers is the dispatch.Operation that checks whether a key of pacers exists.
+// lookPacers is the operation of a run that checks whether a Redis key with data of pacers exists.
 type lookPacers struct {
 	key   string
 	found bool
@@ -34,7 +34,7 @@ type lookPacers struct {
 // Encode sets the command.
 func (o *lookPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
 
-// Stamp does nothing, because the command has no time stamp.
+// Stamp does nothing, because a command of lookPacers contains no time.
 func (o *lookPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply.

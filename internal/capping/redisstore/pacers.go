@@ -13,7 +13,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacersConfig is the configuration of pacers; every field is required.
+// pacersConfig is the configuration of the type pacers, of which every field must be set.
 type pacersConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Scripts    script.Scripts
@@ -24,7 +24,7 @@ type pacersConfig struct {
 	Perform func(work func() *dispatch.Run) error
 }
 
-// pacers keeps the logs of pacers in Redis. pacers is safe for concurrent use.
+// pacers keeps the logs of pacers in Redis, and is safe for concurrent use.
 type pacers struct {
 	config  pacersConfig
 	merging chan struct{} // capacity 1: a second caller finds the log merged
@@ -38,7 +38,7 @@ func newPacers(config pacersConfig) *pacers {
 	return p
 }
 
-// place names the partition of a group of pacers, and the Redis keys of the group.
+// A place says where the data of a group of pacers is: in which partition, and under which Redis keys.
 type place struct {
 	partition int
 	keys      script.PacerKeys
@@ -50,8 +50,9 @@ func (p *pacers) placeAt(partition int) place {
 	return place{partition, script.PacerKeys{Prefix: p.config.Prefixes[partition]}}
 }
 
-// GroupsOfOneSlot returns the groups of pacers that share a Redis hash slot with an earlier group. In the result, the
-// map key is the name of a group, and the value is the name of the earlier group.
+// GroupsOfOneSlot returns the groups of pacers that share a Redis hash slot with an earlier group. GroupsOfOneSlot
+// returns a map: the key is the name of a group of pacers, and the value is the name of the earlier group in the same
+// slot.
 func GroupsOfOneSlot(groups []string) map[string]string {
 	first, shared := map[int]string{}, map[string]string{}
 	for _, group := range groups {
@@ -65,17 +66,17 @@ func GroupsOfOneSlot(groups []string) map[string]string {
 	return shared
 }
 
-// Wait waits until the combined requests for permits whose callers have stopped waiting have ended. The combined
+// Wait waits for combined requests for permits: those whose callers have stopped waiting must have ended. The combined
 // requests end soon after the topology is closed.
 func (p *pacers) Wait() { p.joints.runs.Wait() }
 
-// ofPermits is the beginning of the error text for a request for permits that the store did not decide.
+// ofPermits begins the error text for a request for permits that the store did not decide.
 const ofPermits = "the call for permits is"
 
-// mostMerges is the maximum number of times that one request for permits merges full logs of pacers.
+// mostMerges limits how often one request for permits may shorten (merge) full logs of pacers.
 const mostMerges = 2 * pacing.MaxPacers
 
-// errFull reports that the log of a pacer was full again after every merge of its entries.
+// errFull reports that the log of a pacer was full again each time after its entries were merged.
 var errFull = errors.New("the stored log of a pacer is still full after its entries were merged")
 
 // Take implements TakePermits of pacing.Store.
@@ -89,8 +90,9 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return p.take(ctx, ask, nil)
 }
 
-// take takes the permits of a request, the ask, in one script call. If "joined" is not nil, the requests in it divide
-// the permits. If some of the joined requests must be sent separately, take returns a *repeatedError.
+// take takes the permits of one request, the argument ask, with one call of pace.lua. If the argument "joined" is not
+// nil, the permits are for several requests, which divide them. If the store must handle some of the joined requests
+// separately, take returns a *repeatedError.
 func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
 		take := &takePermits{pacers: p, ask: ask, joined: joined}
@@ -114,14 +116,14 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 	return pacing.Grant{}, errFull
 }
 
-// repeatedError reports that the store already remembers some of the joined requests. If the store remembers one of the
-// joined requests, the script has taken no permits for any of them.
+// A repeatedError reports that the store remembers some of several joined requests for permits from earlier. If the
+// store remembers one of the joined requests, pace.lua has taken no permits for any of them.
 type repeatedError struct{ asks []int }
 
 func (*repeatedError) Error() string { return "one of the combined requests is a repetition" }
 
-// Forget implements ForgetPacer of pacing.Store. With pacing.AnyGroup, Forget removes the pacer's grants in every
-// partition.
+// Forget implements ForgetPacer of pacing.Store. If the argument group is pacing.AnyGroup, Forget removes the grants of
+// the pacer in every partition.
 func (p *pacers) Forget(ctx context.Context, pacer, group string) error {
 	if group != pacing.AnyGroup {
 		return p.forgetAt(ctx, pacer, p.placeOf(group))
@@ -140,8 +142,8 @@ func (p *pacers) forgetAt(ctx context.Context, pacer string, at place) error {
 	})
 }
 
-// do runs one command of an operation in the partition of the place. If "then" is not nil, do calls it after the run,
-// to add the faults that the reply reports.
+// do runs one command of an operation in the partition that the argument "at" names. If the argument "then" is not nil,
+// do calls this function after the run, so that it adds those faults that the reply reports.
 func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at place, durable bool,
 	then func(*dispatch.Faults)) error {
 	return p.config.Perform(func() *dispatch.Run {

@@ -14,22 +14,23 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the store remembers the request for permits from pacers of the group.
+// HasRequest reports whether the store remembers a request for permits to pacers of the group, by the request's hash.
 func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	return s.pacers.HasRequest(ctx, group, r)
 }
 
-// HasLog reports whether the store has a log for the target (a pacer, or a message of a pacer).
+// HasLog reports whether a log is stored for the target, which is a pacer, or a message or key of a pacer.
 func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	return s.pacers.HasLog(ctx, target)
 }
 
-// recordsLife is the TTL of the hash that counts pacers' stored records, after the last addition. recordsLife is the
-// longest lifetime of a record.
+// recordsLife is the TTL of the Redis hash that counts pacers' stored records, and begins again with each addition.
+// recordsLife is the longest lifetime of a record.
 const recordsLife = pacing.MaxWait + pacing.MaxWindow*9/8
 
-// AddRecords adds to the counts of pacers' stored records. The counts are one hash with a field for each record group.
-// AddRecords makes one attempt, and returns an error if the node does not answer.
+// AddRecords adds numbers to the counts of pacers' records (remembered requests and logs) in Redis. The counts of
+// pacers' records are one Redis hash, which has a field for each group of records. AddRecords makes one attempt. If the
+// node does not answer, AddRecords returns an error.
 func (s *Store) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {
@@ -75,13 +76,14 @@ func (s *Store) addRecords(
 	return groups, nil
 }
 
-// recordsKey returns the key of the hash that counts pacers' records. The second colon in the key distinguishes it from
-// the key of a bucket of users.
+// recordsKey returns the Redis key of the hash that counts pacers' records. The second colon makes the key of the
+// records' hash different from the key of any bucket of users.
 func (s *Store) recordsKey() string {
 	return s.prefixes[s.keyspace.PacerPartition("")] + "pn:records"
 }
 
-// recordField returns the hash field for the count of a record group: its kind, its expiry and its client.
+// recordField returns the name of the hash field that counts a group of records: the kind, the expiry and the client of
+// the group.
 func recordField(g pacing.RecordGroup) string {
 	return fmt.Sprintf("%c %d %s", g.Kind, g.Expires, g.Client)
 }

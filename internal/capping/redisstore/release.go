@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// releaseOperation is the dispatch.Operation that removes a message's sends on one channel or on all channels.
+// releaseOperation is the operation of a run that removes the sends of a message, on one channel or on all channels.
 type releaseOperation struct {
 	store    *Store
 	users    []capping.UserID
@@ -19,25 +19,25 @@ type releaseOperation struct {
 	bad      script.BadLogs
 }
 
-// Encode sets the arguments of release.lua for the users of the command c.
+// Encode encodes a call of release.lua for the users of the command c.
 func (o *releaseOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items, o.users,
 		script.Counts{Counted: !c.Bare, Token: o.token})
 }
 
-// Stamp writes the time of an attempt into the header, so that a command that arrives late removes nothing.
+// Stamp writes the time of the attempt into the header, so that Redis rejects a late command and removes nothing.
 func (o *releaseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampRelease(at.Now, o.store.config.ClockSkew, o.channel, o.token)
 }
 
-// Apply stores the results in the reply for the command's users.
+// Apply decodes the reply of release.lua, and stores the results for the users of the command.
 func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
 // Release removes the sends of the token's message on the channel from the logs of the users; channel 0 means all
-// channels. If a reply was lost and the retry does not find the send in the log, the send counts as released.
+// channels. If a reply was lost and the retry does not find the send in the log, Release reports the send as released.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {

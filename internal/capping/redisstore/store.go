@@ -47,8 +47,8 @@ var (
 )
 
 // Open connects to Redis, checks the servers and returns a Store. Open rejects servers whose settings would break a
-// promise of the store. A setting that only costs memory or could not be checked leads to a warning, which Open logs
-// and Health shows.
+// promise of the store. If a setting only costs memory or could not be checked, Open logs a warning, which Health also
+// shows.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	k, formats := config.IDs.layout()
 	return open(ctx, config, k, formats)
@@ -81,7 +81,7 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 	return s, nil
 }
 
-// place sets up the keys, the scripts and the topology (the connections to the servers) of the store.
+// place sets the Redis keys, the Lua scripts and the topology (the connections to the servers) of the store.
 func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.prefixes = l.Prefixes(s.config.Namespace)
 	s.marker = script.NewMarker(l, s.config.IDs.marked(), s.config.Namespace, formats)
@@ -95,7 +95,7 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.arrange(l)
 }
 
-// arrange sets up the fields of the store that depend on the size of the buckets.
+// arrange sets those fields of the store that depend on the keyspace, such as the size of the buckets.
 func (s *Store) arrange(l script.Keyspace) {
 	s.keyspace, s.scripts = l, script.NewScripts(l)
 	s.dispatch = dispatch.New(dispatch.Config{
@@ -146,7 +146,7 @@ func (s *Store) start(ctx context.Context) error {
 // ClockTolerance returns Config.ClockSkew.
 func (s *Store) ClockTolerance() time.Duration { return s.config.ClockSkew }
 
-// Close closes the connections and stops every goroutine of the store.
+// Close closes the connections to Redis and stops every goroutine of the store.
 func (s *Store) Close() error {
 	s.fleet.close()
 	s.live.close()
@@ -156,8 +156,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// perform calls the function "work", unless the store is halted. perform returns the faults of the run that work
-// returned as one error, counts the faults in metrics and notes them for Health.
+// perform calls the function "work", unless the store must decide no users. perform returns all faults of the run from
+// work as one error, counts them in the metrics, and notes them for Health.
 func (s *Store) perform(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -170,7 +170,8 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	return err
 }
 
-// quietly is perform for work that the store starts itself: it neither changes metrics nor Health.
+// quietly works like perform, but for work that the store starts itself: quietly changes neither the metrics nor
+// Health.
 func (s *Store) quietly(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -211,23 +212,23 @@ func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]m
 	return s.counts.MessageCounts(ctx, message)
 }
 
-// SetTitle replaces the title of the message; see messages.Store.
+// SetTitle gives the message another title; see messages.Store.
 func (s *Store) SetTitle(ctx context.Context, message capping.Message, title string) error {
 	return s.counts.SetTitle(ctx, message, title)
 }
 
-// Title returns the title of the message; see messages.Store.
+// Title returns the title that was set for the message; see messages.Store.
 func (s *Store) Title(ctx context.Context, message capping.Message) (string, error) {
 	return s.counts.Title(ctx, message)
 }
 
-// halted returns the reason why the store decides no user, or nil.
+// halted returns why this store decides no users at present, or nil if it decides users.
 func (s *Store) halted() error { return s.fleet.halted() }
 
-// Announce tells the other instances which policy this instance uses. The caller must call Announce before the first
-// filter call under a new policy. After Announce, the store keeps every send for as long as the policy can count it. If
-// channel numbers in the policy contradict the stored numbers, Announce returns an error. If Redis does not answer, the
-// next heartbeat reports the policy to the other instances.
+// Announce tells the other instances which policy this instance uses from now on. The caller must call Announce before
+// the first filter call under a new policy. After Announce, the store keeps every send for as long as the policy can
+// count it. If the policy and the stored numbers of channels contradict each other, Announce returns an error. If Redis
+// does not answer, the next heartbeat reports the policy to the other instances.
 func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	return s.fleet.announce(ctx, p)
 }
@@ -247,9 +248,9 @@ func (s *Store) Locate(user capping.UserID) capping.Location {
 // Retention returns the time for which the store keeps sends: the longest retention that any instance has put in force.
 func (s *Store) Retention() time.Duration { return s.fleet.retention() }
 
-// Take subtracts users from the client's rate budget, which all instances with this store share; see
+// Take subtracts a number of users from the client's rate budget, which all instances with this store share; see
 // capping.RateLimiter. Take runs the generic cell rate algorithm (GCRA) with the clock of the Redis node. Take makes
-// one attempt, and returns an error if the node of the client's budget does not answer.
+// one attempt. If the node with the client's budget does not answer, Take returns an error.
 func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState, error) {
 	partition := s.keyspace.PartitionOf(client)
 	n := s.top.Route(partition)
@@ -269,8 +270,8 @@ func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, user
 	return state, nil
 }
 
-// rateKey returns the key of a client's rate budget. The second colon in the key distinguishes it from the key of a
-// bucket of users.
+// rateKey returns the key of a client's rate budget. The second colon makes the key of a rate budget different from the
+// key of any bucket of users.
 func (s *Store) rateKey(partition int, client string) string {
 	return s.prefixes[partition] + "rate:" + client
 }

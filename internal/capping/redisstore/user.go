@@ -10,14 +10,14 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// key returns the partition, the Redis key and the hash field of the user's log.
+// key returns where the log of a user is: the partition, the Redis key and the hash field.
 func (s *Store) key(user capping.UserID) (partition int, key, field string) {
 	partition = s.keyspace.Partition(user)
 	key = string(script.AppendKey(nil, s.prefixes[partition], s.keyspace.Bucket(user)))
 	return partition, key, s.keyspace.FieldName(user)
 }
 
-// eraseOperation is the dispatch.Operation that removes the log of one user.
+// eraseOperation is the operation of a run that removes the log of one user.
 type eraseOperation struct {
 	script     *script.Script
 	key, field string
@@ -28,7 +28,7 @@ type eraseOperation struct {
 // Encode sets the arguments of erase.lua.
 func (o *eraseOperation) Encode(c *dispatch.Command) { c.Args.Erase(o.script, o.key, o.field) }
 
-// Stamp writes the time of an attempt into the header, so that a command that arrives late removes nothing.
+// Stamp writes the time of the attempt into the header, so that Redis rejects a late command and removes nothing.
 func (o *eraseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampTime(at.Now, o.skew)
 }
@@ -70,7 +70,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 	return log, err
 }
 
-// single is a dispatch.Operation that runs one Redis command without a time stamp.
+// single is an operation that runs one Redis command without a time in it.
 type single struct {
 	args  []string
 	reply string
@@ -81,7 +81,7 @@ type single struct {
 // Encode sets the command.
 func (o *single) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
 
-// Stamp does nothing, because the command has no time stamp.
+// Stamp does nothing, because a command of the type single contains no time.
 func (o *single) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply stores the reply.
