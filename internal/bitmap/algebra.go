@@ -113,8 +113,8 @@ func (m *CodeMap) block(key int) block {
 }
 
 // Load sets w to those ids of one block (all ids whose upper 16 bits equal key) that have the given code. Load reports
-// whether these are none, some or all ids of the block. If no id or every id of the block has the code, Load leaves the
-// content of w undefined and returns Nothing or Everything. The code must not be 0.
+// whether none, some or all ids of the block have the code. If no id or every id of the block has the code, Load leaves
+// the content of w undefined and returns Nothing or Everything. The code must not be 0.
 func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 	b := m.block(key)
 	switch b.kind {
@@ -139,7 +139,7 @@ func (m *CodeMap) Load(code uint8, key int, w *Words) Extent {
 }
 
 // LoadAny sets w to those ids of one block (all ids whose upper 16 bits equal key) that have a code. LoadAny reports
-// whether these are none, some or all ids of the block. If no id or every id of the block has a code, LoadAny leaves
+// whether none, some or all ids of the block have a code. If no id or every id of the block has a code, LoadAny leaves
 // the content of w undefined and returns Nothing or Everything.
 func (m *CodeMap) LoadAny(key int, w *Words) Extent {
 	b := m.block(key)

@@ -113,8 +113,8 @@ func pick(w []uint64, bit uint32) uint8 {
 }
 
 // pick3 works like pick, but only for 3 planes, which encode 4 to 7 segments. pick3 has no loop, so that the compiler
-// inlines the function, which halves the time of a lookup. Two calls of pick3 cover 32 to 63 segments. They are enough
-// for one segment per time zone that is usually in use.
+// inlines the function, which halves the time of a lookup. Two calls of pick3 cover 32 to 63 segments. These 32 to 63
+// segments are enough to have one segment for each time zone that is usually in use.
 func pick3(w []uint64, bit uint32) uint8 {
 	return uint8(w[0]>>bit&1 | w[1]>>bit&1<<1 | w[2]>>bit&1<<2)
 }

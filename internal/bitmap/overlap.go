@@ -162,8 +162,8 @@ func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	return lowest
 }
 
-// For each bitmap of the slice a, the function Outside counts the ids that are in no bitmap of the slice b. Outside
-// reads each bitmap once. The argument goroutines is the maximum number of goroutines that the call uses.
+// Outside counts, for each bitmap of the slice a, the ids that are in no bitmap of the slice b. Outside reads each
+// bitmap once. The argument goroutines is the maximum number of goroutines that the call uses.
 func Outside(a, b []*Bitmap, goroutines int) []uint64 {
 	outside := make([]atomic.Uint64, len(a))
 	parallel.AtMost(goroutines, keys(a), func(key int) {
