@@ -218,8 +218,9 @@ func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	return dst, err
 }
 
-// A narrowed scheme (see Narrow) has fewer different images. For such a scheme, cut keeps only the upper bits of an
-// image and mixes them, so that the results spread over all 64 bits. In other schemes, cut returns the image unchanged.
+// cut reduces the image of an id for a narrowed scheme (see Narrow), which has fewer different images: cut keeps only
+// the upper bits of the image and mixes them, so that the results spread over all 64 bits. In a scheme that is not
+// narrowed, cut returns the image unchanged.
 func (s *Scheme) cut(image uint64) uint64 {
 	if s.narrow == 0 {
 		return image
