@@ -69,7 +69,7 @@ func (p *plan) leaveRoom() {
 	}
 }
 
-// ask returns the request to the store for one step of the plan. For each target of the request, it also returns the
+// ask returns the request to the store for one step of the plan. For each target of the request, ask also returns the
 // index of the target's pacer.
 func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pacers []int) {
 	ask = &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, MaxWait: s.wait, Lasts: p.base.MaxWait,

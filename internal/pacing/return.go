@@ -104,8 +104,8 @@ const (
 // Log.Runs to Log.Ahead, so that later permits can use the freed slots. Slots that do not fit into MostReturned strands
 // (series of slots) stay in Log.Runs. Unless the limits are Exact, Merge may have moved permits to slots with several
 // permits, so all slots up to the last such slot also stay. Return may leave so few permits in Log.Runs that a limit
-// again counts slots that the log has dropped. Limits then count the dropped slots as if these slots were at the time
-// of the log's oldest slot.
+// again counts slots that the log has dropped. Limits then count each dropped slot as if the slot were at the time of
+// the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0

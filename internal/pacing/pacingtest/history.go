@@ -39,7 +39,8 @@ func mostSteps(f *fixture) {
 }
 
 // fullLog checks a log with more irregular permits than a log can hold as runs. The store must therefore move some of
-// the permits to later slots. A limit may grant at most a thousandth of its permits too few because of this.
+// the permits to later slots. A limit may lose at most a thousandth of its permits when the store moves permits to
+// later slots.
 func fullLog(f *fixture) {
 	// Each limit of long and wider allows a little less than 100 permits a second.
 	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second})
