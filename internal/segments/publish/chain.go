@@ -8,15 +8,16 @@ import (
 )
 
 // withinBounds is the text in a manifest for a change that the guard allowed without an operator's approval. If the
-// guard allowed a change of a set between two approved changes, the manifest lists the change with this text.
+// guard allowed a change of a set between two approved changes, the manifest lists the change with the text
+// withinBounds.
 const withinBounds = "within bounds"
 
 // chained returns the list of approved changes for the manifest m, which is about to replace the manifest live. The
 // returned list has those approved changes of the manifest live that m does not undo, and the new approved changes.
-// Links between these make a chain, so that readers can follow it. If a set lost users by a forced publish, chained
-// drops its earlier approved changes. A reader must not follow these changes past a loss that nobody approved. Links
-// are only for sets that only grow, because other sets may have lost users between two approved changes without an
-// approval.
+// Links between the approved changes make a chain, so that readers can follow one approved change to the next. If a set
+// lost users by a forced publish, chained drops its earlier approved changes. A reader must not follow these changes
+// past a loss that nobody approved. Links are only for sets that only grow, because other sets may have lost users
+// between two approved changes without an approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)

@@ -34,8 +34,9 @@ type Collector struct {
 	Lease time.Duration
 }
 
-// minTempAge is the minimum age at which a Collector removes a temporary file that no writer completed. The file may
-// belong to a publisher that is still writing it. No generation refers to such a file, so only its age protects it.
+// minTempAge is the minimum age at which a Collector removes a temporary file that no writer completed. The temporary
+// file may belong to a publisher that is still writing the file. No generation refers to a temporary file, so only its
+// age protects the file.
 const minTempAge = 24 * time.Hour
 
 // Find returns the objects that Remove would remove, and removes nothing.

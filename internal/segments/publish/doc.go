@@ -51,7 +51,7 @@
 //
 // An amend is a publish that replaces some sets of the live generation and refers to the stored bitmaps of everything
 // else. An amend therefore reads, of all live bitmaps, only those of the sets that it replaces. If a build meets an
-// amended set, it keeps the amended users unless its own files for the set have a later as_of. If such a set only
+// amended set, it keeps the amended users unless its own files for the set have a later as_of. If an amended set only
 // grows, the build publishes the amended users together with its own users. The union of two versions of a set has the
 // earlier as_of. The field AmendedAsOf keeps later builds from removing the amended users. If another process publishes
 // first, an amend repeats its work over the new live generation. If another process publishes first, a build may repeat
@@ -86,7 +86,8 @@
 // publish creates ids.json, unless another process has created the object. Every later publish checks that ids.json has
 // not changed since the start of the build. If ids are not dense, the guard converts the bitmaps of earlier generations
 // to the user numbers of the candidate's dictionary (Session.Numbering). A rollback that keeps live sets needs a
-// dictionary with the ids of both generations. A publish of only the sets that grew also needs one.
+// dictionary with the ids of both generations. A publish of only the sets that grew also needs a dictionary with the
+// ids of both generations.
 //
 // # Collecting
 //

@@ -47,12 +47,12 @@ type Published struct {
 // Publish stores the candidate and makes it live, provided that the generation in base is still live. Publish stores
 // the bitmaps first, then the manifest, then the pointer current.json, so that a crash at any point leaves the live
 // generation intact. If the candidate's content is already live, Publish only updates the time in checked.json. If only
-// the as_of of a set is later, this counts as new content if the operator stated the as_of, or if the increase is at
-// least asOfStep. If the as_of of a set is earlier, this counts as new content only if the operator stated the as_of
-// and gave a reason. The error is objects.ErrLostRace if another process has published since base was read. If
-// publishing is on hold, the error is a HoldError, unless users only join sets that only grow. If a rollback had
-// replaced the content and the argument reason is empty, the error is a WithdrawnError. If reason is not empty, Publish
-// removes the content from the list of rolled-back content.
+// the as_of of a set is later, the candidate counts as new content if the operator stated the as_of, or if the increase
+// is at least asOfStep. If the as_of of a set is earlier, the candidate counts as new content only if the operator
+// stated the as_of and gave a reason. The error is objects.ErrLostRace if another process has published since base was
+// read. If publishing is on hold, the error is a HoldError, unless users only join sets that only grow. If a rollback
+// had replaced the content and the argument reason is empty, the error is a WithdrawnError. If reason is not empty,
+// Publish removes the content from the list of rolled-back content.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()

@@ -156,8 +156,8 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 }
 
 // amendsBetween reports whether all publishes from one generation to a later one were amends (publishes of some sets).
-// An amend with new ids gives all users other numbers. For such an amend, amendsBetween compares the users of both
-// generations. amendsBetween does not read bitmaps that a generation in the list known has in memory.
+// An amend with new ids gives all users other numbers. If an amend has new ids, amendsBetween compares the users of
+// both generations. amendsBetween does not read bitmaps that a generation in the list known has in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {
