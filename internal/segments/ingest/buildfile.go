@@ -227,8 +227,8 @@ func (f *buildFile) overlaps(v yamltree.Value) {
 	}
 }
 
-// maxBadRows returns the field of the build file that says how many bad rows the build may skip. A command-line flag
-// takes precedence over this field.
+// maxBadRows returns the field of the build file that says how many bad rows the build may skip. The command-line flag
+// for bad rows takes precedence over the field in the build file.
 func (f *buildFile) maxBadRows() yamltree.Field {
 	flag := f.into.MaxBadRows
 	return checked(func(text string) error {

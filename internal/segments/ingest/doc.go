@@ -31,8 +31,9 @@
 // numbers) of the ids to an imageLists. After the build has read all inputs, it sorts every list, merges the lists into
 // the dictionary, and converts each list to a bitmap of user numbers. The build needs 8 bytes of memory for each id of
 // each segment and set, and 6 bytes for each id of the dictionary. If Config.Names is set, the build also needs 24
-// bytes for each UUID. For each text id, it needs 16 bytes and about the length of the text. The dictionary of an amend
-// (update of some sets) has only the ids of its input files. Result.WarningsOver compares these ids with the live ids.
+// bytes for each UUID. For each text id, the build also needs 16 bytes and about the length of the text. The dictionary
+// of an amend (update of some sets) has only the ids of its input files. Result.WarningsOver compares these ids with
+// the live ids.
 //
 // # The end of a file
 //

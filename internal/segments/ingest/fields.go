@@ -106,8 +106,8 @@ func percent(set func(float64)) yamltree.Field {
 	}
 }
 
-// onlyGrows returns the field of the build file that says whether a set only grows. Its value is true, false, or the
-// percentage of users who may leave.
+// onlyGrows returns the field of the build file that says whether a set only grows. The value of the field is true,
+// false, or the percentage of users who may leave the set.
 func onlyGrows(to *publish.Growth) yamltree.Field {
 	return func(v yamltree.Value) {
 		growth, err := ParseGrowth(v.Token())

@@ -165,8 +165,8 @@ func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	return errors.Join(append(faults, err, src.CheckLength())...)
 }
 
-// maxRoaringBytes limits how many bytes of a bitmap file are read. The limit is larger than the largest bitmap of
-// 32-bit ids; bitmap.Read checks the exact limit.
+// maxRoaringBytes limits how many bytes of a bitmap file are read. The limit maxRoaringBytes is larger than the largest
+// bitmap of 32-bit ids; bitmap.Read checks the exact limit.
 const maxRoaringBytes = 1 << 30
 
 // readRoaring reads a bitmap in the portable roaring format for 32-bit ids.

@@ -61,9 +61,9 @@ func formats() (formats []Format) {
 // Known reports whether the format is one of those that users can request by name.
 func (f Format) Known() bool { return slices.Contains(formats(), f) }
 
-// FormatWords returns texts about the file formats. The help of a command shows them in place of ${formats} and
-// ${format_titles}. The text for ${formats} lists the values of a flag, and the text for ${format_titles} names the
-// formats in a sentence.
+// FormatWords returns texts about the file formats. The help of a command shows the texts from FormatWords in place of
+// ${formats} and ${format_titles}. The text for ${formats} lists the values of a flag, and the text for
+// ${format_titles} names the formats in a sentence.
 func FormatWords() map[string]string {
 	var names, titles []string
 	for _, r := range formatReaders() {

@@ -29,7 +29,7 @@ type UserList struct {
 // UserList.texts, and an offset.
 type listed struct{ image, rest uint64 }
 
-// The position of a text id (listed.rest) contains an offset; offsetBits is the number of bits that this offset takes.
+// offsetBits is the number of bits of the offset in the position of a text id (listed.rest).
 const offsetBits = 40
 
 // ReadUsers reads the ids of the inputs into a UserList; the ids must not be dense. The caller must call Check before

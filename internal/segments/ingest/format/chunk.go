@@ -45,8 +45,8 @@ type rowGroup struct {
 	wide   []bool            // for each column: 32-bit integers are read as 64-bit integers
 }
 
-// group returns the Parquet row group with the index i. If the Parquet library could misread it, group rewrites it
-// first.
+// group returns the Parquet row group with the index i. If the Parquet library could misread the row group, group
+// rewrites the row group first.
 func (f *parquetFile) group(i int) (*rowGroup, error) {
 	chunks := f.opened.Metadata().RowGroups[i].Columns
 	g := &rowGroup{RowGroup: f.opened.RowGroups()[i], leaves: f.leaves}

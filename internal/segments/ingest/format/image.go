@@ -25,8 +25,8 @@ func (b *Block) addImage(row int64, id, segment []byte) {
 	b.keepImage(image, rest, id)
 }
 
-// parse converts an id to its image (64-bit number), and rejects the row if the id is invalid. For a UUID, it also
-// returns the other 64 bits. parse ignores blanks around an id, except for the kind text.
+// parse converts an id to its image (64-bit number), and rejects the row if the id is invalid. For a UUID, parse also
+// returns the other 64 bits of the id. parse ignores blanks around an id, except for the kind text.
 func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
 	blank := len(bytes.TrimSpace(id)) == 0
 	if b.kind != ids.Text {

@@ -6,7 +6,7 @@ import (
 
 // maxLikeRows is the number of lines of one row that may look like separate rows; with more such lines, the row counts
 // as bad. A field with an address may have one line that looks like a row ("12, Rue X"), and a note may have a few such
-// lines. If a quote is missing or superfluous, it encloses many lines that look like rows.
+// lines. If a quote is missing or superfluous, a field can enclose many lines that look like rows.
 const maxLikeRows = 3
 
 // swallows reports whether more than maxLikeRows lines of a row look like separate rows. If a row swallows other rows,

@@ -12,7 +12,7 @@ import (
 )
 
 // A pageIDs holds the ids in one page of a Parquet file, one per row. A value below 0 or above maxID is not a valid id.
-// For such a value, the method text returns the original form.
+// For an id that is not valid, the method text returns the original form in the Parquet file.
 type pageIDs struct {
 	as      idType
 	values  []int64
