@@ -78,8 +78,8 @@
 // # Snapshot
 //
 // A Snapshot is a generation in memory: a bitmap.CodeMap of the segments, the bitmaps of the sets, and a CodeMap of the
-// time zone sets. With this CodeMap, the time zone of a user takes one lookup, instead of one lookup for each time zone
-// set.
+// time zone sets. With the CodeMap of the time zone sets, the time zone of a user takes one lookup, instead of one
+// lookup for each time zone set.
 //
 // # Pinned generations
 //

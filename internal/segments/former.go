@@ -105,10 +105,10 @@ func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(co
 	}
 }
 
-// When a service starts, it compares the live generation with an earlier one. formers yields the possible earlier
-// generations, the best first. The cached generation comes first. After the cached generation, formers yields the
-// generations of the source that a running service would have used. Generations that lack a guarded set (a set with a
-// limit on lost users) come last. An error that the iterator yields tells why an earlier generation is missing.
+// formers yields the earlier generations with which a starting service may compare the live generation, the best first.
+// The cached generation comes first. After the cached generation, formers yields the generations of the source that a
+// running service would have used. Generations that lack a guarded set (a set with a limit on lost users) come last. An
+// error that the iterator yields tells why an earlier generation is missing.
 func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*former, error] {
 	return func(yield func(*former, error) bool) {
 		if !yield(r.cachedFormer(ctx, blank.next)) {

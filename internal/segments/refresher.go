@@ -435,8 +435,8 @@ func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	return nil, tag, err
 }
 
-// readChecked reads the time of the last complete build from the source. If readChecked cannot read it, it keeps the
-// time that it knows, because the segments themselves have no fault.
+// readChecked reads the time of the last complete build from the source. If readChecked cannot read the time from the
+// source, readChecked keeps the time that it knows, because the segments themselves have no fault.
 func (r *Refresher) readChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

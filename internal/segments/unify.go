@@ -40,8 +40,8 @@ func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error
 	return &n, nil
 }
 
-// If Unify or RenumberedBy has converted the bitmaps of the generation, Original returns the generation with the
-// original bitmaps.
+// Original returns the generation with the original bitmaps, if Unify or RenumberedBy has converted the bitmaps of the
+// generation.
 func (g *Generation) Original() *Generation {
 	return cmp.Or(g.was, g)
 }

@@ -56,8 +56,8 @@ func (m *Manifest) zones() (list []*Set) {
 }
 
 // Zoneless counts the users of any segment or set who are in no time zone set. If a rule depends on the user's time
-// zone, it uses the default time zone for such users. The first call counts the users on half of the CPU cores, and the
-// snapshot keeps the result.
+// zone, the rule uses the default time zone for users without a time zone set. The first call counts the users on half
+// of the CPU cores, and the snapshot keeps the result.
 func (s *Snapshot) Zoneless() uint64 {
 	s.counting.Do(func() {
 		blocks := s.codes.Blocks()
