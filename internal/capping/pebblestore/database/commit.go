@@ -104,8 +104,8 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At, d.config.IDs}, end, nil
 }
 
-// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. Meanwhile, the
-// store continues to write, and the additional space is for these writes.
+// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. While a copy of
+// the database is made, the store continues to write, and the additional space is for these writes.
 const copyRoom = 2 * memTables * memTableSize
 
 // checkRoom returns an error if a copy of the database could fill the disk.

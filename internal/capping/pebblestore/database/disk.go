@@ -13,12 +13,12 @@ import (
 )
 
 // A disk is a file system between Pebble and the real file system. A disk decides what happens when the real file
-// system refuses a write. If its write-ahead log or its manifest cannot be written, Pebble panics. Some of these panics
-// leave a mutex of Pebble locked, and recover does not unlock it. disk therefore hides errors in writes of the
-// write-ahead log and the manifest from Pebble. After such an error, disk reports it to the store and freezes. For the
-// files, such a freeze is like a power cut. A frozen disk changes nothing in the directory. On a frozen disk, Pebble
-// sees only successful writes, and can still read and close. The store confirms no call whose write only seemed to
-// succeed.
+// system refuses a write. If its write-ahead log or its manifest cannot be written, Pebble panics. Some of Pebble's
+// panics leave a mutex of Pebble locked, and recover does not unlock the mutex. disk therefore hides errors in writes
+// of the write-ahead log and the manifest from Pebble. After such an error, disk reports it to the store and freezes.
+// For the files, such a freeze is like a power cut. A frozen disk changes nothing in the directory. On a frozen disk,
+// Pebble sees only successful writes, and can still read and close. The store confirms no call whose write only seemed
+// to succeed.
 //
 // If a write of a table file is refused, disk returns the error to Pebble. Pebble retries the table without a pause, so
 // disk pauses before it returns the error.

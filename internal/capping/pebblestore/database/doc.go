@@ -33,8 +33,8 @@
 //
 // Each read of a damaged block takes Pebble tens of milliseconds. When a read has found a damaged block, a survey
 // therefore reads towards the block from both sides, to find its first and its last user. The users between the two
-// ends of the survey are then unavailable without further reads of the damaged block. If the log of such a user is
-// written again, the store records that the user is mended. Pebble then finds the log without a read of the damaged
+// ends of the survey are then unavailable without further reads of the damaged block. If the log of an unavailable user
+// is written again, the store records that the user is mended. Pebble then finds the log without a read of the damaged
 // block. A damaged Bloom filter costs only time, because logs are then read without filters.
 //
 // # A full or broken disk
@@ -45,9 +45,9 @@
 // next start, the database has every send that the store answered before.
 //
 // If a table cannot be written, the store stays in service, because the write-ahead log has the same content. Pebble
-// tries to write the table again once a second. Until the disk has space, the state of the store is "degraded". A panic
-// in a call, or a fatal error of Pebble, takes the store out of service and stops all calls to Pebble. A panic in
-// Pebble's own goroutines ends the process.
+// tries once a second to write the table again that could not be written. Until the disk has space, the state of the
+// store is "degraded". A panic in a call, or a fatal error of Pebble, takes the store out of service and stops all
+// calls to Pebble. A panic in Pebble's own goroutines ends the process.
 //
 // Open first writes a file of 4 MiB and removes it, so that a full disk leads to a clear error. Open returns an error
 // at the first refused write or when its context ends. It removes tables that Pebble has not finished. Close has a time

@@ -24,7 +24,8 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s (check %s)", i.Kind, i.Check)
 }
 
-// The pattern word matches texts that the format marker can hold as the kind of ids or as the check word of their key.
+// word is a pattern that matches texts which the format marker can hold as the kind of ids or as the check word of
+// their key.
 var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
 // checked returns the IDs in the form that the store compares: for dense ids, the zero IDs. If the format marker cannot

@@ -24,7 +24,7 @@ const (
 )
 
 // In a key, a user takes 4 bytes if the database has dense ids, and 8 bytes if it has id images. All functions that
-// depend on this number of bytes are in keys.go.
+// depend on the size of a user in a key are in keys.go.
 const (
 	denseWidth = 4
 	imageWidth = 8

@@ -188,8 +188,8 @@ func (d *DB) loadUpgrade() error {
 	return nil
 }
 
-// beginUpgrade starts an upgrade of the stored format. In one durable step, it writes the marker of the newest log
-// format and records that logs must be rewritten. After beginUpgrade, older programs cannot open the store.
+// beginUpgrade starts an upgrade of the stored format. In one durable step, beginUpgrade writes the marker of the
+// newest log format and records that logs must be rewritten. After beginUpgrade, older programs cannot open the store.
 func (d *DB) beginUpgrade(from int) error {
 	if from >= logFormat {
 		return nil

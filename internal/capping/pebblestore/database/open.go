@@ -55,9 +55,9 @@ func newDB(config Config) *DB {
 	return d
 }
 
-// openWithin opens the database. If this fails, openWithin releases the lock of the directory. If ctx ends or the disk
-// refuses a write, openWithin returns without waiting for Pebble. After a refused write, Pebble would try to write
-// again without end.
+// openWithin opens the database. If the database cannot be opened, openWithin releases the lock of the directory. If
+// ctx ends or the disk refuses a write, openWithin returns without waiting for Pebble. After a refused write, Pebble
+// would try to write again without end.
 func (d *DB) openWithin(ctx context.Context, config Config) error {
 	opened := make(chan error, 1)
 	go func() { opened <- d.Rescue(context.Background(), func() error { return d.openDatabase(config) }) }()

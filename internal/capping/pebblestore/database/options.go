@@ -63,9 +63,9 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 	l.db.config.Logger.Error("pebble", slog.String("says", fmt.Sprintf(format, args...)))
 }
 
-// Pebble expects Fatalf to end the process, so Fatalf must not return. Fatalf must not end its goroutine either,
-// because the Pebble code that called Fatalf may hold mutexes. Fatalf therefore takes the store out of service and then
-// blocks for ever. Callers of the store get an error. The callers do not wait for Fatalf.
+// Fatalf must not return, because Pebble expects that Fatalf ends the process. Fatalf must not end its goroutine
+// either, because the Pebble code that called Fatalf may hold mutexes. Fatalf therefore takes the store out of service
+// and then blocks for ever. Callers of the store get an error. The callers do not wait for Fatalf.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}

@@ -63,7 +63,7 @@ func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) 
 }
 
 // checkStopped returns an error if a service has the directory open. Some operating systems do not report which process
-// holds a lock. There, the restore notices a running service only when it takes the lock.
+// holds a lock. On these operating systems, the restore notices a running service only when it takes the lock.
 func checkStopped(dir string) error {
 	if process, err := Holder(dir); err == nil && process > 0 {
 		return fmt.Errorf("process %d has %s open: stop the service first", process, dir)
