@@ -181,7 +181,7 @@ func (c *changeLog) rewrite(pending []interval) error {
 }
 
 // mend writes all live changes to sets to the database again, from memory, because some records there could not be
-// read. No change is lost in this way, because memory has every live change.
+// read. mend loses no live change, because the memory has every live change.
 func (c *changeLog) mend(damage error) error {
 	c.packing.pass, c.packing.clean, c.packing.from = nil, -1, 0
 	c.mu.Lock()

@@ -72,7 +72,7 @@ type changeLog struct {
 // An interval is a range of numbers of change records: at least "first" and below "end".
 type interval struct{ first, end uint64 }
 
-// If a call changes at least bulkUsers users, it writes full change records and not small ones.
+// bulkUsers is the number of changed users from which on a call writes full change records and not small ones.
 const bulkUsers = 500
 
 // These constants are the numbers of users in a full change record. In a change record, a dense id takes at most five

@@ -11,7 +11,7 @@ import (
 )
 
 // Filter decides and records the users of a batch; see capping.Store. The one disk write that makes a call durable
-// comes at the end. If the deadline passes before it, all users of the batch are unavailable.
+// comes at the end. If the deadline passes before this disk write begins, all users of the batch are unavailable.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	if err := b.Check(verdicts); err != nil {
 		return fmt.Errorf("filter: %w", err)

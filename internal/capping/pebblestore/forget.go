@@ -12,10 +12,11 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// The map lives has, for each pacer, the number of its current life (the time since the pacer was last forgotten). The
-// keys of a pacer's logs begin with the number of the pacer's life. The first life of a pacer has the number 0. Each
-// time a pacer is forgotten, its next life gets a number above the numbers of all pacers' lives. The keys of new logs
-// then sort after all old logs. Reads of new logs of the pacer therefore touch no damaged block of old logs.
+// lives is a map that has, for each pacer, the number of its current life (the time since the pacer was last
+// forgotten). The keys of a pacer's logs begin with the number of the pacer's life. The first life of a pacer has the
+// number 0. Each time a pacer is forgotten, its next life gets a number above the numbers of all pacers' lives. The
+// keys of new logs then sort after all old logs. Reads of new logs of the pacer therefore touch no damaged block of old
+// logs.
 type lives map[string]uint32
 
 // lifeKey returns the key under which the database stores the number of the pacer's current life. The store never

@@ -142,8 +142,8 @@ func (c *logCache) beginSlab() {
 	clear(slab)
 }
 
-// find returns the position of the user in the hash table of the cache. For an unknown user, this is the free slot
-// where the user would be.
+// find returns the position of the user in the hash table of the cache. For a user who is not in the cache, find
+// returns the free slot of the table where the user would be.
 func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 	mask := len(c.slots) - 1
 	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {

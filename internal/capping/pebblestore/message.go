@@ -88,8 +88,8 @@ func (s *Store) message(token capping.Token) (capping.Message, error) {
 // messageKey returns the database key for the text of a message; the first byte of the key is kind.
 func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
 
-// keyKind returns the first byte of the database key for the text of the message. For a message with a namespace, this
-// byte differs, so that versions of capper without namespaces do not read the key.
+// keyKind returns the first byte of the database key for the text of the message. The key of a message with a namespace
+// begins with another byte, so that versions of capper without namespaces do not read the key.
 func keyKind(m capping.Message) byte {
 	if m.Namespace == "" {
 		return database.KeyMessage
@@ -98,7 +98,8 @@ func keyKind(m capping.Message) byte {
 }
 
 // encodeMessage returns the value that is stored for a message's text: the instant at which it expires (8 bytes, big
-// endian), and the text. The first byte of this value is 0, so that a later format can begin with another byte.
+// endian), and the text. The first byte of the value for a message's text is 0, so that a later format can begin with
+// another byte.
 func encodeMessage(expires capping.Instant, m capping.Message) []byte {
 	text := m.Text()
 	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)

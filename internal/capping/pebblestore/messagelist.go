@@ -158,8 +158,8 @@ func (l *listing) add(i id, value []byte) error {
 	return nil
 }
 
-// Each value in the stored list of messages begins with the byte listVersion. Earlier versions of capper wrote an empty
-// value.
+// listVersion is the byte with which each value in the stored list of messages begins. Earlier versions of capper wrote
+// an empty value.
 const listVersion = 1
 
 // listValue returns the value that the stored list has for a message: version, last call, number of asked users, and

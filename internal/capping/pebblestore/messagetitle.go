@@ -29,7 +29,7 @@ func (t *title) message() capping.Message {
 
 func titleKey(t capping.Token) []byte { return append(slices.Clone(titlePrefix), t[:]...) }
 
-// Each stored title of a message begins with the byte titleVersion.
+// titleVersion is the byte with which each stored title of a message begins.
 const titleVersion = 1
 
 func decodeTitle(value []byte) (*title, error) {
@@ -104,9 +104,9 @@ func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found ma
 	return found, err
 }
 
-// One call of SweepTitles checks at most "most" titles of messages, beginning at the given key. SweepTitles removes the
-// title of a message without counts, if the title is so old that counts would have expired. SweepTitles returns the key
-// at which its next call must begin, or nil after the last title. SweepTitles skips titles that it cannot read.
+// SweepTitles checks, in one call, at most "most" titles of messages, beginning at the given key. SweepTitles removes
+// the title of a message without counts, if the title is so old that counts would have expired. SweepTitles returns the
+// key at which its next call must begin, or nil after the last title. SweepTitles skips titles that it cannot read.
 func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte,
 	err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: database.After(titlePrefix)})

@@ -8,9 +8,9 @@ import (
 )
 
 // A plan holds the users of a call, sorted by stripe (group of users with a common lock). An element of the plan is a
-// 64-bit number. Its upper 32 bits are a whole dense id, or the upper half of an id image (64-bit number of an id). The
-// lower 32 bits of the element are the index that the user has in the call. One sort of integers therefore works for
-// dense ids and for id images.
+// 64-bit number. The upper 32 bits of the element are a whole dense id, or the upper half of an id image (64-bit number
+// of an id). The lower 32 bits of the element are the index that the user has in the call. One sort of integers
+// therefore works for dense ids and for id images.
 type plan struct {
 	users  []uint64
 	images []capping.UserID       // the users of the call, in a store for images

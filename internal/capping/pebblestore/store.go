@@ -180,8 +180,8 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// missingChanges is for how long a restored store warns operators of changes to sets that it lacks. Within this time, a
-// build of the segments should include the changes that the store lacks.
+// missingChanges is for how long a restored store warns operators of changes to sets that it lacks. Before
+// missingChanges has passed, a build of the segments should include the changes that the restored store lacks.
 const missingChanges = 7 * 24 * time.Hour
 
 // IDs returns the kind of the users' ids in the store. The zero IDs means dense ids.
