@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A Bar is the quarantine of one partition. A Redis node serves this partition, but its records are lost or may be
-// lost. A Bar is also an error whose text names the cause of the partition's quarantine.
+// A Bar is the quarantine of one partition. A Redis node serves the partition in quarantine, but records of the
+// partition are lost or may be lost. A Bar is also an error whose text names the cause of the partition's quarantine.
 type Bar struct {
 	Reason string // gone, Dropped, Older, ahead, Torn or broken
 	what   string // what happened
@@ -72,7 +72,7 @@ func barOlder(by time.Duration) *Bar {
 // Reasons returns all causes of a quarantine.
 func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
-// The text restart tells an operator how to end a partition's quarantine after a loss that cannot be undone.
+// restart is a text that tells an operator how to end a partition's quarantine after a loss that cannot be undone.
 const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {

@@ -15,8 +15,8 @@ type belief struct {
 
 // Believe returns a belief (a past check of sentinel keys), which allows that a command for the given partitions runs
 // on the node. If the server has restarted or has become the partitions' master since the last check of their sentinel
-// keys, Believe returns an error. If Believe returns this error, it also starts a new check of the sentinel keys. If
-// the node is still importing a partition's hash slot, the partition's sentinel key need not be checked.
+// keys, Believe returns an error. Before Believe returns an error, it starts a new check of the partitions' sentinel
+// keys. If the node is still importing a partition's hash slot, the partition's sentinel key need not be checked.
 func (n *Node) Believe(partitions []int) (belief, error) {
 	if n.top.look.Load() == nil || len(partitions) == 0 {
 		return belief{}, nil

@@ -57,8 +57,8 @@ func (t *Topology) lookAtCertificates(ctx context.Context) {
 // the map of certificates is empty.
 func (t *Topology) Certificates() map[string]certificate { return t.config.Shown.All() }
 
-// If a server's TLS certificate expires within certificateSoon, the store warns operators. The alert
-// CapperRedisCertificateExpiresSoon is for the same remaining lifetime of a certificate.
+// certificateSoon is the remaining lifetime of a server's TLS certificate below which the store warns operators. The
+// alert CapperRedisCertificateExpiresSoon is for the same remaining lifetime of a certificate.
 const certificateSoon = 7 * 24 * time.Hour
 
 // certificateWarnings returns one warning for each server whose TLS certificate new connections reject now or will soon

@@ -129,9 +129,9 @@ func (n *Node) checkReplicas(ctx context.Context, f *Findings) error {
 	return nil
 }
 
-// vetEvery is the interval between two examinations of a master. An operator may change its settings and rights at any
-// time. If an examination had findings, the next one follows after vetFoundSoon, so that the status shows a repair
-// within seconds.
+// vetEvery is the interval between two examinations of a master. An operator may change the settings of a master and
+// the rights of the store's Redis user at any time. If an examination had findings, the next one follows after
+// vetFoundSoon, so that the status shows a repair within seconds.
 const (
 	vetEvery     = 30 * time.Second
 	vetFoundSoon = 3 * time.Second

@@ -107,9 +107,9 @@ func (o *Options) credentials() func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) { return o.Credentials() }
 }
 
-// Exec sends the commands of a pipeline to the server. Afterwards, each command has its own result or error. Exec
-// returns an error only if the server rejected the connection, for example because of a wrong password. If Exec returns
-// an error, the library has sent no command, and the commands have no errors of their own.
+// Exec sends the commands of a pipeline to the server. When Exec returns, each command of the pipeline has its own
+// result or error. Exec returns an error only if the server rejected the connection, for example because of a wrong
+// password. If Exec returns an error, the library has sent no command, and the commands have no errors of their own.
 func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	commands, err := pipe.Exec(ctx)
 	for _, command := range commands {

@@ -19,7 +19,8 @@ func ParseInfo(text string) Facts {
 	return f
 }
 
-// Number returns the value with the given name as a number. If there is no such value or it is no number, it returns 0.
+// Number returns the value with the given name as a number. If the value is missing or is not a number, Number returns
+// 0.
 func (f Facts) Number(name string) int64 {
 	n, _ := strconv.ParseInt(f[name], 10, 64)
 	return n

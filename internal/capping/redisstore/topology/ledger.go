@@ -86,8 +86,8 @@ type serverRun struct {
 }
 
 // A ledger lists breaches (events that may have removed logs) and the runs of Redis servers. Each instance has the
-// ledger in memory, and merges it with the copies that Redis has. If one copy in Redis has lost entries, another copy
-// restores them in this way.
+// ledger in memory, and merges it with the copies that Redis has. If one copy of the ledger in Redis has lost entries,
+// the instance restores the entries from another copy.
 type ledger struct {
 	users    int // number of partitions with users
 	mu       sync.Mutex
@@ -104,7 +104,7 @@ const (
 	runField       = "r"
 )
 
-// If no instance sees a run of a Redis server again, the ledger keeps this run for the time runKept.
+// runKept is the time for which the ledger keeps a run of a Redis server that no instance sees again.
 const runKept = 90 * 24 * time.Hour
 
 // fields returns the ledger in the form in which Redis stores its copies: as fields of a hash.

@@ -58,15 +58,15 @@ func (t *Topology) newNode(addr string) *Node {
 	return n
 }
 
-// Addr returns the node's address as host:port. For a master that Sentinel watches, it returns "sentinel:" and the
+// Addr returns the node's address as host:port. For a master that Sentinel watches, Addr returns "sentinel:" and the
 // master's name.
 func (n *Node) Addr() string { return n.addr }
 
 // Client returns the node's Redis client, which never retries.
 func (n *Node) Client() *redis.Client { return n.client }
 
-// AttemptTime returns how long one attempt at a command may take on this node. If a command has no reply after this
-// time, it may or may not have been executed.
+// AttemptTime returns how long one attempt at a command may take on this node. If the reply to a command is missing
+// after AttemptTime, the node may or may not have executed the command.
 func (n *Node) AttemptTime() time.Duration {
 	return n.trips.Patience(n.top.config.AttemptTimeout, n.top.config.AttemptTimeout)
 }
@@ -79,9 +79,9 @@ func (n *Node) name() string {
 	return ""
 }
 
-// resolve completes an address of another node, which this node has sent in a reply. If this address has no host, or an
-// unknown one, resolve uses the host of the node that replied. In redirection errors (MOVED, ASK), an IPv6 address has
-// no brackets around it.
+// resolve completes an address of another node, which this node has sent in a reply. If the host in the address is
+// missing or unknown, resolve uses the host of the node that replied. In redirection errors (MOVED, ASK), an IPv6
+// address has no brackets around it.
 func (n *Node) resolve(addr string) string {
 	colon := strings.LastIndexByte(addr, ':')
 	if colon < 0 {
@@ -121,8 +121,8 @@ func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 // MarkUnloaded records that the node no longer has a Lua script, so that the next pipeline loads the scripts again.
 func (n *Node) MarkUnloaded() { n.scripts.Store(false) }
 
-// loadScripts loads the Lua scripts into the node in advance, which saves a later pipeline a round trip. If this fails,
-// a later pipeline loads the scripts.
+// loadScripts loads the Lua scripts into the node in advance, which saves a later pipeline a round trip. If loadScripts
+// fails, a later pipeline loads the scripts.
 func (n *Node) loadScripts(ctx context.Context) {
 	pipe := n.client.Pipeline()
 	loads := n.LoadScripts(ctx, pipe)

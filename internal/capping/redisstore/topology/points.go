@@ -27,13 +27,13 @@ func later(p, q point) point {
 	return p
 }
 
-// If a point (latest time of a partition) that is at least settleAfter old is lost, this proves that the server has
-// lost records. If a Redis server is killed, it may lose the writes of its last second, or of three seconds with a slow
-// disk (appendfsync everysec).
+// settleAfter is the age from which on the loss of a point (latest time of a partition) proves that the server has lost
+// records. If a Redis server is killed, it may lose the writes of its last second, or of three seconds with a slow disk
+// (appendfsync everysec).
 const settleAfter = 4 * time.Second
 
-// points holds the latest known time of each partition. From it, the store notices that a server has restarted with
-// older data. A points value is safe for concurrent use.
+// points holds the latest known time of each partition. If a partition on a server is behind its latest known time, the
+// store notices that the server has restarted with older data. A points value is safe for concurrent use.
 type points struct {
 	mu         sync.Mutex
 	partitions []progress
@@ -65,7 +65,7 @@ func (h *points) told(partition int, p point) {
 
 // reached stores a point (latest time of a partition) that a check of the partition's sentinel key and mark has found.
 // The check of the sentinel key was made at the time began, in one run of a Redis server, which the argument on names.
-// As many replicas have confirmed this point as must confirm a send. If the server has restarted since the check
+// The point is confirmed by as many replicas as must confirm a send. If the server has restarted since the check
 // before, the point of that check may be lost, and does not become the settled point.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()

@@ -425,8 +425,8 @@ func (t *Topology) BeginLedger() {
 }
 
 // LookAtPromises checks whether any node, including replicas, has evicted keys or lacks its append-only file. If a
-// master has one of these faults, LookAtPromises puts the partitions of the master into quarantine. If masters did not
-// answer, the error of LookAtPromises names them.
+// master has evicted keys or lacks its append-only file, LookAtPromises puts the partitions of the master into
+// quarantine. If masters did not answer, the error of LookAtPromises names them.
 func (t *Topology) LookAtPromises(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

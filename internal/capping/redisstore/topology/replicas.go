@@ -39,8 +39,9 @@ func (a Acks) NeededReplicas() int {
 	return a.fixed()
 }
 
-// lookAtReplicas counts the replicas of the master. If an examination of the master's settings is due, it also makes
-// this examination. If there is a problem with the replicas, the result is a text about it; otherwise, it is "".
+// lookAtReplicas counts the replicas of the master. If an examination of the master's settings is due, lookAtReplicas
+// also examines the settings. If there is a problem with the replicas, the result is a text about it; otherwise, it is
+// "".
 func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	lacking := n.lookForLack(ctx)
 	n.noteLack(lacking)
@@ -123,8 +124,8 @@ type fed struct {
 	offset, lag int64
 }
 
-// Replicas returns the Count of the master, that is, how many replicas must confirm a send. If this Count is not known,
-// Replicas counts the replicas of the master.
+// Replicas returns the Count of the master, that is, how many replicas must confirm a send. If the Count of the master
+// is not known, Replicas counts the replicas of the master.
 func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	if acks := n.top.config.ReplicaAcks; acks != Healthy {
 		return &Count{Acks: acks.fixed()}, nil
@@ -165,7 +166,7 @@ func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Cou
 	return c
 }
 
-// If all known replicas of a master are present, lookEvery is the interval between two ROLE commands to it. If calls
+// lookEvery is the interval between two ROLE commands to a master all of whose known replicas are present. If calls
 // have one user each, ROLE after every WAIT would take 7 % of the server's time.
 const lookEvery = 5 * time.Millisecond
 

@@ -122,7 +122,7 @@ type timedConn struct {
 	done  bool
 }
 
-// Write sends the bytes b. At the first request of the connection, it starts the time measurement.
+// Write sends the bytes b. At the first request on the connection, Write starts the measurement of the round trip.
 func (c *timedConn) Write(b []byte) (int, error) {
 	if !c.done && c.sent.IsZero() {
 		c.sent = time.Now()
@@ -130,7 +130,7 @@ func (c *timedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read reads into the slice b. At the first reply on the connection, it stops the time measurement.
+// Read reads into the slice b. At the first reply on the connection, Read stops the measurement of the round trip.
 func (c *timedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && !c.done {

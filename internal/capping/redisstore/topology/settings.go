@@ -97,7 +97,7 @@ func checkSetting(f *Findings, who string, config *redis.MapStringStringCmd, whi
 	}
 }
 
-// The hint inGroup is for managed Redis services, whose settings can be changed only in a parameter group.
+// inGroup is a hint for managed Redis services, whose settings can be changed only in a parameter group.
 const inGroup = " (of a managed service: in the node's parameter group)"
 
 func checkEviction(f *Findings, who string, info Facts, config *redis.MapStringStringCmd) {
@@ -138,8 +138,8 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info Facts, fsync strin
 	}
 }
 
-// fullCoverage is the name of a setting of Redis Cluster. If this setting is on, the whole cluster stops while any slot
-// has no master. By default, Redis has this setting turned on.
+// fullCoverage is the name of a setting of Redis Cluster. If fullCoverage is on, the whole cluster stops while any hash
+// slot has no master. By default, Redis has fullCoverage turned on.
 const fullCoverage = "cluster-require-full-coverage"
 
 func checkCoverage(f *Findings, who string, info Facts, value string) {

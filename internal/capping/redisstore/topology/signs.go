@@ -347,6 +347,6 @@ func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	return s, true
 }
 
-// clockSlack returns by how much the clocks of a shard's servers may differ. If they differ by more, the time in a
-// sentinel key counts as ahead of the clock.
+// clockSlack returns by how much the clocks of a shard's servers may differ. If the clocks of a shard's servers differ
+// by more than clockSlack, the time in a sentinel key counts as ahead of the clock.
 func (t *Topology) clockSlack() time.Duration { return max(2*t.config.ClockSkew, time.Second) }

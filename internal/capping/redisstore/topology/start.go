@@ -87,8 +87,8 @@ func (t *Topology) noteSilent(addr, warning string) {
 	t.silent[addr] = warning
 }
 
-// findStrangers returns an error if a configured address belongs to another cluster. Otherwise, chance would decide
-// which cluster the store uses.
+// findStrangers returns an error if a configured address belongs to another cluster. If configured addresses belonged
+// to different clusters, chance would decide which cluster the store uses.
 func (t *Topology) findStrangers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
@@ -176,8 +176,8 @@ func (t *Topology) diagnose(ctx context.Context) string {
 	return hint
 }
 
-// clusterHint asks the nodes whether the cluster is down. If it is, clusterHint returns a hint for the operator, and
-// otherwise "".
+// clusterHint asks the nodes whether the cluster is down. If the cluster is down, clusterHint returns a hint for the
+// operator, and otherwise "".
 func (t *Topology) clusterHint(ctx context.Context) string {
 	if !t.cluster {
 		return ""

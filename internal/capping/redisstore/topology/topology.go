@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Topology knows which Redis node holds which partition of the keys. One goroutine refreshes these routes every
-// second, and whenever a caller reports that a route is out of date.
+// A Topology knows which Redis node holds which partition of the keys. One goroutine refreshes the routes (which node
+// holds which partition) every second, and whenever a caller reports an outdated route.
 type Topology struct {
 	config  Config
 	rules   *Rules
