@@ -88,7 +88,7 @@ type missed struct {
 	err   error
 }
 
-// If heartbeats fail for longer than tellMissed, the store reports the failure. One or two heartbeats fail in every
+// tellMissed is the time after which the store reports that heartbeats fail. One or two heartbeats fail in every
 // failover.
 const tellMissed = 3 * beatEvery
 

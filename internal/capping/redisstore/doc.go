@@ -103,10 +103,10 @@
 // script/live.lua). Every instance reads the live change logs each second (liverenew.go) and keeps the changes in
 // live.Lists. The script filter.lua compares two versions of the partition's live change log: the stored one, and the
 // one that the caller has. If the caller has another version of the live change log than Redis, filter.lua decides no
-// user. A command of one bucket cannot read the live change log. For such a command, the run first reads the version of
-// the log with a separate command. From time to time, instances replace many records of a live change log by few packed
-// records (livepack.go). Changes to sets are allowed only from format 3 on, because older programs would ignore the
-// changes.
+// user. A command of one bucket cannot read the live change log. Before the command of one bucket, the run therefore
+// reads the version of the live change log with a separate command. From time to time, instances replace many records
+// of a live change log by few packed records (livepack.go). Changes to sets are allowed only from format 3 on, because
+// older programs would ignore the changes.
 //
 // # Promises
 //

@@ -178,7 +178,7 @@ func (f *fleet) remarks(seen *sight) (remarks []string) {
 	return remarks
 }
 
-// If the store keeps sends longer than the policy of this instance needs, keptLonger returns a warning; otherwise,
+// keptLonger returns a warning if the store keeps sends longer than the policy of this instance needs; otherwise,
 // keptLonger returns "".
 func (f *fleet) keptLonger() string {
 	own, longest := f.announced.Load(), f.longest.Load()

@@ -84,7 +84,7 @@ type survey struct {
 	prefixes []string
 }
 
-// In a survey, attempt limits how long each request to a server may take.
+// attempt is the time limit for each request that a survey sends to a server.
 const attempt = 3 * time.Second
 
 // Survey examines all servers in parallel, within the deadline of the context. If a server fails, Survey returns no
@@ -186,7 +186,7 @@ func (s *survey) client(addr string) *redis.Client {
 	return s.options.DirectClient(addr, &topology.RoundTrips{}, nil)
 }
 
-// If Redis Sentinel watches the master, sentinel returns "sentinel:" and the name of the master; otherwise, sentinel
+// sentinel returns "sentinel:" and the name of the master if Redis Sentinel watches the master; otherwise, sentinel
 // returns "".
 func (s *survey) sentinel() string {
 	if s.config.SentinelMaster == "" {

@@ -161,9 +161,9 @@ func (r *renewal) await(ctx context.Context) error {
 	}
 }
 
-// renewSoon returns a read of the live change log that has not begun yet. Such a read will include all changes stored
-// before this call. Concurrent calls of renewSoon return the same renewal, so that one read of Redis serves all of
-// them.
+// renewSoon returns a read of the live change log that has not begun yet. This read will include all live changes that
+// were stored before the call of renewSoon. Concurrent calls of renewSoon return the same renewal, so that one read of
+// Redis serves all of them.
 func (l *liveLogs) renewSoon(p int) *renewal {
 	log := &l.logs[p]
 	log.mu.Lock()

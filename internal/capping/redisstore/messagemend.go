@@ -15,9 +15,9 @@ type mended struct {
 	next    *messages.Position // nil: from the first campaign
 }
 
-// Earlier versions of capper had no indexes by asked users. mend adds the campaigns of these versions to the indexes,
-// once in each process, before the first list of messages that needs the indexes. If the time of a call of mend runs
-// out, the next call continues with the same campaign.
+// mend adds campaigns to the indexes by asked users if an earlier version of capper, without these indexes, stored the
+// campaigns. Each process calls mend before the first list of messages that needs the indexes, until mend has succeeded
+// once. If the time of a call of mend runs out, the next call continues with the same campaign.
 func (c *messageCounts) mend(ctx context.Context) error {
 	select {
 	case c.mended.working <- struct{}{}:

@@ -74,8 +74,8 @@ func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta)
 	return left
 }
 
-// newFlush returns a random name for one addition to decision counts. From this name, answers.lua recognizes a repeated
-// command.
+// newFlush returns a random name for one addition to decision counts. From the random name of the addition, the script
+// answers.lua recognizes a repeated command.
 func newFlush() (flush [script.FlushSize]byte) {
 	_, _ = rand.Read(flush[:]) // never fails
 	return flush

@@ -87,8 +87,8 @@ func (n *Node) askSettings(ctx context.Context, client *redis.Client) {
 	}
 }
 
-// lookAtCertificates reads the certificate chain of the node without checking it. Afterwards, lookAtCertificates checks
-// whether this machine trusts the chain, by the same rules as the store's own connections.
+// lookAtCertificates reads the certificate chain of the node without checking it. When lookAtCertificates has the
+// certificate chain, it checks whether this machine trusts the chain, by the same rules as the store's own connections.
 func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()

@@ -68,7 +68,7 @@ func (d *Dispatcher) Recycle(r *Run) {
 	}
 }
 
-// Recycle keeps the buffers of a run only if the run had at most recycledUsers users.
+// recycledUsers is the maximum number of users of a run whose buffers Recycle keeps.
 const recycledUsers = 1 << 17
 
 // sender returns the sender of a node, that is, the node's command queue. If the node is nil, sender returns nil.

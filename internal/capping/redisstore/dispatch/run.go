@@ -193,7 +193,7 @@ func (r *Run) nextDue() (due time.Time, ok bool) {
 	return due, ok
 }
 
-// Some commands wait before they are retried. wake makes those of them ready whose retry time has come.
+// wake makes those waiting commands ready whose retry time has come.
 func (r *Run) wake() {
 	now, kept := time.Now(), r.waiting[:0]
 	for _, c := range r.waiting {

@@ -53,8 +53,8 @@ func (r *Run) settle(c *Command) {
 	}
 }
 
-// If the error of a command requires this, tellTopology makes the topology examine a node, or reload the map of hash
-// slots.
+// tellTopology makes the topology examine a node, or reload the map of hash slots, if the error of a command requires
+// this.
 func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 	if fix.Vet && c.attempt.node != nil {
 		c.attempt.node.VetSoon()
@@ -78,7 +78,7 @@ func (c *Command) hopeless(fix *fault.Remedy) bool {
 	return fix.Final
 }
 
-// After a clock error, judgeClock finds out whether the clock of the node is wrong, or whether the command arrived
+// judgeClock finds out, after a clock error, whether the clock of the node is wrong, or whether the command arrived
 // late. The node read its clock at some time between the start of the attempt and now.
 func (r *Run) judgeClock(c *Command, fix *fault.Remedy) error {
 	skew := r.dispatcher.config.ClockSkew
@@ -111,8 +111,9 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 	r.waiting = append(r.waiting, c)
 }
 
-// split replaces the command c by bare commands, one for each bucket of users. Before that, the operations from
-// BeforeBare must be settled. If the command c has no users, or is already bare (has one bucket), split returns false.
+// split replaces the command c by bare commands, one for each bucket of users. Before split is called, the operations
+// from BeforeBare must be settled. If the command c has no users, or is already bare (has one bucket), split returns
+// false.
 func (r *Run) split(c *Command) bool {
 	if len(c.Items) == 0 || c.Bare {
 		return false

@@ -81,7 +81,7 @@ type Remedy struct {
 	Off     time.Duration // with Clock: the node's clock minus the local clock
 }
 
-// An error type implements the interface Known to return its own remedy (what the caller should do).
+// Known is an interface that an error type implements to return its own remedy (what the caller should do).
 type Known interface {
 	error
 	Remedy() Remedy

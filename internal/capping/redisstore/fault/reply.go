@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The list replies has beginnings of Redis error replies, each with the remedy for the error (what the caller should
+// replies is a list of beginnings of Redis error replies, each with the remedy for the error (what the caller should
 // do).
 var replies = []struct {
 	prefix string
@@ -35,13 +35,13 @@ var replies = []struct {
 	{"WRONGPASS", Remedy{Kind: Auth, Final: true}},
 }
 
-// The list denials has the beginnings of permission errors, for a command and for a script.
+// denials is a list of the beginnings of permission errors, for a command and for a script.
 var denials = []string{
 	// Scripts return the second prefix up to Redis 7.0, and the third prefix since Redis 7.2 and in Valkey.
 	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script",
 }
 
-// The list unknowns has the beginnings of Redis error replies that say that the server does not have a command.
+// unknowns is a list of the beginnings of Redis error replies that say that the server does not have a command.
 var unknowns = []string{
 	"ERR unknown command", "ERR unknown subcommand",
 	"ERR Unknown Redis command called from script", "ERR Unknown command called from script", // Redis; Valkey

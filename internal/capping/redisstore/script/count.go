@@ -41,8 +41,8 @@ func AnswersKey(prefix string, token capping.Token) string {
 // of users has such a Redis key.
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
-// periodLength is the length in milliseconds of the periods for which there are indexes by asked users. Each such index
-// holds the messages whose last call was in one period, so that the whole index expires at once.
+// periodLength is the length in milliseconds of the periods for which there are indexes by asked users. Each index by
+// asked users holds the messages whose last call was in one period, so that the whole index expires at once.
 const periodLength = 8 * 24 * 3_600_000
 
 // PeriodLength is the length of the period whose messages one index by asked users holds.
@@ -83,7 +83,7 @@ func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.
 // StampAtLeast writes the time into the command that AtLeast has encoded.
 func (a *Args) StampAtLeast(now capping.Instant) { a.args[4] = strconv.AppendInt(nil, int64(now), 10) }
 
-// In the name of the field that counts released sends, releasedMark follows the number of the channel.
+// releasedMark follows the number of the channel in the name of the field that counts released sends.
 const releasedMark = "r"
 
 // atLeastField is the name of the hash field that says that a message's counts are lower bounds.

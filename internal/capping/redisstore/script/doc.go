@@ -1,5 +1,5 @@
-// Package script holds the Lua scripts of the Redis store. It encodes the arguments of these scripts and decodes their
-// replies. Package script opens no connection: callers pass a Redis client.
+// Package script holds the Lua scripts of the Redis store. Package script encodes the arguments of the Lua scripts and
+// decodes the scripts' replies. Package script opens no connection: callers pass a Redis client.
 //
 //	keyspace.go   the partition, bucket, field, key and slot of a user
 //	plan.go       the order in which the users of a batch are sent to Redis

@@ -325,9 +325,9 @@ func (r *reader) runs(g *pacing.Grant) {
 	g.Granted, g.Runs = int(total), log.WaitRuns(g.At)
 }
 
-// If an operator forgets a pacer, forgottenFor is the longest time for which Redis may still have a log of this pacer
-// that was written before. The newest slot in the log may be as far in the future as a call for permits may wait. Redis
-// keeps the log of a pacer until the longest window, and a little more, has passed after the newest slot.
+// forgottenFor is the longest time for which Redis may still have an old log of a pacer after an operator has forgotten
+// this pacer. The newest slot in the log may be as far in the future as a call for permits may wait. Redis keeps the
+// log of a pacer until the longest window, and a little more, has passed after the newest slot.
 const forgottenFor = pacing.MaxWait + pacing.MaxWindow + pacing.MaxWindow/32
 
 // Forget encodes a call of forget.lua, a script that removes the logs of a pacer. The encoded Redis command lacks its
