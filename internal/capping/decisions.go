@@ -210,7 +210,7 @@ type grouping struct {
 	plain   []uint32 // by segment code: the group plus 1 of users whose limits depend on no time zone
 }
 
-// For one time zone, zonePeriods holds the start and the end of the current day, week or month, as far as the limits
+// zonePeriods holds, for one time zone, the start and the end of the current day, week or month, as far as the limits
 // use these calendars.
 type zonePeriods [2 * len(calendarUnits)]Instant
 
@@ -372,8 +372,8 @@ func (d *Decisions) DeniedBy(i int) string {
 	return d.Verdicts[i].By.Name()
 }
 
-// In Verdict.Shadow of user i, bit k belongs to the limit with the index k of the slice that ShadowLimits returns.
-// ShadowLimits returns nil when no bit is set.
+// ShadowLimits returns the limits of user i: bit k in Verdict.Shadow of this user belongs to the limit with the index k
+// of the returned slice. ShadowLimits returns nil when no bit is set.
 func (d *Decisions) ShadowLimits(i int) []*Limit {
 	if d.Verdicts[i].Shadow == 0 {
 		return nil

@@ -162,8 +162,8 @@ type FormatError struct {
 	IDs, WantIDs string
 }
 
-// The error text of FormatError names the version of the store, the versions that this program reads, and the action to
-// take.
+// Error returns the text of the FormatError: it names the version of the store, the versions that this program reads,
+// and the action to take.
 func (e *FormatError) Error() string {
 	reads := fmt.Sprintf("this version of capper reads the formats %d to %d", e.Oldest, e.Newest)
 	if e.Oldest == e.Newest {

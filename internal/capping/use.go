@@ -54,7 +54,7 @@ func NewUses(b *Basis, channel Channel) *Uses {
 // step for users without sends.
 const mostSteps = 6
 
-// For each limit that denies, countingLimits returns shadow limits (limits that deny nobody), which count how many
+// countingLimits returns, for each limit that denies, shadow limits (limits that deny nobody), which count how many
 // sends each user has.
 func countingLimits(limits []Limit) (counting []Limit) {
 	denying := slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Shadow || l.Max == 0 })

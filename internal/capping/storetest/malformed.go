@@ -91,8 +91,8 @@ func malformedRelease(f *fixture) {
 	f.all(f.filter(f.batch(message, users, daily(1))), capping.Replayed)
 }
 
-// userTwice checks a batch that lists users several times. Callers should avoid such batches, but stores need not
-// detect them. If a batch lists a user several times, the store must still record one send for the user, and decide
+// userTwice checks a batch that lists users several times. Callers should not list a user twice, but a store need not
+// detect this. If a batch lists a user several times, the store must still record one send for the user, and decide
 // every occurrence of the user.
 func userTwice(f *fixture) {
 	users, message := f.users(600), f.message()

@@ -17,7 +17,7 @@ type world struct {
 	zones      []*time.Location // time zones that have a set, in the order of the sets
 }
 
-// A value of the type members is a segment or a set of the test world, with its users.
+// members is a segment or a set of the test world, with its users.
 type members struct {
 	name  string
 	users []capping.UserID
