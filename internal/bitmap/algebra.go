@@ -29,7 +29,7 @@ func Join(blocks []Encoded) *Bitmap {
 // 1. For an empty bitmap, Blocks returns 0.
 func (b *Bitmap) Blocks() int { return keys([]*Bitmap{b}) }
 
-// Load sets w to those ids of the bitmap whose upper 16 bits equal key. Load reports whether these are none, some or
+// Load sets w to those ids of the bitmap whose upper 16 bits equal key. Load reports whether w then has none, some or
 // all of the 65,536 possible ids. Load changes w only if it returns Some.
 func (b *Bitmap) Load(key int, w *Words) Extent {
 	c := b.container(uint16(key))

@@ -109,8 +109,8 @@ func (c *Counts) Histogram(in *Words, counts []int64) {
 	}
 }
 
-// split counts the given ids of one word by the value of their counter, and adds the results to counts. The counters of
-// these ids must agree with n in all bits above bit k.
+// split counts the given ids of one word by the value of their counter, and adds the results to counts. The counter of
+// each given id must agree with n in all bits above bit k.
 func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	switch {
 	case ids == 0:

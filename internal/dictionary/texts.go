@@ -9,12 +9,12 @@ import (
 
 // A generation of segments may have a separate file that converts numbers in bitmaps to user ids.
 //
-// A file of rests (bits of UUIDs that the images lack) begins with 8 bytes "caprest1", 4 bytes n, and 4 bytes 0. Then
-// follow the rests of the ids in the order of their numbers, 8 bytes little-endian each.
+// A file of rests (bits of UUIDs that the images lack) begins with 8 bytes "caprest1", 4 bytes n, and 4 bytes 0. The
+// rest of the file holds the rests of the ids in the order of the user numbers, 8 bytes little-endian each.
 //
-// A file of text ids begins with 8 bytes "captext1", 4 bytes n, and 4 bytes 0. Then follow the texts in the order of
-// their numbers: one byte with the length of the text minus 1, and the text. At the end of a file of text ids is an
-// index: the offset of the length byte of every 16th text, as 8 bytes little-endian.
+// A file of text ids begins with 8 bytes "captext1", 4 bytes n, and 4 bytes 0. The file then holds the text ids in the
+// order of the user numbers: for each id, one byte with the length of the text minus 1, and the text. At the end of a
+// file of text ids is an index: the offset of the length byte of every 16th text, as 8 bytes little-endian.
 const (
 	restMagic  = "caprest1"
 	textMagic  = "captext1"

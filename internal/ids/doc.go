@@ -44,7 +44,7 @@
 //     uint64" || key). The function mix is variant 13 of David Stafford's 64-bit mixers, the finalizer of SplitMix64: x
 //     ^= x>>30; x *= 0xbf58476d1ce4e5b9; x ^= x>>27; x *= 0x94d049bb133111eb; x ^= x>>31. Adding keys between fixed
 //     permutations is the construction of Even and Mansour. Each step of this formula has an inverse. Two uint64 ids
-//     therefore never share an image, and the method Back computes such an id from its image alone. The formula for
+//     therefore never share an image, and the method Back computes a uint64 id from its image alone. The formula for
 //     uint64 ids is not a secure cipher.
 //   - uuid: the upper 64 bits of AES-128(key, the 16 bytes). The lower 64 bits of the AES block are the rest of the id.
 //     Back computes the id from the image and the rest.
