@@ -57,19 +57,19 @@
 // # Returned permits
 //
 // A caller can return the last permits of a request, from a given number on, if their slots are in the future. The
-// store removes these permits from the remembered request and from the log of each target in one atomic step. No permit
-// is returned twice, because a repeated request has only the remaining permits. Limits do not count returned slots.
-// From the first returned slot on, the remaining slots of the log become slots ahead, so that later permits can get the
-// freed slots before them.
+// store removes the returned permits from the remembered request and from the log of each target in one atomic step. No
+// permit is returned twice, because a repeated request has only the remaining permits. Limits do not count returned
+// slots. From the first returned slot on, the remaining slots of the log become slots ahead, so that later permits can
+// get the freed slots before them.
 //
 // Some returned slots cannot be removed from a log, and limits count these slots until their windows pass. A return of
 // permits leaves at most MostReturned strands (series of slots at equal distances) of slots ahead in a log. If more
 // strands would be needed, earlier slots stay in the line. A slot with several permits may contain permits that Merge
-// has moved there from earlier slots. Such a slot stays in the line unless the limits are Exact. After a return, limits
-// may again count old slots that the log has dropped. Limits then count such dropped slots at the time of the oldest
-// slot in the log, which is at least as late as the dropped slots. If an operator forgot a pacer after the request, a
-// return must not remove slots from the pacer's new log, even if they are at the same instants. The store knows only
-// the earliest possible time of a request: its newest slot less its longest wait.
+// has moved there from earlier slots. A slot with several permits therefore stays in the line unless the limits are
+// Exact. After a return, limits may again count old slots that the log has dropped. Limits then count such dropped
+// slots at the time of the oldest slot in the log, which is at least as late as the dropped slots. If an operator
+// forgot a pacer after the request, a return must not remove slots from the pacer's new log, even if they are at the
+// same instants. The store knows only the earliest possible time of a request: its newest slot less its longest wait.
 //
 // If the call belongs to a share (reserved part of a pacer), a return also removes slots from the logs of shares, but
 // only at pacers with a rate. Every return also removes slots from the far logs (see below) of pacers with a rate. At a
@@ -96,9 +96,9 @@
 //   - The store never extends a lease that has ended, because another instance may be returning its permits. If a
 //     sender repeats a call whose lease has ended, the service first returns the permits with future slots, and then
 //     answers with the remaining permits.
-//   - A call begins or extends its lease after the call has taken the permits. Between these two steps of a repeated
-//     call, an earlier lease may have ended. A repeated call therefore asks the store for its permits again after it
-//     has extended the lease.
+//   - A call begins or extends its lease after the call has taken the permits. If a repeated call has taken permits but
+//     not yet extended its lease, an earlier lease may have ended in between. A repeated call therefore asks the store
+//     for its permits again after it has extended the lease.
 //   - If the permits of an ended lease cannot be returned because the policy in force lacks a pacer, the store keeps
 //     the lease for a minute. Another instance may have a newer policy with this pacer.
 //
@@ -110,19 +110,19 @@
 // they get the target's slots in order of arrival.
 //
 // Permits of two targets with rates need slots that are whole intervals apart at both targets. Let s be the interval of
-// the slow target, measured in intervals of the fast target, and let f be the fractional part of s. Both targets can
-// grant 95 % of their rates if s ≥ 19·f·(1-f). If s < 19·f·(1-f), no algorithm can reach 95 % of both rates. If two
-// slots of the slow target are d fast intervals apart, the fast target has at most d slots, rounded down, in that time.
-// With f between 0 and 1, the condition s ≥ 19·f·(1-f) holds for s ≥ 4.75 and for every whole number s. With rates of
-// 100/s and 250/s, s is 2.5: the slow target then grants 95 % of its rate, and the fast target 86 %.
-// TestASharedPacerGivesOutItsRate measures these percentages.
+// the slow target, measured in intervals of the fast target, and let f be the fractional part of s. Both targets (the
+// fast one and the slow one) can grant 95 % of their rates if s ≥ 19·f·(1-f). If s < 19·f·(1-f), no algorithm can reach
+// 95 % of both rates. If two slots of the slow target are d fast intervals apart, the fast target has at most d slots,
+// rounded down, in that time. With f between 0 and 1, the condition s ≥ 19·f·(1-f) holds for s ≥ 4.75 and for every
+// whole number s. With rates of 100/s and 250/s, s is 2.5: the slow target then grants 95 % of its rate, and the fast
+// target 86 %. The test TestASharedPacerGivesOutItsRate measures how much of its rate each target grants.
 //
 // # Shares
 //
 // A share reserves a percentage of a pacer's slots for the calls that name the share. A call belongs to at most one
 // share. The rest of a pacer is for calls without a share, and for permits that calls of a share take beyond the
 // reserved part. In addition to the log of the whole pacer, the store keeps a log for each share and a log for the rest
-// of the pacer. All of these logs are ordinary targets, so the rules above determine every slot.
+// of the pacer. The logs of shares and of the rest are ordinary targets, so the rules for targets determine every slot.
 //
 //   - A share's part of a limit is the share's percentage of Max, rounded up. A rate of one permit per interval is
 //     divided like a limit of n permits in n intervals. These n intervals are called the period of the rate. n is the
@@ -133,8 +133,8 @@
 //     the rest are the pacer's limits less the parts of all shares, but at least 1. While calls do not use a share,
 //     calls without a share also get its part of a rate and of a limit with a window up to SoonWindow. Limits with
 //     longer windows always reserve the parts of shares. If other calls took reserved permits from the limit of a day,
-//     these permits would not come back in time. If no share has a reserved part at present, a call without a share
-//     asks for the whole pacer alone, as if the pacer had no shares.
+//     the reserved permits would not come back in time. If no share has a reserved part at present, a call without a
+//     share asks for the whole pacer alone, as if the pacer had no shares.
 //   - At a pacer with shares, a call without a share gets only slots within RestAhead from now, or within two intervals
 //     of a slow rate.
 //   - A call of a share asks the store in up to three steps, each for the permits that the call still lacks. The first
@@ -154,11 +154,11 @@
 //
 // # Calls without a wait
 //
-// A call whose MaxWait is 0 can get only slots of the present moment. If such calls could not reserve a slot, every
-// free slot would be lost until the next call comes. A call for a slow pacer and a busy fast pacer would then get a
-// permit only if no other call took the fast pacer's slot first. A call that gets no permit at once therefore takes the
-// next slot, if that slot is near. The service delays the answer to such a call until the slot comes, so that the
-// answer has no waits.
+// A call whose MaxWait is 0 can get only slots of the present moment. If calls without a wait could not reserve a slot,
+// every slot that becomes free would be lost until the next call comes. A call for a slow pacer and a busy fast pacer
+// would then get a permit only if no other call took the fast pacer's slot first. A call that gets no permit at once
+// therefore takes the next slot, if that slot is near. The service delays the answer to such a call until the slot
+// comes, so that the answer has no waits.
 //
 //   - The answer to a call for one pacer with a rate is delayed by at most an interval, and by at most 5 ms. The answer
 //     to a call for several pacers is delayed by at most 5 ms plus an interval of each pacer except the slowest, and by
@@ -201,8 +201,8 @@
 // slot is at most half of the shorter reach away. If a caller reserves slots far ahead and does not ask again, a
 // quarter of the slots may stay unused. While calls without a wait are in demand, calls with longer waits cannot use
 // that quarter either. At pacers with shares, and at pacers per message or key, calls with longer waits leave no slots
-// free. At these pacers, shares, messages or keys separate the callers. RunWaits in package pacingtest has measured
-// figures on waits.
+// free. At a pacer with shares, or with a log per message or key, the shares, messages or keys already separate the
+// callers. RunWaits in package pacingtest has measured figures on waits.
 //
 // # The log
 //

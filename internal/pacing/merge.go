@@ -6,7 +6,7 @@ import (
 )
 
 // history is the number of old runs that Merge keeps in a log although no present limit counts their permits. A later
-// configuration may have a limit with a longer window, which can then count these permits.
+// configuration may have a limit with a longer window, which can then count the permits of the old runs.
 const history = 512
 
 // KeepFor returns the time for which a store must keep a pacer's log after the newest slot in the log. KeepFor returns

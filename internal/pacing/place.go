@@ -316,8 +316,8 @@ func (p *placement) align(n *next) {
 const AlignShare = 20
 
 // affords reports whether the function align may delay a permit until the instant "to". affords returns true only if
-// each pacer for which the permit waits loses a small part of its rate. For each of these pacers, either the delay of
-// this permit is small, or the delays of the last permits together are small.
+// each pacer for which the permit waits loses a small part of its rate. The loss of a pacer is small if the delay of
+// the permit is small, or if the delays of the pacer's last permits together are small.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]

@@ -101,8 +101,9 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 }
 
 // all returns an ask with all targets in whose logs the call may have slots, so that a return removes the slots from
-// these logs. For a pacer without a rate, the method "all" leaves out the logs of shares. It is unknown which step
-// granted a slot, and another log of the pacer may have slots of other calls at the same instant.
+// these logs. For a pacer without a rate, the method "all" leaves out the logs of shares. all leaves out these logs
+// because it is unknown which step granted a slot, and another log of the pacer may have slots of other calls at the
+// same instant.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }

@@ -21,8 +21,8 @@ const (
 )
 
 // reaches returns the protected waits in ascending order. Calls with longer waits leave some slots free for calls with
-// these waits. A store reads the marks of all protected waits in one step, so there are at most MaxPacers of them. The
-// protected wait 0 belongs to calls that do not wait.
+// protected waits. A store reads the marks of all protected waits in one step, so there are at most MaxPacers of them.
+// The protected wait 0 belongs to calls that do not wait.
 func reaches() []time.Duration {
 	return []time.Duration{0, LeastReach, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 		30 * time.Second, mostReach}

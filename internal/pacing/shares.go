@@ -92,7 +92,7 @@ func (p *Pacer) Period() time.Duration {
 
 // restAhead returns how far into the future the pacer grants slots to calls without a share. The result is RestAhead,
 // or two intervals of a slow rate, but not more than the pacer's LongestWait. A share that was idle gets its part of
-// the pacer only after these slots.
+// the pacer only after the slots that calls without a share have already got.
 func (p *Pacer) restAhead() time.Duration {
 	ahead := RestAhead
 	if p.Rate.Permits > 0 {

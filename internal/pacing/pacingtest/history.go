@@ -132,8 +132,8 @@ func (h *history) step() {
 }
 
 // again repeats an earlier request with the current limits and a random wait. If the store has forgotten the request,
-// it grants the request anew. The model therefore keeps the longest wait of all these attempts, because a later return
-// of permits needs it.
+// it grants the request anew. The model therefore keeps the longest wait of all attempts at a request, because a later
+// return of permits needs the longest wait.
 func (h *history) again(asked *pacing.Ask) {
 	h.Helper()
 	a := h.current(*asked)
