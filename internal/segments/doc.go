@@ -44,14 +44,14 @@
 // the generation that it has. Names of sets appear only in manifests, not in object keys.
 //
 // The field "as_of" of a set is the time up to which the published users reflect every change of the set by API calls.
-// Snapshot.AsOf returns this time.
+// The method Snapshot.AsOf returns the as_of of a set.
 //
 // # Reading
 //
 // A reader checks every byte of a generation. A manifest must consist of exactly the bytes that were published under
 // its name; a later tool that adds a field raises the format version. The size, SHA-256, cardinality, lowest and
-// highest id of each bitmap must agree with the manifest, and the encoding of each bitmap must be valid. If one of
-// these checks fails, the reader rejects the whole generation.
+// highest id of each bitmap must agree with the manifest, and the encoding of each bitmap must be valid. If one bitmap
+// or the manifest fails a check, the reader rejects the whole generation.
 //
 // A Refresher replaces the whole generation with one atomic pointer, so that all lookups on a Snapshot see the same
 // generation. After any failure to load a new generation, the Refresher keeps the generation in use and tries again

@@ -139,8 +139,8 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 // measures reports whether a comparison with this earlier generation can show that guarded sets lost users. A
 // comparison with the cached generation can always show lost users, because a service used this generation. A
 // comparison with a generation of the source cannot show lost users if that generation lacks a guarded set or has an
-// empty one. No service with this guard has ever used such a generation, or the generation itself is the result of a
-// loss.
+// empty one. Either no service with this guard has ever used a generation without the guarded set's users, or the
+// generation itself is the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -225,7 +225,7 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 // Reconsider compares the generation in use with the newest earlier generation that the source has. If the generation
 // in use lacks too many users whom API calls added to sets (RefresherConfig.Overruled), Reconsider switches to the
 // earlier generation. Callers call Reconsider after Load and before Run, because the users whom API calls added are
-// unknown until a store is open. If it can read no earlier generation, Reconsider keeps the generation in use.
+// unknown until a store is open. If Reconsider can read no earlier generation, it keeps the generation in use.
 func (r *Refresher) Reconsider(ctx context.Context) error {
 	now, guarded := r.Current(), r.cfg.Guarded()
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {

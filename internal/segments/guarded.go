@@ -368,8 +368,8 @@ func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint
 
 // accounted returns how many users left a set by a chain of approved changes, which starts at the users that the
 // argument identifies. The argument users and the result end identify the users of a set, as Manifest.Users does; end
-// is for the end of the chain. If the argument since is not zero, approved changes after this time also count, even if
-// they are not in the chain.
+// is for the end of the chain. If the argument since is not zero, approved changes after the time since also count,
+// even if they are not in the chain.
 func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64, end string) {
 	end = users
 	for i := range m.Accepted {

@@ -345,8 +345,9 @@ type confirmation struct {
 // AsOf returns the time at which the users of a set in the generation in use were last known to be right. Each build
 // that reads exactly the same users from its input updates this time, even if the service rejects the generation of the
 // build. If the field "as_of" in the set's manifest entry has a later time, AsOf returns this later time. A rollback
-// does not change the time. If a build only adds users to some sets, it updates this time only for these sets. AsOf
-// returns the zero time if the generation in use lacks the set. AsOf may be called at any time from any goroutine.
+// does not change the time. If a build only adds users to some sets, the build makes the time later only for these
+// sets. AsOf returns the zero time if the generation in use lacks the set. AsOf may be called at any time from any
+// goroutine.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
 		return (*of)[set].at
@@ -415,7 +416,8 @@ func (h *holding) confirmedBy(m *Manifest) time.Time {
 }
 
 // incomplete reports whether the generation does not come from a complete build: it comes from a rollback, or from a
-// build that published only users who joined sets. Neither a rollback nor such a build writes checked.json.
+// build that published only users who joined sets. Neither a rollback nor a build that publishes only users who joined
+// sets writes checked.json.
 func (h *holding) incomplete(m *Manifest) bool {
 	return !h.checked.CheckedAt.IsZero() && h.checked.Generation != m.Generation &&
 		m.CreatedAt.After(h.checked.CheckedAt)

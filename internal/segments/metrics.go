@@ -8,7 +8,7 @@ import (
 )
 
 // resultSwapped, resultUnchanged and resultFailed are the possible results when a Refresher checks the source for a new
-// generation. They are the label values of the metric capper_segments_refresh_total.
+// generation. The three results are the label values of the metric capper_segments_refresh_total.
 const (
 	resultSwapped   = "swapped"
 	resultUnchanged = "unchanged"

@@ -49,7 +49,7 @@ func (e *GoneError) Error() string {
 }
 
 // NotYetError reports that a request names a generation that is newer than all generations that this service instance
-// has used. Another instance of the service has already loaded that generation.
+// has used. Another instance of the service has already loaded the newer generation that the request names.
 type NotYetError struct {
 	Generation string
 	InUse      string

@@ -151,9 +151,9 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 // long as users. Lookup does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
-// memory holds those bitmaps, maps and files of loaded generations that a new generation can share. With this memory,
-// the Refresher neither reads nor stores a bitmap twice. A snapshot has only the CodeMap of its segments, so a new
-// generation shares this map only if no segment has changed.
+// memory holds those bitmaps, maps and files of loaded generations that a new generation can share. Because the bitmaps
+// in memory are shared, the Refresher neither reads nor stores a bitmap twice. A snapshot has only the CodeMap of its
+// segments, so a new generation shares this map only if no segment has changed.
 type memory struct {
 	snapshots []*Snapshot
 	sets      map[string]*bitmap.Bitmap // by SHA-256

@@ -32,8 +32,8 @@
 // the dictionary, and converts each list to a bitmap of user numbers. The build needs 8 bytes of memory for each id of
 // each segment and set, and 6 bytes for each id of the dictionary. If Config.Names is set, the build also needs 24
 // bytes for each UUID. For each text id, the build also needs 16 bytes and about the length of the text. The dictionary
-// of an amend (update of some sets) has only the ids of its input files. Result.WarningsOver compares these ids with
-// the live ids.
+// of an amend (update of some sets) has only the ids of its input files. Result.WarningsOver compares the ids in an
+// amend's dictionary with the live ids.
 //
 // # The end of a file
 //
@@ -48,13 +48,14 @@
 //
 // A Plan, from command-line flags or a build file, says which inputs and set operations define each segment and set.
 // Run reads the inputs, applies the set operations, and finds users who are in several segments. If the operator
-// requests this, Run keeps such a user only in the first of these segments. A set operation uses the users of a segment
-// before overlaps are resolved, so the result of "everyone minus active" does not depend on the order of the segments.
+// requests it, Run keeps a user who is in several segments only in the first of these segments. A set operation uses
+// the users of a segment before overlaps are resolved, so the result of "everyone minus active" does not depend on the
+// order of the segments.
 //
 // A generation contains the segments and those sets of the plan that are marked as published; all other sets only serve
-// the definitions of segments and sets. If the rows of a table name sets, all these sets are published, after the other
-// sets and in the order of their names. A build makes the sets after the segments. Sets may have users in common with
-// segments and with other sets.
+// the definitions of segments and sets. If the rows of a table name sets, all sets in the table are published, after
+// the other sets and in the order of their names. A build makes the sets after the segments. Sets may have users in
+// common with segments and with other sets.
 //
 // A build makes the segments one after the other, each on all CPU cores. Only one unfinished set is in memory at a
 // time, besides finished bitmaps and the rows of tables.

@@ -36,9 +36,9 @@ type formatReader struct {
 	read   func(f *fileReader, ctx context.Context, src *format.File) error
 }
 
-// formatReaders is the only list of file formats. Flags, help texts, build files and tests use this list. If the name
-// of a file does not show its format, readerOf compares the first bytes with the formats in reverse order, because the
-// first format, text, accepts any bytes.
+// formatReaders is the only list of file formats. Flags, help texts, build files and tests use the list formatReaders.
+// If the name of a file does not show its format, readerOf compares the first bytes with the formats in reverse order,
+// because the first format, text, accepts any bytes.
 func formatReaders() []formatReader {
 	return []formatReader{
 		{Text, "text", []string{"txt", "text", "ids"}, "", func([]byte) bool { return true }, delimitedAs(Text)},

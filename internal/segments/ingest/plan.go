@@ -41,8 +41,8 @@ type Plan struct {
 }
 
 // SetTable describes input files (tables) whose rows have an id and the name of a set. The name of the set is the
-// prefix of the table, followed by the name in the row. If the plan itself defines a set with this name, the build adds
-// the users to that set.
+// prefix of the table, followed by the name in the row. If the plan itself defines a set with the name of a table's
+// set, the build adds the table's users to the defined set.
 type SetTable struct {
 	Prefix string // for example tz/
 	Inputs []Input

@@ -19,8 +19,8 @@ import (
 // and do not replace them. The argument began is the time when the amend started to read its inputs.
 //
 // If a set's as_of (the time up to which it reflects API calls) is earlier than that of the live set, the amend would
-// undo a later build or amend. If such a set only grows, Amended therefore keeps its live users; for any other such
-// set, Amended returns a refusal.
+// undo a later build or amend. If the set with the earlier as_of only grows, Amended therefore keeps its live users;
+// for any other set with an earlier as_of, Amended returns a refusal.
 func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended *Candidate, refusals []string) {
 	amended = &Candidate{Carried: base.manifest, Partial: true}
 	if c.Dictionary != nil {

@@ -211,8 +211,8 @@ func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 }
 
 // forgets reports whether the earlier manifest lacks an approval that services still need, because users who left a set
-// by it remain outside. An approval may be newer than the generation that a service uses. The service then needs the
-// approval to accept that these users left.
+// by it remain outside. An approval may be newer than the generation that a service uses. A service that uses an older
+// generation needs the approval, to accept that users left the set.
 func (p *RollbackPlan) forgets(base *LiveState) bool {
 	return slices.ContainsFunc(p.undo(base).manifest.Accepted, func(a segments.Accepted) bool {
 		return a.Set != "" && !slices.ContainsFunc(p.Earlier.Manifest.Accepted, func(has segments.Accepted) bool {
@@ -223,8 +223,8 @@ func (p *RollbackPlan) forgets(base *LiveState) bool {
 
 // RollbackWith makes the planned content of a rollback live, provided that the generation in base is still live; see
 // Rollback. If the rollback plan changes sets of the earlier generation, RollbackWith publishes the result as a new
-// generation. If this new generation has sets with users of both generations, RollbackWith uploads only the bitmaps of
-// these sets.
+// generation. If the new generation of a rollback has sets with users of both generations, RollbackWith uploads only
+// the bitmaps of these sets.
 func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *LiveState) (*Published, error) {
 	if !plan.new {
 		return p.Rollback(ctx, plan.Earlier.Original(), base)
@@ -301,7 +301,7 @@ func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 }
 
 // onlyGrew reports whether a candidate differs from the live generation only by users who joined sets that only grow.
-// Such a candidate may be published even while publishing is on hold.
+// If onlyGrew returns true, the candidate may be published even while publishing is on hold.
 func (c *Candidate) onlyGrew(base *LiveState) bool {
 	live := base.Generation
 	if live == nil || len(c.Sets) != len(live.Sets) ||

@@ -46,6 +46,6 @@
 // for times. If the field of the channel or of the message id is empty, the send has no channel or no message id. An
 // empty namespace field means the namespace without a name; the row is bad if SendOptions.Namespace names another
 // namespace. For a bad row, the caller gets a RowError, with the number of the line if the format has lines. For a
-// fault of the whole file, ReadSends returns an error. Such faults are a missing column, a broken stream, or a text
-// file without a final line break (see SendOptions.FinalNewline).
+// fault of the whole file, ReadSends returns an error. Faults of the whole file are a missing column, a broken stream,
+// or a text file without a final line break (see SendOptions.FinalNewline).
 package format

@@ -1,9 +1,9 @@
 package format
 
-// readFlat parses a JSON object that has the simple form in which most exporters write. Such an object has strings
-// without escapes, plain whole numbers, true, false, null, and no nested values. readFlat finds the wanted members in
-// one pass, which takes 0.09 µs for a row of 45 bytes. For every other object, including invalid JSON and repeated
-// names, readFlat returns false, and the caller uses readAny.
+// readFlat parses a JSON object that has the simple form in which most exporters write. An object in the simple form
+// has strings without escapes, plain whole numbers, true, false, null, and no nested values. readFlat finds the wanted
+// members in one pass, which takes 0.09 µs for a row of 45 bytes. For every other object, including invalid JSON and
+// repeated names, readFlat returns false, and the caller uses readAny.
 func (o *object) readFlat(row []byte) bool {
 	if len(row) == 0 || row[0] != '{' {
 		return false

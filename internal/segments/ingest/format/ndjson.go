@@ -115,7 +115,7 @@ func (o *object) readAny(row []byte) error {
 }
 
 // repeats reports whether a valid JSON object has the given name more than once. The map that the JSON decoder fills
-// would show only the last of these members.
+// would show only the last of several members with the same name.
 func repeats(row []byte, name string) bool {
 	if bytes.Count(row, []byte(name)) < 2 && bytes.IndexByte(row, '\\') < 0 {
 		return false // in any spelling, including escapes

@@ -99,8 +99,8 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 
 // latestAt returns the latest instant at which clocks of a time zone showed the given time, in milliseconds since 1970.
 // If clocks showed the time twice, latestAt returns the later instant, because limits then count the send for longer.
-// If clocks skipped the time, found is false. The search covers two days and assumes that clocks change at most once
-// within these days, and that no offset exceeds one day.
+// If clocks skipped the time, found is false. The search of latestAt covers two days and assumes that clocks change at
+// most once within the two days, and that no offset exceeds one day.
 func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	for _, side := range [2]time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := wall.Add(side).In(zone).Zone()
