@@ -131,7 +131,7 @@ func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cac
 
 // decidePortion decides one portion of the call's users. While decidePortion runs, it holds the locks of the stripes
 // (groups of users with a common lock) of the portion's users. When decidePortion has released the locks, later calls
-// read its writes, although these may not be durable yet.
+// read the writes of decidePortion, although the writes may not be durable yet.
 func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker) {
 	users := c.plan.sortPortion(p)
 	s.lockStripes(c, p)

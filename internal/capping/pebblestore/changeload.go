@@ -84,7 +84,7 @@ func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 }
 
 // eachFrom calls the function "do" for records of live changes to sets: those with the prefix whose number is at least
-// "from". eachFrom returns the number of the last record that it found. If it cannot read a record, eachFrom returns an
+// "from". eachFrom returns the number of the last record that it found. If eachFrom cannot read a record, it returns an
 // error.
 func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),

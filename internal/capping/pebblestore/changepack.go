@@ -164,8 +164,8 @@ func (c *changeLog) continuePass() (busy bool, err error) {
 }
 
 // endPass ends a pass over the full change records. endPass reports whether the next pass can start at once. Some
-// changes say that earlier changes are forgotten. A pass may remove these only after a pass that removed the earlier
-// changes.
+// changes say that earlier changes are forgotten. A pass may remove a change that forgets earlier changes only after a
+// pass that removed the forgotten changes.
 func (c *changeLog) endPass(ended *pass) (busy bool) {
 	p := &c.packing
 	p.pass, p.pause = nil, sweepPause

@@ -213,8 +213,8 @@ func checkBatch(b *live.Batch) error {
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
 // Free makes durable up to which instant the generations contain the changes of each set. Free then removes these
-// changes from memory. If a set has no live changes up to its instant, Free stores nothing for this set, so that older
-// generations can still be used.
+// changes from memory. If a set has no live changes up to its instant, Free stores nothing for the set, so that older
+// generations of segments can still be used.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))
 	for _, size := range c.lists.Sizes() {

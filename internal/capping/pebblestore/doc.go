@@ -24,8 +24,8 @@
 //
 // # Promises
 //
-//   - The store decides like capping.Judge. The store decides and records each user in one atomic step. During this
-//     step, the store holds the lock of the user's stripe (group of users with a common lock). A call releases its
+//   - The store decides like capping.Judge. The store decides and records each user in one atomic step. While the store
+//     decides a user, it holds the lock of the user's stripe (group of users with a common lock). A call releases its
 //     locks after about a thousand users, so that a large call does not block a small one for long.
 //   - The store returns Allowed, Replayed and grants of permits only after an fsync that makes the decisions durable. A
 //     crash can lose only sends whose verdict was never returned.

@@ -163,7 +163,8 @@ func (l *listing) add(i id, value []byte) error {
 const listVersion = 1
 
 // listValue returns the value that the stored list has for a message: version, last call, number of asked users, and
-// the message's text. A walk over the list therefore needs no other data of messages than these values.
+// the message's text. A walk over the stored list of messages therefore needs no other data of messages than the values
+// in the list.
 func listValue(r *record) []byte {
 	value := binary.AppendUvarint([]byte{listVersion}, uint64(max(r.Last, 0)))
 	value = binary.AppendUvarint(value, uint64(max(r.Asked, 0)))

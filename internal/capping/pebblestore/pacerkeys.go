@@ -22,8 +22,8 @@ func pacerKey(life uint32, pacer string) ([]byte, error) {
 const lifeSize = 4
 
 // logKey returns the key of the head (the first stored value) of a pacer's log. The key of the head (first value) of a
-// pacer's log is also the prefix of the keys of the log's runs of permits. The keys of other logs never begin with the
-// key of this log's head.
+// pacer's log is also the prefix of the keys of the log's runs of permits. The key of one log never begins with the key
+// of another log's head.
 func logKey(life uint32, pacer, message string) ([]byte, error) {
 	key, err := pacerKey(life, pacer)
 	if err != nil {

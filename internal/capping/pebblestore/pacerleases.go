@@ -32,8 +32,8 @@ type leases struct {
 	first pacing.Time // no lease ends earlier
 }
 
-// loadLeases reads all leases from the database. If a lease is unreadable, loadLeases ignores it. Without its lease,
-// the permits of the request count until their slots have passed.
+// loadLeases reads all leases from the database. If a lease is unreadable, loadLeases ignores it. If the lease of a
+// request for permits is ignored, the request's permits count until their slots have passed.
 func loadLeases(db *database.DB) (leases, error) {
 	l := leases{ends: map[pacing.Request]pacing.Time{}, first: pacing.Never}
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: leasePrefix, UpperBound: database.After(leasePrefix)})

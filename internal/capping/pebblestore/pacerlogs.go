@@ -179,7 +179,7 @@ func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 }
 
 // record writes two things to the database: the logs with the granted permits, and the remembered request. Later calls
-// read these writes at once, although the writes become durable only with the next sync.
+// read the logs and the request at once, although the two writes become durable only with the next sync.
 func (l *pacerLogs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []*entry) {
 	batch := l.db.NewBatch()
 	defer batch.Close()

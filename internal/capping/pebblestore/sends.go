@@ -47,7 +47,8 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 }
 
 // Count adds a Tally to the stored counts of sends of one stripe. The argument batch also contains the changed logs of
-// the users. Count leaves out messages that are not in the argument lives, because the store does not count these.
+// the users. Count leaves out messages that are not in the argument lives, because the store does not count the sends
+// of these messages.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
 		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {

@@ -7,8 +7,8 @@ import (
 )
 
 // begun lists unfinished tables, that is, table files that Pebble began to write while it opened the database. For each
-// unfinished table, the list says whether the file system refused a write. Pebble needs none of these tables, because
-// no manifest of the database names them. The zero begun is an empty list.
+// unfinished table, the list says whether the file system refused a write. Pebble needs no unfinished table, because no
+// manifest of the database names unfinished tables. The zero begun is an empty list.
 type begun struct {
 	mu     sync.Mutex
 	tables map[string]bool

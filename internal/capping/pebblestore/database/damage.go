@@ -141,8 +141,8 @@ func (d *damage) err() error {
 	return nil
 }
 
-// isMended reports whether a log in a damaged block was written again after the damage. Pebble finds such a log in a
-// newer level of the database, so that it need not read the damaged block.
+// isMended reports whether a log in a damaged block was written again after the damage. Pebble finds a log that was
+// written after the damage in a newer level of the database, and need not read the damaged block.
 func (d *damage) isMended(user capping.UserID) bool {
 	_, mended := d.mended.Load(user)
 	return mended

@@ -15,10 +15,10 @@ import (
 // A disk is a file system between Pebble and the real file system. A disk decides what happens when the real file
 // system refuses a write. If its write-ahead log or its manifest cannot be written, Pebble panics. Some of Pebble's
 // panics leave a mutex of Pebble locked, and recover does not unlock the mutex. disk therefore hides errors in writes
-// of the write-ahead log and the manifest from Pebble. After such an error, disk reports it to the store and freezes.
-// For the files, such a freeze is like a power cut. A frozen disk changes nothing in the directory. On a frozen disk,
-// Pebble sees only successful writes, and can still read and close. The store confirms no call whose write only seemed
-// to succeed.
+// of the write-ahead log and the manifest from Pebble. After an error in a write of the write-ahead log or the
+// manifest, disk reports the error to the store and freezes. For the files, such a freeze is like a power cut. A frozen
+// disk changes nothing in the directory. On a frozen disk, Pebble sees only successful writes, and can still read and
+// close. The store confirms no call whose write only seemed to succeed.
 //
 // If a write of a table file is refused, disk returns the error to Pebble. Pebble retries the table without a pause, so
 // disk pauses before it returns the error.
@@ -56,7 +56,7 @@ func (d *disk) Serve() { d.serving.Store(true) }
 func (d *disk) Serving() bool { return d.serving.Load() }
 
 // TableRefused reports whether the file system refused to write a table while the database was being opened. Pebble
-// would retry the write of such a table without end.
+// would retry the write of a refused table without end.
 func (d *disk) TableRefused() bool { return d.tableRefused.Load() }
 
 // EndPauses ends the waits before the errors of refused table writes are returned.

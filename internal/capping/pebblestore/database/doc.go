@@ -11,9 +11,9 @@
 //
 // # Lost and replaced stores
 //
-// Pebble creates a missing database, and opens a database whose write-ahead log is missing without an error. In both
-// cases, the store would allow every recorded send again. If the store was lost or replaced in this way, three checks
-// detect it:
+// Pebble creates a missing database, and opens a database whose write-ahead log is missing without an error. If the
+// database or its write-ahead log were missing, the store would allow every recorded send again. Three checks detect
+// that the store was lost or replaced:
 //
 //   - The file PATH.id beside the directory holds the store's id and its identity mark, a number. The identity mark
 //     increases at each start and close, once a minute of use, and when writes stop. The store writes each new identity
@@ -27,7 +27,7 @@
 //   - An open store checks each second that the files in the list FILES still exist. If a file is missing while the
 //     store is open, the store goes out of service.
 //
-// Each error of these checks names the file that an operator removes to continue anyway.
+// Each error of a check for missing files names the file that an operator removes to continue anyway.
 //
 // # Damaged blocks
 //

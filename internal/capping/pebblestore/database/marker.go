@@ -149,7 +149,7 @@ func (d *DB) markEmpty(marker string) error {
 }
 
 // HasChanges reports whether a live change to a set was ever written to the store. In a store for id images, HasChanges
-// always returns true, because the format marker of such a store does not tell.
+// always returns true, because the format marker of a store for id images does not tell.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
 // MarkChanges adds the format marker for stores with live changes to the batch, if the store does not have this marker

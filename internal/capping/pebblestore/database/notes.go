@@ -28,8 +28,8 @@ type notes struct {
 // NotesFile is the name of the file that lists the write-ahead logs and manifests.
 const NotesFile = "FILES"
 
-// isNoted reports whether the file FILES must list the file with this name, because it is a write-ahead log or a
-// manifest.
+// isNoted reports whether the file FILES must list a file with the given name, because the file is a write-ahead log or
+// a manifest.
 func isNoted(name string) bool {
 	return strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "MANIFEST-")
 }

@@ -85,7 +85,7 @@ func checkLoss(m *Manifest, dir string, accept bool) error {
 	return &LossError{dir, m.At, known.At, other}
 }
 
-// lockFile is the only file that may be in a directory before a restore. By the lock on this file, a process sees
+// lockFile is the only file that may be in a directory before a restore. By the lock on the lock file, a process sees
 // whether another process has the directory open.
 const lockFile = "LOCK"
 

@@ -19,8 +19,8 @@ type FormatError struct{ reason error }
 func (e *FormatError) Error() string { return e.reason.Error() }
 func (e *FormatError) Unwrap() error { return e.reason }
 
-// A checker checks a backup archive, whose bytes it receives in pieces of any size. When it has all bytes, the checker
-// decides whether the archive is complete and unchanged.
+// A checker checks a backup archive, whose bytes it receives in pieces of any size. When the checker has received all
+// bytes of the archive, it decides whether the archive is complete and unchanged.
 type checker struct {
 	sum  hash.Hash
 	last []byte // the latest bytes, which may be the checksum at the end
