@@ -123,7 +123,8 @@ func (f *fleet) mend(ctx context.Context) error {
 }
 
 // restoreForOthers begins to restore the live changes to sets in all partitions, if this start creates the store while
-// other instances run. The other instances may still have live changes from before the store was created again.
+// other instances run. The other instances may still have live changes to sets from before this start created the store
+// again.
 func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	seen := f.seen.Load()
 	if !seen.made || had > 0 || len(seen.others.other) == 0 {

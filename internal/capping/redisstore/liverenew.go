@@ -66,8 +66,9 @@ func (l *liveLogs) run() {
 	})
 }
 
-// look reads the versions of all live change logs, with one pipeline for each node. If a version has changed, look
-// reads this log again. If the argument "touch" is true, look also extends the TTLs of the live change logs.
+// look reads the versions of all live change logs, with one pipeline for each node. If the version of a live change log
+// has changed, look reads this log again. If the argument "touch" is true, look also extends the TTLs of the live
+// change logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}
@@ -216,7 +217,7 @@ const renewAttempts = 20
 
 // renew reads those records of the partition's live change log that this instance does not know yet, and applies them.
 // If Redis has lost a record that this instance has, for example after an accepted loss, renew stores the changes of
-// this record again.
+// the lost record again.
 func (l *liveLogs) renew(ctx context.Context, p int) error {
 	if err := l.logs[p].restoring(p); err != nil {
 		return err

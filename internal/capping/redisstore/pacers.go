@@ -117,7 +117,7 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 }
 
 // A repeatedError reports that the store remembers some of several joined requests for permits from earlier. If the
-// store remembers one of the joined requests, pace.lua has taken no permits for any of them.
+// store remembers one of several joined requests, pace.lua has taken no permits for any joined request.
 type repeatedError struct{ asks []int }
 
 func (*repeatedError) Error() string { return "one of the combined requests is a repetition" }

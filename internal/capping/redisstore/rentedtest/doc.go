@@ -1,4 +1,5 @@
 // Package rentedtest tests the Redis store against the restrictions of hosting providers: forbidden, hidden or renamed
-// commands, gateways, DNS names, and TLS only. The tests set each of these restrictions on real Redis servers. In some
-// tests, the store reaches the servers through a gateway (gateway.go), or finds them through a DNS server (names.go).
+// commands, gateways, DNS names, and TLS only. The tests set each restriction of a hosting provider on real Redis
+// servers. In some tests, the store reaches the servers through a gateway (gateway.go), or finds them through a DNS
+// server (names.go).
 package rentedtest

@@ -123,7 +123,7 @@ func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 }
 
 // modeOf returns the mode byte for a call that records or removes sends. If counting is true, the script also counts
-// these sends.
+// the sends that it records or removes.
 func modeOf(counting bool) byte {
 	if counting {
 		return modeCount
@@ -301,8 +301,8 @@ func (b *BadLogs) add(kind byte) bool {
 	return true
 }
 
-// A Rulebook holds the encoded rules of a batch for each group (users with the same rules). A script call gets, of
-// these rules, only those of groups to which its users belong.
+// A Rulebook holds the encoded rules of a batch for each group (users with the same rules). A script call gets only the
+// rules of those groups to which the call's users belong.
 type Rulebook struct {
 	text []byte
 	ends []int // by group: the end of its rules in text

@@ -43,8 +43,8 @@ const LiveFormat = 3
 // Oldest returns the oldest version of the stored format that the program reads.
 func (f Formats) Oldest() int { return f[0].Version }
 
-// Newest returns the newest format version. As soon as every instance reads this version of the format, the program
-// writes it.
+// Newest returns the newest format version. A program writes data in its newest format version as soon as every
+// instance can read that version.
 func (f Formats) Newest() int { return f[len(f)-1].Version }
 
 // String returns the format versions that a program reads, such as "1-2", for its heartbeat.

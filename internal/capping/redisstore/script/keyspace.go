@@ -14,7 +14,8 @@ import (
 //     bucket. In the dense layout, the hash field of a user is the position of the id in its bucket.
 //   - Spread, for ids whose id images (64-bit numbers) look random (see package ids): the lower bits of the image
 //     choose the partition. In the spread layout, the upper Depth bits of the id image choose the bucket. In the spread
-//     layout, the hash field of a user is the bits between these upper and lower bits, as raw bytes.
+//     layout, the hash field of a user is the middle of the id image, as raw bytes: the bits that choose neither the
+//     bucket nor the partition.
 type Keyspace struct {
 	BucketSize uint32 // number of neighbouring ids in one hash, at most 256; 0 in a spread keyspace
 	Partitions int    // a power of two
@@ -24,7 +25,7 @@ type Keyspace struct {
 }
 
 // Standard is the keyspace of every store with dense ids. Redis' memory allocator has size classes. A bucket with 190
-// logs of equal length is just smaller than such a class. With 192 logs, a bucket would be just larger than the size
+// logs of equal length is just smaller than one size class. With 192 logs, a bucket would be just larger than the size
 // class, and would take up to a sixth more memory.
 var Standard = Keyspace{BucketSize: 190, Partitions: 64}
 

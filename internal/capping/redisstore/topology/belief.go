@@ -7,7 +7,7 @@ import (
 )
 
 // A belief says on which node some partitions' sentinel keys were checked, and in which run of the node's server. The
-// sentinel keys were checked after the node had taken over these partitions.
+// sentinel keys were checked after the node had taken over the partitions of these keys.
 type belief struct {
 	node *Node
 	run  *string

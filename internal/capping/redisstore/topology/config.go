@@ -39,7 +39,7 @@ type Partition struct {
 }
 
 // signKey returns the Redis key of a partition's sentinel key. If this key is missing, the server was emptied. The dash
-// in this key makes it different from the key of any bucket of users.
+// in the name of a sentinel key makes it different from the key of any bucket of users.
 func (p *Partition) signKey() string { return p.Prefix + "-sign" }
 
 // markKey returns the Redis key of a partition's mark, a hash that holds the same time as the sentinel key.
@@ -49,7 +49,7 @@ func (p *Partition) markKey() string { return p.Prefix + "-mark" }
 func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey()} }
 
 // trialKey returns a Redis key without data, with which the store tests the rights of its Redis user. The names of
-// buckets have no capital letters, so no bucket of users has this key.
+// buckets have no capital letters, so no bucket of users has the key that ends in "RIGHTS".
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 
 // rules returns the requirements that every Redis server of the store must meet.

@@ -28,16 +28,16 @@
 //     dropped writes of scripts. If the time in the sentinel key is ahead of the server's clock, the clock was wrong
 //     before, so keys may have expired too early.
 //   - points.go keeps, in the memory of this process, the latest time that each partition has reached. If a partition
-//     on a server is behind this time, the server has restarted with older data. The script sign.lua records such a
-//     loss in the partition.
+//     on a server is behind its latest known time, the server has restarted with older data. The script sign.lua
+//     records in the partition that the partition has lost data.
 //   - belief.go blocks decisions on a server that has restarted or become a master, until the sentinel keys on the
 //     server have been checked.
 //   - moves.go follows hash slots that the cluster moves between two nodes. If a failover happens during the move of a
 //     hash slot, a third node may get the slot without the moved keys. A hash slot that a third node has got in this
 //     way is called torn.
 //   - promise.go and ledger.go put the partitions of a master into quarantine if the master evicts keys, has evicted
-//     keys or runs without an append-only file. Such a quarantine holds in every instance and across restarts of
-//     capper, until an operator accepts the loss.
-//   - check.go and examine.go reject a server at start-up if its settings or rights would break a promise. The same
-//     checks also run later, and report problems in the log and in the status.
+//     keys or runs without an append-only file. The quarantine of these partitions holds in every instance and across
+//     restarts of capper, until an operator accepts the loss.
+//   - check.go and examine.go reject a server at start-up if its settings or rights would break a promise. The checks
+//     of settings and rights also run later, and report problems in the log and in the status.
 package topology

@@ -13,8 +13,8 @@ import (
 )
 
 // loaded lists the Redis commands that get into an append-only file when scripts of the store write. From version 7 on,
-// Redis loads its append-only file with the rights of the user "default". If this user may not run one of the commands,
-// EXEC rejects the whole transaction, and the server starts without the transaction's writes.
+// Redis loads its append-only file with the rights of the user "default". If the user "default" may not run one of the
+// commands, EXEC rejects the whole transaction, and the server starts without the transaction's writes.
 var loaded = [][]any{
 	{"hset", "0", "0"}, {"hdel", "0"}, {"hincrby", "0", "1"}, {"pexpireat", "1"}, {"set", "0"}, {"setrange", "0", "0"},
 	{"zadd", "0", "0"}, {"zremrangebyscore", "0", "0"}, {"del"}, {"unlink"},

@@ -20,7 +20,7 @@ type importing struct {
 }
 
 // A move says that a hash slot is moving from one node to another. The fields "from" and "to" are the ids by which the
-// cluster names these nodes.
+// cluster names the old node and the new node.
 type move struct{ from, to string }
 
 // Moving reports whether, at the last refresh, the cluster was moving the hash slot of the partition.

@@ -116,8 +116,8 @@ func keptBy(keepers []int) [][]int {
 
 // recall reads points (latest times) of partitions from Redis, where the marks of other partitions store them. recall
 // must run before the first check of sentinel keys, because that check changes marks. When every instance has
-// restarted, only the points in these marks are still known. If a server does not answer recall, its points are read by
-// the first check of sentinel keys that reaches the server.
+// restarted, only the points in the marks of other partitions are still known. If a server does not answer recall, its
+// points are read by the first check of sentinel keys that reaches the server.
 func (t *Topology) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

@@ -31,9 +31,9 @@ type promise struct {
 	aof      string // "1": the append-only file is on; "0": it is off, or the server is loading its data
 }
 
-// promiseOf reads from the reply of INFO what it says about evictions and the append-only file. If the server hides one
-// of these values, promiseOf assumes a harmless value. If a server hides a value of INFO, the operator gets a warning
-// when the store starts.
+// promiseOf reads from the reply of INFO what it says about evictions and the append-only file. If the server hides a
+// value about evictions or the append-only file, promiseOf assumes a harmless value. If a server hides a value of INFO,
+// the operator gets a warning when the store starts.
 func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	p := promise{run: facts["run_id"], evicted: -1}
 	if p.run == "" {

@@ -162,7 +162,7 @@ func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 }
 
 // askNodes counts the replicas of every master, and returns the problems that it finds. askNodes also loads the Lua
-// scripts into all other nodes, because these may become masters.
+// scripts into all other nodes, because other nodes may become masters.
 func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []string) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup

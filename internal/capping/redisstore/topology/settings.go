@@ -39,7 +39,7 @@ func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings,
 }
 
 // checkRole warns the operator if the store's Redis user may not run the command ROLE. Without ROLE, the store relies
-// on the number of replicas, and does not learn which replicas these are.
+// on the number of replicas, and does not learn the addresses of the replicas.
 func (r *Rules) checkRole(f *Findings, who string, err error) {
 	if !r.CountedReplicas || !fault.IsAuth(err) {
 		return

@@ -155,8 +155,8 @@ func (t *Topology) askSigns(
 }
 
 // lookAtSigns checks the sentinel keys of some partitions on the node. lookAtSigns puts partitions that have lost
-// records into quarantine. After lookAtSigns, the store accepts replies of the node for these partitions until the
-// node's server restarts.
+// records into quarantine. After lookAtSigns, the store accepts replies of the node for the checked partitions until
+// the node's server restarts.
 func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []sign {
 	n.looking.Lock()
 	defer n.looking.Unlock()
@@ -179,8 +179,8 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 
 // condemn is for servers whose user "default" lacks rights: if such a server has restarted since the last check of a
 // partition, condemn records a loss in the partition. condemn is necessary because the marks of partitions do not show
-// every loss of records. The marks show a loss only for records from before such a check and after the last rewrite of
-// the append-only file.
+// every loss of records. The marks show a loss only for records from before a check of the partition, and after the
+// last rewrite of the append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {
