@@ -122,8 +122,8 @@ func (b *Batch) checkRules() error {
 
 // allBelow reports whether every group number is below n, where n is 1 to 256. allBelow compares eight numbers at a
 // time and takes a tenth of a nanosecond for each number. To compare one byte, allBelow adds a number that sets the
-// byte's highest bit exactly when its lower seven bits are at least n modulo 128. Added to the byte n, this number
-// gives the next multiple of 128.
+// byte's highest bit exactly when its lower seven bits are at least n modulo 128. The added number is the distance from
+// n to the next multiple of 128.
 func allBelow(groups []uint8, n int) bool {
 	if n == maxGroups {
 		return true

@@ -68,8 +68,8 @@
 //     denied. Users with the outcome Replayed do not count.
 //   - A new log entry never gets an earlier time than the newest entry of the log.
 //   - Decisions ignore log entries older than Batch.Retention, even before the store has removed them.
-//   - A log keeps the newest LogBound entries of each channel. No limit has a Max above LogBound, so older entries
-//     cannot change a decision.
+//   - A log keeps the newest LogBound entries of each channel. No limit has a Max above LogBound, so log entries older
+//     than the newest LogBound ones cannot change a decision.
 //
 // # Promises of every store
 //

@@ -78,10 +78,10 @@ func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(ad
 
 // Union appends the entries of the logs l and other to dst, and returns how many entries came only from other. The
 // returned log is in time order. The log that Union returns has only entries later than horizon, and at most the newest
-// LogBound entries of each channel. If both logs have an entry with the same channel and token, these are the same
-// send, and Union keeps the entry of l. Two entries without a token are the same send when their times are equal. If an
-// entry of l and an entry of other have the same time, Union treats the entry of l as newer, so that a repeated merge
-// adds nothing.
+// LogBound entries of each channel. If both logs have an entry with the same channel and token, the two entries are the
+// same send, and Union keeps the entry of l. Two entries without a token are the same send when their times are equal.
+// If an entry of l and an entry of other have the same time, Union treats the entry of l as newer, so that a repeated
+// merge adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)

@@ -36,7 +36,8 @@ func (m Message) Text() string {
 const MaxMessageText = MaxMessageID + MaxName + 2*len(namespaceMark)
 
 // MessageOf returns the message that has the given text; it is the inverse of Message.Text. MessageOf cannot parse a
-// text that Message.Text did not write; for such a text, it returns a message with the text as the ID and no namespace.
+// text that Message.Text did not write; from a text of another origin, MessageOf makes a message with the text as the
+// ID and no namespace.
 func MessageOf(text string) Message {
 	if rest, named := strings.CutPrefix(text, namespaceMark); named {
 		if namespace, id, _ := strings.Cut(rest, namespaceMark); namespace != "" && id != "" {

@@ -28,7 +28,7 @@ type Policy struct {
 
 // MaxQuiet is the largest number of quiet hours in a policy. MaxQuietOfSets is the largest number of quiet hours that
 // apply only to users of sets. MaxQuietOfSets is small because the work of a call grows with the number of combinations
-// of these sets.
+// of the sets that quiet hours name.
 const (
 	MaxQuiet       = 16
 	MaxQuietOfSets = 8
