@@ -127,9 +127,9 @@ const window = 32
 
 // arrayHas searches an array container for an id. If ids are spread evenly, arrayHas can guess the position of an id
 // from the id's value. If arrayHas guesses the position of an id from the id's value, the guess is wrong by about the
-// square root of the number of ids. From the element at the guessed position, arrayHas computes a second guess. For
-// evenly spread ids, this guess finds the 32 elements among which the id must be. If the ids are spread unevenly, the
-// id may be outside the guessed window of 32 elements, and arrayHas falls back to a binary search.
+// square root of the number of ids. From the value of the element at the guessed position, arrayHas computes a second
+// guess. For evenly spread ids, this guess finds the 32 elements among which the id must be. If the ids are spread
+// unevenly, the id may be outside the guessed window of 32 elements, and arrayHas falls back to a binary search.
 func arrayHas(data []byte, low uint16) uint8 {
 	n := len(data) / 2
 	if n <= window {

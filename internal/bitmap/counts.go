@@ -123,7 +123,8 @@ func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	}
 }
 
-// Sum returns the sum of the counters of ids. The argument "in" selects the ids; nil selects all ids.
+// Sum returns the sum of the counters of ids. Sum adds only the counters of the ids in the set "in", or of all ids if
+// "in" is nil.
 func (c *Counts) Sum(in *Words) (sum int64) {
 	for k, p := range c.planes {
 		n := 0

@@ -54,7 +54,8 @@ func ParseFile(raw []byte) (f File, err error) {
 }
 
 // fileFields returns the fields of a JSON object whose values are all strings. Package encoding/json alone would accept
-// "Kind" instead of "kind". If a field occurs twice, encoding/json would silently use the last value.
+// "Kind" instead of "kind". If a field occurs twice in an object, package encoding/json alone would silently use the
+// last value.
 func fileFields(raw []byte) (map[string]*string, error) {
 	if len(raw) > MaxFile {
 		return nil, fmt.Errorf("must be a file of at most %d bytes, got %d", MaxFile, len(raw))
