@@ -63,13 +63,14 @@
 // get the freed slots before them.
 //
 // Some returned slots cannot be removed from a log, and limits count these slots until their windows pass. A return of
-// permits leaves at most MostReturned strands (series of slots at equal distances) of slots ahead in a log. If more
-// strands would be needed, earlier slots stay in the line. A slot with several permits may contain permits that Merge
-// has moved there from earlier slots. A slot with several permits therefore stays in the line unless the limits are
-// Exact. After a return, limits may again count old slots that the log has dropped. Limits then count such dropped
-// slots at the time of the oldest slot in the log, which is at least as late as the dropped slots. If an operator
-// forgot a pacer after the request, a return must not remove slots from the pacer's new log, even if they are at the
-// same instants. The store knows only the earliest possible time of a request: its newest slot less its longest wait.
+// permits leaves at most MostReturned strands (series of slots at equal distances) of slots ahead in a log. If a return
+// would need more than MostReturned strands, earlier slots stay in the line. A slot with several permits may contain
+// permits that Merge has moved there from earlier slots. A slot with several permits therefore stays in the line unless
+// the limits are Exact. After a return, limits may again count old slots that the log has dropped. Limits then count
+// such dropped slots at the time of the oldest slot in the log, which is at least as late as the dropped slots. If an
+// operator forgot a pacer after the request, a return must not remove slots from the pacer's new log, even if they are
+// at the same instants. The store knows only the earliest possible time of a request: its newest slot less its longest
+// wait.
 //
 // If the call belongs to a share (reserved part of a pacer), a return also removes slots from the logs of shares, but
 // only at pacers with a rate. Every return also removes slots from the far logs (see below) of pacers with a rate. At a

@@ -146,8 +146,8 @@ const (
 	unendedFor = time.Minute
 )
 
-// ReturnEnded gives the permits of all requests whose lease has ended back to the pacers. The result lists the pacers
-// to which slots were returned. If ReturnEnded returns an error, the next call of ReturnEnded continues the work.
+// ReturnEnded gives the permits of all requests whose lease has ended back to the pacers. ReturnEnded returns the list
+// of pacers that got slots back. If ReturnEnded returns an error, the next call of ReturnEnded continues the work.
 // ReturnEnded works on all groups of pacers in parallel, so that a slow store for one group does not delay another
 // group.
 func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {

@@ -9,7 +9,7 @@ const MostRuns = 3000
 
 // Run is a series of permits at equal distances: Burst permits have the slot At, Burst permits have the slot At +
 // Every, and so on. The last burst of a run may have fewer permits. The permits of a run have the numbers from its
-// First up to the First of the next run, exclusive. The last run of a log ends before the number Log.Total.
+// First up to the First of the next run, exclusive. The permits in the last run of a log have numbers below Log.Total.
 type Run struct {
 	At    Time
 	Every int64 // microseconds; 0: all permits at At

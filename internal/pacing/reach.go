@@ -198,7 +198,7 @@ func (r *reaching) forget(policy *Policy) {
 }
 
 // queued reports whether the newest granted slot of the pacer is further than LeastReach in the future. If the newest
-// slot is not known, queued returns true.
+// granted slot of the pacer is not known, queued returns true.
 func (r *reaching) queued(pacer string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 	"capper/internal/pacing"
 )
 
-// Irregular returns a target with a window of one second, and requests for permits. The requests fill the window with
-// permits at irregular distances. Every later grant of that target then has equally irregular distances.
+// Irregular returns a target with a window of one second, and requests for permits. The requests from Irregular fill
+// the target's window with permits at irregular distances. Every later grant of the target then has equally irregular
+// distances.
 func Irregular(pacer string, distances int) (irregular pacing.Target, asks []*pacing.Ask) {
 	irregular = pacing.Target{Pacer: pacer, Limits: []pacing.Limit{{Max: 2 * distances, Window: time.Second}}}
 	for i := range distances {
@@ -38,9 +39,9 @@ func mostSteps(f *fixture) {
 	require.False(f, f.take(ask(5000, 0, irregular)).More, "the wait ends it, not the steps")
 }
 
-// fullLog checks a log with more irregular permits than a log can hold as runs. The store must therefore move some of
-// the permits to later slots. A limit may lose at most a thousandth of its permits when the store moves permits to
-// later slots.
+// fullLog checks a log with more irregular permits than a log can hold as runs. The store must therefore move some
+// permits of the full log to later slots. A limit may lose at most a thousandth of its permits when the store moves
+// permits to later slots.
 func fullLog(f *fixture) {
 	// Each limit of long and wider allows a little less than 100 permits a second.
 	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second})
