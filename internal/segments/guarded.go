@@ -26,8 +26,8 @@ const (
 	zonesMayLose = 5  // users of all zones
 )
 
-// Guarded states how many users a set may lose from one generation to the next. If a set loses more, the service
-// rejects the next generation. The zero value guards no set.
+// Guarded states how many users a set may lose from one generation to the next. If a set loses more users than Guarded
+// allows, the service rejects the next generation. The zero value guards no set.
 type Guarded struct {
 	// MayLose is, for each guarded set, the percentage of its users who may leave from the generation
 	// in use to the next. At 100 every loss is allowed and nothing is compared.
@@ -270,9 +270,9 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 
 // accounted returns how many users have left the set since the earlier generation by approved changes in the manifest.
 // accounted counts only approved changes in a chain that starts at the set's users in the earlier generation. If ids
-// are not dense, the chain may break before the set's users in the next generation. All approved changes since the
-// earlier generation then count. Every new id changes the user numbers, and with them the result of Manifest.Users, so
-// that a chain may break although no user left.
+// are not dense, the chain may break before the set's users in the next generation. If the chain of a set breaks,
+// accounted counts all approved changes since the earlier generation. Every new id changes the user numbers, and with
+// them the result of Manifest.Users, so that a chain may break although no user left.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})

@@ -125,7 +125,7 @@ func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bi
 }
 
 // Generation returns the generation with all of its bitmaps converted to the user numbers of the new dictionary. The
-// result keeps the old manifest, which still describes the stored bitmaps.
+// converted generation keeps the old manifest, which still describes the stored bitmaps.
 func (in *Insertion) Generation(g *Generation) *Generation {
 	n := *g
 	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = in.Dictionary, in.Back, nil, g, nil
@@ -146,7 +146,8 @@ func (g *Generation) Only(wanted func(set string) bool) *Generation {
 }
 
 // NumbersIn returns, for each user of the dictionary in the order of the numbers, the number of the same user in
-// another dictionary. For a user whom the other dictionary lacks, the result is 2^32-1. All other results ascend.
+// another dictionary. For a user whom the other dictionary lacks, NumbersIn returns 2^32-1 in place of a number. All
+// other returned numbers ascend.
 func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	numbers := make([]uint32, d.Len())
 	images := make([]uint64, 0, 1024)

@@ -100,8 +100,8 @@ func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, know
 	return g, g.readBack(ctx, src, known)
 }
 
-// ReadNumbersOver works like ReadBitmapsOver, but does not read the BackFile. The result therefore cannot convert user
-// numbers to ids.
+// ReadNumbersOver works like ReadBitmapsOver, but does not read the BackFile. The generation that ReadNumbersOver
+// returns therefore cannot convert user numbers to ids.
 func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	if known == nil {
 		known = &Generation{}
@@ -117,9 +117,10 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 }
 
 // ReadForComparison reads a generation and converts its bitmaps to the user numbers of the dictionary "numbering". If
-// numbering is nil, the generation keeps its own numbers. ReadForComparison reuses the bitmaps and the dictionary of
-// the generation "known", which may be nil. The BackFile may be larger than all other objects together. The result
-// therefore reads the BackFile, with ctx, only when an id is needed.
+// the argument numbering is nil, the generation keeps its own user numbers. ReadForComparison reuses the bitmaps and
+// the dictionary of the generation "known", which may be nil. The BackFile may be larger than all other objects
+// together. The generation that ReadForComparison returns therefore reads the BackFile, with ctx, only when an id is
+// needed.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
 	if known != nil {

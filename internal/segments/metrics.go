@@ -15,7 +15,8 @@ const (
 	resultFailed    = "failed"
 )
 
-// metrics holds the Prometheus metrics of a Refresher. The gauges read the snapshot in use at each scrape.
+// metrics holds the Prometheus metrics of a Refresher. At each scrape, the gauges (metrics with a present value) read
+// the generation in use.
 type metrics struct {
 	refreshes *prometheus.CounterVec
 	of        *Refresher

@@ -17,8 +17,8 @@ const (
 
 // counter counts the distinct ids of one file by adaptive sampling (M. Wegman; Flajolet 1990, "On adaptive sampling").
 // A counter keeps only the ids whose hash is below a limit. When it has too many ids, it halves the limit. For most
-// ids, a counter therefore needs only to compute a hash. The count does not depend on the order of the rows. A counter
-// is safe for concurrent use, and its zero value is ready to use.
+// ids, a counter therefore needs only to compute a hash. The number of distinct ids that a counter returns does not
+// depend on the order of the rows. A counter is safe for concurrent use, and its zero value is ready to use.
 type counter[ID uint32 | uint64] struct {
 	level atomic.Uint32 // the limit is 2^64 >> level
 
@@ -48,8 +48,8 @@ func (c *counter[ID]) Add(ids, scratch []ID) []ID {
 	return scratch
 }
 
-// keep adds ids to the sample until the sample has more than "most" ids, and then halves the limit for hashes. The
-// result has the ids that keep has not processed.
+// keep adds ids to the sample until the sample has more than "most" ids, and then halves the limit for hashes. keep
+// returns the ids that it has not processed.
 func (c *counter[ID]) keep(ids []ID, most int) (left []ID) {
 	limit := limitOf(c.level.Load())
 	for i, id := range ids {

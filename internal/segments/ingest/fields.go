@@ -120,7 +120,8 @@ func onlyGrows(to *publish.Growth) yamltree.Field {
 }
 
 // ParseGrowth parses an operator's setting whether a set only grows. The text is "true", "false", or the percentage of
-// users who may leave in one publish, such as "0.1%". The text "true" means the percentage publish.UsualMaxLoss.
+// users who may leave in one publish, such as "0.1%". The setting "true" means that the set only grows, and that at
+// most the percentage publish.UsualMaxLoss may leave.
 func ParseGrowth(text string) (publish.Growth, error) {
 	switch text {
 	case "true":

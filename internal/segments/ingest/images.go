@@ -159,7 +159,7 @@ func release(images int) {
 }
 
 // partBits is the number of upper bits of an image (64-bit number of an id) by which lists of images are divided into
-// parts. All CPU cores then merge the parts of the lists in parallel.
+// parts. All CPU cores merge the parts of the lists of images in parallel.
 const partBits = 11
 
 // number returns the dictionary of all ids that the inputs have, and the Back that converts user numbers to ids. The

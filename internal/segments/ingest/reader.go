@@ -84,8 +84,8 @@ func (r *reader) Reports() []FileReport { return r.reports }
 func (r *reader) LeftOut() []string { return r.leftOut }
 
 // Check returns a *BadRowsError if the inputs had more bad rows than the build tolerates, or if all rows of a file are
-// bad. A reader does not stop at a bad row, because it reports all of them. The caller must therefore call Check before
-// it uses the sets.
+// bad. A reader does not stop at a bad row, because it reports all of them. The caller of a reader must therefore call
+// Check before it uses the sets that the reader returned.
 func (r *reader) Check() error {
 	refused := r.cfg.MaxBadRows.refuses(r.reports)
 	if len(refused) == 0 && (r.cfg.MaxBadRows.Share > 0 || r.bad.count <= r.cfg.MaxBadRows.Rows) {
@@ -105,7 +105,7 @@ func (r *reader) ReadIDs(ctx context.Context, inputs []Input) (*bitmap.Set, erro
 }
 
 // ReadTable reads input files whose rows have an id and the name of a segment. If the argument known is not nil, a row
-// is bad if its segment name is not in known. If known is nil, every valid segment name is allowed.
+// is bad if its segment name is not in known. If the argument known is nil, ReadTable allows every valid segment name.
 func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) (map[string]*bitmap.Set, error) {
 	t := newTable(known)
 	if err := r.read(ctx, inputs, t); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // names gives each name of a segment or set in a table's rows a numeric code, in the order in which the names first
-// appear. The codes differ between runs, but no result depends on them.
+// appear. The codes of names differ between builds of the same files, but no result of a build depends on the codes.
 type names struct {
 	mu      sync.Mutex
 	check   func(name string) error // returns why rows with this name are bad

@@ -32,8 +32,8 @@ type listed struct{ image, rest uint64 }
 // offsetBits is the number of bits of the offset in the position of a text id (listed.rest).
 const offsetBits = 40
 
-// ReadUsers reads the ids of the inputs into a UserList; the ids must not be dense. The caller must call Check before
-// it uses the list.
+// ReadUsers reads the ids of the inputs into a UserList; the ids must not be dense. The caller of ReadUsers must call
+// Check before it uses the UserList.
 func (r *reader) ReadUsers(ctx context.Context, inputs []Input) (*UserList, error) {
 	l := &UserList{scheme: r.cfg.Scheme}
 	r.cfg.Names = true

@@ -16,8 +16,8 @@ const withinBounds = "within bounds"
 // returned list has those approved changes of the manifest live that m does not undo, and the new approved changes.
 // Links between the approved changes make a chain, so that readers can follow one approved change to the next. If a set
 // lost users by a forced publish, chained drops its earlier approved changes. A reader must not follow approved changes
-// past a loss that nobody approved. Links are only for sets that only grow, because other sets may have lost users
-// between two approved changes without an approval.
+// past a loss that nobody approved. Only the approved changes of sets that only grow have links, because other sets may
+// have lost users between two approved changes without an approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)

@@ -73,7 +73,8 @@ func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint3
 }
 
 // ReleaseNames frees the memory of the Back, which converts user numbers to ids, if ReadForAmend has read the whole
-// live generation. If the live generation is read again, the BackFile is loaded again.
+// live generation. If the live generation is read again later, the BackFile is loaded again, which converts user
+// numbers to ids.
 func (s *LiveState) ReleaseNames() {
 	if s.whole != nil {
 		s.whole.Back, s.Generation.Back = nil, nil

@@ -52,8 +52,8 @@ func MakeLive(t testing.TB, at objects.Location, body []byte) {
 	require.NoError(t, err)
 }
 
-// ReadLive reads and checks the live generation. The error is segments.ErrNothingLive if nothing has
-// been published.
+// ReadLive reads and checks the live generation. If nothing has been published, the error of ReadLive is
+// segments.ErrNothingLive.
 func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, error) {
 	m, err := segments.ReadLiveManifest(ctx, src)
 	if err != nil {

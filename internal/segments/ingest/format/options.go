@@ -72,7 +72,7 @@ func (o *DelimitedOptions) dialect() (dialect, error) {
 	return d, nil
 }
 
-// A Mark is one special character of a text, CSV or TSV file, such as the quote. The zero value means the default
+// A Mark is one special character of a text, CSV or TSV file, such as the quote. The zero Mark means the default
 // character of the format.
 type Mark struct {
 	said bool
