@@ -20,8 +20,8 @@ func (s *Store) shouldRemember(b *capping.Batch) (keep, due bool) {
 	return keep, keep && s.memory.Due(b)
 }
 
-// remember writes the texts of the messages to the database. The texts expire when sends that are recorded now expire.
-// The texts of messages become durable with the next sync.
+// remember writes the texts of the messages to the database. The texts of messages expire at the same time as sends
+// that are recorded now. The texts that remember writes become durable with the next sync.
 func (s *Store) remember(retention time.Duration, messages ...capping.Message) error {
 	now, err := s.db.Now()
 	if err != nil {

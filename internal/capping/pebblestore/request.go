@@ -38,7 +38,7 @@ func decodeExpiry(value []byte) (pacing.Time, error) {
 }
 
 // remembered returns the grant that the request got earlier, and when it expires. If the store does not remember the
-// request, it returns nil.
+// request, remembered returns nil.
 func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (
 	grant *pacing.Remembered, expires pacing.Time, err error) {
 	if ask.Request == (pacing.Request{}) {

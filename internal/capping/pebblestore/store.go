@@ -217,8 +217,7 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 
 // Close stops the background work, waits for calls whose caller has stopped waiting, and closes the database. Close
 // waits up to half a minute, or up to two seconds if the store is out of service. If closing takes longer, Close
-// freezes the files instead of closing Pebble. This loses nothing that the store has answered. This loses nothing that
-// the store has answered.
+// freezes the files instead of closing Pebble. The freeze loses no write of a call that the store has answered.
 func (s *Store) Close() error {
 	s.stop()
 	return s.db.Close()

@@ -50,7 +50,7 @@ func (s *Store) keepTending(ctx context.Context, config Config) {
 	}
 }
 
-// reportTending logs an error of background work. The store tries the failed background work again later.
+// reportTending logs an error of background work. After a failure, the store tries the background work again later.
 func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	if err != nil && ctx.Err() == nil {
 		s.logger.Error("background work of the embedded store failed", "work", work, "error", err.Error())

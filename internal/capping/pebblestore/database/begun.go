@@ -47,7 +47,8 @@ func (b *begun) forget(name string) {
 	delete(b.tables, name)
 }
 
-// remove removes the unfinished tables in the list from the disk. If remove cannot remove a table, this does no harm.
+// remove removes the unfinished tables in the list from the disk. An unfinished table that remove cannot remove does no
+// harm.
 func (b *begun) remove(fs vfs.FS) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 )
 
 // A disk is a file system between Pebble and the real file system. A disk decides what happens when the real file
-// system refuses a write. If its write-ahead log or its manifest cannot be written, Pebble panics. Some of Pebble's
+// system refuses a write. If Pebble cannot write its write-ahead log or its manifest, Pebble panics. Some of Pebble's
 // panics leave a mutex of Pebble locked, and recover does not unlock the mutex. disk therefore hides errors in writes
 // of the write-ahead log and the manifest from Pebble. After an error in a write of the write-ahead log or the
 // manifest, disk reports the error to the store and freezes. For the files, such a freeze is like a power cut. A frozen

@@ -15,9 +15,9 @@ import (
 )
 
 // These constants are the versions of the stored format that this program reads. A new store has logFormat, and so has
-// a store whose logs this program has rewritten in the newest format. The version changesFormat differs only by live
-// changes to sets. Programs that know only logFormat would ignore live changes to sets. After the first live change to
-// a set, programs that know only logFormat therefore do not open the store.
+// a store whose logs this program has rewritten in the newest format. The version changesFormat differs from logFormat
+// only by live changes to sets. Programs that know only logFormat would ignore live changes to sets. After the first
+// live change to a set, programs that know only logFormat therefore do not open the store.
 const (
 	oldestFormat  = 1
 	logFormat     = 2

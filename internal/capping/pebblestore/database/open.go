@@ -112,7 +112,7 @@ const (
 
 // Close waits for the calls whose caller has stopped waiting, and then closes the database. Close waits up to half a
 // minute, or up to two seconds if the store is out of service. If closing takes longer, Close freezes the files instead
-// of closing Pebble. This loses nothing that the store has answered. This loses nothing that the store has answered.
+// of closing Pebble. The freeze loses no write of a call that the store has answered.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
 	if d.isIsolated.Load() {

@@ -21,8 +21,8 @@ type Reader struct {
 // NewReader returns a Reader for one goroutine.
 func (d *DB) NewReader() Reader { return Reader{db: d} }
 
-// Value returns the stored log of the user, or nil if there is none. The returned value is valid until the next call of
-// Value.
+// Value returns the stored log of the user, or nil if there is none. The log that Value returns is valid until the next
+// call of Value.
 func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	if b, damaged := r.db.damaged.block(user); damaged {
 		if !r.db.damaged.isMended(user) {
