@@ -91,11 +91,11 @@
 //
 // # Counts by message
 //
-// The scripts count the sends that they record and remove, in the same atomic step. The counts are in one hash for each
-// message and partition. While the cluster is moving a hash slot, a script can use only one Redis key of this slot.
-// While a hash slot is moving, the run (see package dispatch) splits a command into commands of one bucket each, and
-// these count no sends. Before a run sends commands of one bucket, the run marks the message's counts in this partition
-// as lower bounds (script/atleast.lua).
+// The scripts count the sends that they record and remove, in the same atomic step. The counts of sends are in one
+// Redis hash for each message and partition. While the cluster is moving a hash slot, a script can use only one Redis
+// key of this slot. While a hash slot is moving, the run (see package dispatch) splits a command into commands of one
+// bucket each, and these count no sends. Before a run sends commands of one bucket, the run marks the message's counts
+// in this partition as lower bounds (script/atleast.lua).
 //
 // # Live changes
 //

@@ -102,7 +102,7 @@ func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages
 }
 
 // browse returns messages in the order that the query wants, and the position at which the next page begins. The
-// argument "most" is the largest number of messages.
+// argument "most" is the largest number of messages that browse returns.
 func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int) ([]messages.Candidate,
 	*messages.Position, error) {
 	b := browse{c: c, q: q, order: q.Order, low: int64(q.Since), high: math.MaxInt64, wanted: most, most: mostListed}

@@ -46,7 +46,7 @@ func (c *messageCounts) readAll(
 	return found, nil
 }
 
-// read returns the counts of several different messages. The result has one entry for each campaign (message on a
+// read returns the counts of several different messages. read returns one entry for each campaign (message on a
 // channel). The counts of a message are its decision counts, and its counts of sends summed over all partitions.
 func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Counts, error) {
 	var reads []reading

@@ -137,6 +137,6 @@ func (n *Node) Serving() bool { return len(n.member.Slots) > 0 }
 // Flagged reports whether the cluster has flagged this node as failed.
 func (n *Node) Flagged() bool { return slices.Contains(n.Flags, "fail") }
 
-// DistrustHint returns a hint for the operator about the certificate error in the field Distrust. If the cause is not
-// known, DistrustHint returns "".
+// DistrustHint returns a hint for the operator about the certificate error in the field Distrust. If the cause of the
+// certificate error is not known, DistrustHint returns "".
 func (n *Node) DistrustHint() string { return topology.CertificateHint(n.Distrust) }

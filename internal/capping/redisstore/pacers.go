@@ -66,8 +66,8 @@ func GroupsOfOneSlot(groups []string) map[string]string {
 	return shared
 }
 
-// Wait waits for combined requests for permits: those whose callers have stopped waiting must have ended. The combined
-// requests end soon after the topology is closed.
+// Wait waits for combined requests for permits: those whose callers have stopped waiting must have ended. Combined
+// requests for permits end soon after the topology is closed.
 func (p *pacers) Wait() { p.joints.runs.Wait() }
 
 // ofPermits begins the error text for a request for permits that the store did not decide.

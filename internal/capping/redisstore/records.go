@@ -30,7 +30,7 @@ const recordsLife = pacing.MaxWait + pacing.MaxWindow*9/8
 
 // AddRecords adds numbers to the counts of pacers' records (remembered requests and logs) in Redis. The counts of
 // pacers' records are one Redis hash, which has a field for each group of records. AddRecords makes one attempt. If the
-// node does not answer, AddRecords returns an error.
+// Redis node of the hash does not answer, AddRecords returns an error.
 func (s *Store) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {

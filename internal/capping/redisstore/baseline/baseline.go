@@ -1,7 +1,8 @@
 // Package baseline implements frequency capping with the usual sliding log on Redis, for comparison with the store.
 // Only tests and benchmarks use package baseline. For each user, the baseline has one sorted set and makes one script
-// call. All calls go through the cluster pipeline of the Redis library. The baseline has no tokens that detect a
-// repeated send, and does not wait for replicas. The baseline supports only rolling windows over all channels.
+// call. All script calls of the baseline go through the cluster pipeline of the Redis library. The baseline has no
+// tokens that detect a repeated send, and does not wait for replicas. The baseline supports only rolling windows over
+// all channels.
 package baseline
 
 import (

@@ -34,7 +34,7 @@ type Dispatcher struct {
 	runs    sync.Pool
 }
 
-// New returns a Dispatcher. The topology in its configuration says to which node each command goes.
+// New returns a Dispatcher. The topology in the Dispatcher's configuration says to which node each command goes.
 func New(config Config) *Dispatcher {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)

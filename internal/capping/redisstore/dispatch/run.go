@@ -96,9 +96,9 @@ func (r *Run) Add(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable})
 }
 
-// AddAside adds a side command to the run. A side command writes data beside the users' logs, such as counts. If a side
-// command fails, this leaves no user undecided. When all other commands are settled, the run does not wait for side
-// commands. The side command must be idempotent.
+// AddAside adds a side command to the run. A side command writes data beside the users' logs, such as counts. The
+// failure of a side command leaves no user undecided. When all other commands are settled, the run does not wait for
+// side commands. The side command must be idempotent.
 func (r *Run) AddAside(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable, aside: true})
 }

@@ -193,7 +193,8 @@ func (r *Run) finish(c *Command) {
 	}
 }
 
-// giveUp ends a command without a result. The users of the command stay undecided, and Faults records the fault.
+// giveUp ends a command without a result. When giveUp ends a command, the users of the command stay undecided, and
+// Faults records the fault.
 func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 	r.finish(c)
 	r.Faults.AddUndecided(kind, c.weight(), err)

@@ -12,8 +12,8 @@ import (
 // The file count.go has the Redis keys and hash fields of a message's counts, and the arguments of atleast.lua.
 
 // Counts says whether a script call also counts by message the sends that it records or removes. A script changes the
-// counts of sends and the logs in one atomic step. A call that may use only one Redis key cannot count sends. The
-// counts are then lower bounds; see Args.AtLeast.
+// counts of sends and the logs in one atomic step. A call that may use only one Redis key cannot count sends. If a call
+// could not count its sends, the counts of the message are lower bounds; see Args.AtLeast.
 type Counts struct {
 	Counted bool
 	Token   capping.Token // token of the message

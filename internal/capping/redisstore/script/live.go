@@ -194,8 +194,8 @@ func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, 
 }
 
 // LiveEnd ends the restoration with the token, if all given instances have confirmed that they have stored their live
-// changes again. The result "missing" lists those instances that have not confirmed yet. The result "done" of LiveEnd
-// reports whether the restoration has ended.
+// changes again. The result "missing" of LiveEnd lists those instances that have not confirmed yet. The result "done"
+// of LiveEnd reports whether the restoration has ended.
 func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string,
 	instances []string) (done bool,
 	missing []string, err error) {

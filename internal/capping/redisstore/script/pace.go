@@ -117,7 +117,7 @@ func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != 
 // Pace encodes a call of pace.lua for the request for permits in the argument "ask". The encoded Redis command lacks
 // its time until the caller calls StampPace. If the argument "joined" is not nil, "ask" has no request id, and asks for
 // the sum of the joined requests. The joined requests have different ids. The joined requests divide the granted
-// permits among them, in their order. If "joined" is nil, "ask" is a single request.
+// permits among themselves, in the order of the argument "joined". If "joined" is nil, "ask" is a single request.
 func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing.Ask) {
 	a.begin(s)
 	names := keys.PaceKeys(ask, joined)

@@ -83,7 +83,7 @@ func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error
 }
 
 // trial returns the node and the key with which an examination tests the rights of the store's Redis user. If the node
-// holds partitions, the key belongs to one of them.
+// holds partitions, the test key belongs to a partition of the node.
 func (t *Topology) trial(who string, n *Node) Trial {
 	trial := Trial{Who: who, Key: t.config.Partitions[0].trialKey(), Cluster: t.cluster}
 	for p := range t.config.Partitions {

@@ -48,8 +48,8 @@ func (l *lack) Error() string { return l.what }
 // undecided. A refresh runs every second anyway.
 func (l *lack) Remedy() fault.Remedy { return fault.Remedy{Kind: l.kind, Final: true} }
 
-// noteLack stores why the master cannot decide its users, and since when this is so. If the argument "found" is nil,
-// the master can decide its users.
+// noteLack stores why the master cannot decide its users, and since when this is so. The argument "found" of noteLack
+// is nil if the master can decide its users.
 func (n *Node) noteLack(found *lack) {
 	before := n.lacks.Load()
 	if found != nil {

@@ -45,8 +45,8 @@ func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []stri
 	return deniedLoads(asked)
 }
 
-// deniedLoads parses the replies to the commands of loading. Each reply is "OK", or a sentence that names the missing
-// right.
+// deniedLoads parses the replies to the commands of loading. Each reply to a command of loading is "OK", or a sentence
+// that names the missing right.
 func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	for i, reply := range asked {
 		text, err := reply.Text()

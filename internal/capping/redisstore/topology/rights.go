@@ -125,7 +125,7 @@ func (r *Rules) commands(t Trial) []command {
 
 // Rights tries every Redis command that the store needs, to find out which of them its Redis user may not run. If the
 // user may not run some of the commands, the result "lacking" is an error about them; otherwise, it is nil. If the
-// server did not answer, the result "err" says so.
+// server did not answer Rights, the result "err" says so.
 func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lacking, err error) {
 	pipe := client.Pipeline()
 	commands := r.commands(t)

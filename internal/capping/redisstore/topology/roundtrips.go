@@ -11,8 +11,8 @@ import (
 
 // RoundTrips estimates how long a round trip to a server takes. The estimate is the larger of two times: the shortest
 // recent connection, and the shortest recent first reply. A slow server still accepts connections quickly, while a hung
-// server does not reply at all. The estimate therefore depends only on the distance to the server. A RoundTrips value
-// is safe for concurrent use.
+// server does not reply at all. The estimated round trip therefore depends only on the distance to the server. A
+// RoundTrips value is safe for concurrent use.
 type RoundTrips struct {
 	mu               sync.Mutex
 	connects, firsts samples
