@@ -64,8 +64,8 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	return d
 }
 
-// decide decides a send with the generation of segments and the policy of the basis. The arguments known and since have
-// the meaning of Batch.Known and Batch.Since.
+// decide decides a send with the generation of segments and the policy of the basis. The arguments known and since of
+// decide have the meaning of Batch.Known and Batch.Since.
 func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []string, since Instant) *Decisions {
 	segments, policy := basis.segments, basis.policy
 	d := &Decisions{
@@ -107,8 +107,8 @@ func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []s
 	return d
 }
 
-// numberBuffers is a pool of buffers for the numbers by which bitmaps store the users of a call. After the decision,
-// another call may use the buffer.
+// numberBuffers is a pool of buffers for the numbers by which bitmaps store the users of a call. After the decision of
+// a call, another call may use the buffer of numbers.
 var numberBuffers = sync.Pool{New: func() any { return new([]uint32) }}
 
 func numbersOf(segments Segments, users []UserID) []uint32 {
@@ -130,8 +130,9 @@ func (d *Decisions) outdated() (at []int, since Instant) {
 }
 
 // decideAgain reads the latest changes that API calls made to sets, and then decides the users at the given indexes
-// again. After the read, the instance has every change that was stored before the call began. The store therefore need
-// not compare the versions of changes again. Users whose live changes could not be read stay Unavailable.
+// again. After the read, the instance has every change that was stored before the call began. When decideAgain decides
+// users, the store therefore need not compare the versions of live changes again. Users whose live changes could not be
+// read stay Unavailable.
 func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basis *Basis, at []int,
 	since Instant) error {
 	again := *send

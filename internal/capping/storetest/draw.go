@@ -11,7 +11,7 @@ import (
 )
 
 // zoneNames returns time zones with all kinds of clock changes: none, half an hour, one hour, two hours, and a change
-// at midnight. The returned time zones lie on both sides of the date line.
+// at midnight. The time zones that zoneNames returns lie on both sides of the date line.
 func zoneNames() []string {
 	return []string{
 		"UTC", "Asia/Singapore", "Asia/Kolkata", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe",
