@@ -44,13 +44,12 @@ sequential_packages() {
 # Test files that start goroutines, or suites that start some: make storms repeats their tests with the race detector,
 # which takes most of the processor time of any test.
 concurrent_files() {
-  comm -23 <(grep -rlE --include='*_test.go' '^\s*go |\.Go\(|\b((storetest|messagestest|pacingtest)\.Run|livetest\.)' cmd internal lookup |
+  comm -23 <(grep -rlE --include='*_test.go' '^\s*go |\.Go\(|\b((storetest|pacingtest)\.Run|livetest\.)' cmd internal lookup |
     sort) <(storm_files) | grep -vE "^($(sequential_packages | sed 's|^./||' | paste -sd'|'))/[^/]+\$"
 }
 
 # Storms whose goroutines meet faults in one process. Other storms wait for programs and servers, or repeat arithmetic.
-raced_storms='^(cmd/capper|internal/app|internal/server) '
-raced_storms+='|^internal/capping/.*store (TestTorture|TestNeverWrongWhenAnswersAreCut|TestNeverWrongWhenConnectionsBreak)$'
+raced_storms='^(cmd/capper|internal/app|internal/server) |^internal/capping/.*store TestTorture$'
 
 # Measurements, which make bench runs.
 measurements='TestAMillionKeys|TestComparedWithTheUsualDesign|TestCostOfChanges|TestCostOfTheCheck|TestManyGroupsCompared'
@@ -125,7 +124,8 @@ run() {
   tests=$(cat)
   "$@" -run "^($(cut -d' ' -f2 <<<"$tests" | sort -u | paste -sd'|'))\$" \
     $(cut -d' ' -f1 <<<"$tests" | sort -u | sed 's|^|./|' |
-      first internal/capping/redisstore internal/deploytest/drills internal/server internal/capping/pebblestore)
+      first internal/capping/redisstore internal/clienttest internal/deploytest/drills internal/capping/pebblestore \
+        internal/server)
 }
 
 case ${1:-} in
@@ -140,7 +140,7 @@ case ${1:-} in
     # Storms wait for servers most of the time: several run at once.
     beside raced run race -p 2 -tags storms <<<"$(grep -E "$raced_storms" <<<"$all"; concurrent_files | tests_of)"
     failed=0
-    run plain_test -p 2 -parallel 3 -tags storms <<<"$(grep -vE "$raced_storms" <<<"$all")" || failed=$?
+    run plain_test -p 2 -parallel 4 -tags storms <<<"$(grep -vE "$raced_storms" <<<"$all")" || failed=$?
     wait $started || failed=$?
     cat "$dir/raced.log"
     (cd client && race ./...) || failed=$? # a module of its own
