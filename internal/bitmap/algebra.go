@@ -9,12 +9,12 @@ import (
 // Encoded holds no id.
 type Encoded struct{ of container }
 
-// Encode returns the ids of the set w in the compressed form in which a Bitmap stores them. The argument key is the
-// upper 16 bits of the ids.
+// Encode returns the ids of the set w in the compressed form in which a Bitmap stores them. The argument "key" of
+// Encode is the upper 16 bits of the ids.
 func (w *Words) Encode(key int) Encoded { return Encoded{encodeContainer(uint16(key), &w.bits)} }
 
-// Join returns the bitmap with the ids of the given blocks. The argument blocks must be in ascending order of the
-// blocks' keys (upper 16 bits of the ids). Join leaves out blocks without ids.
+// Join returns the bitmap with the ids of the given blocks. The elements of the argument "blocks" must be in ascending
+// order of the blocks' keys (upper 16 bits of the ids). Join leaves out blocks without ids.
 func Join(blocks []Encoded) *Bitmap {
 	list := make([]container, 0, len(blocks))
 	for _, b := range blocks {
@@ -63,8 +63,8 @@ func (c *container) loadInto(w *words) {
 	}
 }
 
-// CountIn counts how many ids of the set w the bitmap also holds. The argument key is the upper 16 bits of the ids in
-// the set w.
+// CountIn counts how many ids of the set w the bitmap also holds. The argument "key" of CountIn is the upper 16 bits of
+// the ids in the set w.
 func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	c := b.container(uint16(key))
 	switch {
@@ -200,8 +200,8 @@ func (w *Words) anyOf(planes []uint64, width int) Extent {
 	return extentOfWords(any, all)
 }
 
-// extentOfWords returns how many ids of a block are in a set: none, some or all. The argument union of extentOfWords is
-// the OR of all words of the block, and the argument intersection is their AND.
+// extentOfWords returns how many ids of a block are in a set: none, some or all. The argument "union" of extentOfWords
+// is the OR of all words of the block, and the argument "intersection" is their AND.
 func extentOfWords(union, intersection uint64) Extent {
 	switch {
 	case union == 0:
@@ -213,7 +213,8 @@ func extentOfWords(union, intersection uint64) Extent {
 	}
 }
 
-// sparseIDs calls the function found for each id of a sparse block, with the lower 16 bits of the id and its code.
+// sparseIDs calls the function in the argument "found" for each id of a sparse block, with the lower 16 bits of the id
+// and the id's code.
 func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	at := int(b.at)
 	users := at + sparseHeader
@@ -225,8 +226,8 @@ func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 }
 
 // CountCodes counts how many ids of the set w have each code, and adds the results to counts, which must have an
-// element for every code. Element 0 of counts is for the ids without a code. The argument key is the upper 16 bits of
-// the ids in w.
+// element for every code. Element 0 of counts is for the ids without a code. The argument "key" of CountCodes is the
+// upper 16 bits of the ids in w.
 func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	b := m.block(key)
 	switch b.kind {
@@ -272,6 +273,6 @@ func (b *Bitmap) Filled() int { return len(b.containers) }
 // only blocks that hold an id. The result ascends with i.
 func (b *Bitmap) KeyAt(i int) int { return int(b.containers[i].key) }
 
-// AppendAt appends the ids in the bitmap's block with the index i to the slice ids, in ascending order. The index i
+// AppendAt appends the ids in the bitmap's block with the index i to the slice "ids", in ascending order. The index i
 // counts only blocks that hold an id.
 func (b *Bitmap) AppendAt(ids []uint32, i int) []uint32 { return b.containers[i].appendTo(ids) }

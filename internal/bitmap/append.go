@@ -19,8 +19,8 @@ func AppendSorted[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	return dst
 }
 
-// appendForm appends the encoded container (65,536 possible ids) of the argument ids to dst, in the form that f
-// describes.
+// appendForm appends one encoded container (65,536 possible ids) to dst, in the form that f describes. The argument
+// "ids" of appendForm holds the ids of the container.
 func appendForm[ID ~uint32 | ~uint64](dst []byte, ids []ID, f *form) []byte {
 	switch f.kind {
 	case runKind:
@@ -48,8 +48,8 @@ func formsOf[ID ~uint32 | ~uint64](ids []ID) (forms []form) {
 	return forms
 }
 
-// sizeOf returns the largest possible size, in bytes, of an encoded bitmap; the argument forms describes how each of
-// its containers is stored.
+// sizeOf returns the largest possible size, in bytes, of an encoded bitmap; the argument "forms" of sizeOf describes
+// how each of its containers is stored.
 func sizeOf(forms []form) int {
 	size := 8 + len(forms)*(1+4+offsetBytes) // counts run flags and offsets even if appendHeader leaves them out
 	for i := range forms {

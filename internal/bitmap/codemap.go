@@ -47,8 +47,8 @@ const (
 )
 
 // NewCodeMap returns a CodeMap, which says for every id the first of up to 255 bitmaps that holds the id. The code of
-// an id is the index of the first bitmap that holds the id, plus 1. The argument goroutines is the maximum number of
-// goroutines that build the CodeMap.
+// an id is the index of the first bitmap that holds the id, plus 1. The argument "goroutines" of NewCodeMap is the
+// maximum number of goroutines that build the CodeMap.
 func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	m := &CodeMap{width: bits.Len(uint(len(bitmaps)))}
 	m.layOut(bitmaps)
@@ -69,9 +69,9 @@ func (m *CodeMap) SizeBytes() int64 {
 	return int64(len(m.blocks))*blockSize + int64(len(m.planes))*8 + int64(len(m.sparse))
 }
 
-// Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap holds the id. The argument ids may be in any order,
-// but Lookup is fastest with ascending ids. The slice codes must be at least as long as ids. Lookup does not allocate
-// memory.
+// Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap holds the id. The argument "ids" of Lookup may be in
+// any order, but Lookup is fastest with ascending ids. The slice codes must be at least as long as ids. Lookup does not
+// allocate memory.
 func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	codes = codes[:len(ids)]
 	blocks, planes, width := m.blocks, m.planes, m.width

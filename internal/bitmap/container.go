@@ -134,7 +134,7 @@ func (c *container) checkCardinality(n int) error {
 	return nil
 }
 
-// runAt decodes the run at data[i:]. The result end of runAt is the last id of the run, not the id after it.
+// runAt decodes the run at data[i:]. The result "end" of runAt is the last id of the run, not the id after it.
 func runAt(data []byte, i int) (start, end int) {
 	start = int(binary.LittleEndian.Uint16(data[i:]))
 	return start, start + int(binary.LittleEndian.Uint16(data[i+2:]))
@@ -161,7 +161,7 @@ func (c *container) addTo(w *words) {
 	}
 }
 
-// appendTo appends the container's ids to ids in ascending order.
+// appendTo appends the container's ids to the slice "ids" in ascending order.
 func (c *container) appendTo(ids []uint32) []uint32 {
 	base := uint32(c.key) << 16
 	switch c.kind {

@@ -11,9 +11,9 @@ func (b *Bitmap) Contains(id uint32) bool {
 	return p.has(b.raw, uint16(id)) == 1
 }
 
-// Mark sets marks[i] to the argument mark if the bitmap holds ids[i] and marks[i] is 0. The argument ids may be in any
-// order, but Mark is fastest with ascending ids. The slice marks must be at least as long as ids. Mark does not
-// allocate memory.
+// Mark sets marks[i] to the argument "mark" if the bitmap holds ids[i] and marks[i] is 0. The argument "ids" of Mark
+// may be in any order, but Mark is fastest with ascending ids. The slice marks must be at least as long as ids. Mark
+// does not allocate memory.
 func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 	marks = marks[:len(ids)]
 	var p place
@@ -109,7 +109,8 @@ func (b *Bitmap) container(key uint16) *container {
 	return &b.containers[i]
 }
 
-// has returns 1 if the container holds an id, else 0; the argument low is the lower 16 bits of the id.
+// has returns 1 if the container holds an id, else 0; the argument "low" of the method has is the lower 16 bits of the
+// id.
 func (p place) has(raw []byte, low uint16) uint8 {
 	switch p.kind {
 	case bitmapPlace:
@@ -197,8 +198,8 @@ func halves(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(data[2*from:]), low)
 }
 
-// runsHave returns 1 if a run container holds an id, else 0; the argument low is the lower 16 bits of the id. runsHave
-// looks only at the last run that begins at or below low.
+// runsHave returns 1 if a run container holds an id, else 0. The argument "low" of runsHave is the lower 16 bits of the
+// id. runsHave looks only at the last run that begins at or below "low".
 func runsHave(runs []byte, low uint16) uint8 {
 	from := 0
 	for n := len(runs) / 4; n > 1; {

@@ -50,8 +50,8 @@ func (c *Counts) add(at int, ids uint64) {
 	}
 }
 
-// Subtract subtracts 1 from the counter of one id; the argument low is the lower 16 bits of the id. A counter of 0
-// stays 0.
+// Subtract subtracts 1 from the counter of one id; the argument "low" of Subtract is the lower 16 bits of the id. A
+// counter of 0 stays 0.
 func (c *Counts) Subtract(low uint16) {
 	if c.Number(low) == 0 {
 		return
@@ -63,7 +63,7 @@ func (c *Counts) Subtract(low uint16) {
 	}
 }
 
-// Number returns the counter of one id; the argument low is the lower 16 bits of the id.
+// Number returns the counter of one id; the argument "low" of Number is the lower 16 bits of the id.
 func (c *Counts) Number(low uint16) (n int) {
 	for k, p := range c.planes {
 		n |= int(p[low>>6]>>(low&63)&1) << k
@@ -71,8 +71,8 @@ func (c *Counts) Number(low uint16) (n int) {
 	return n
 }
 
-// AtLeast sets w to the ids whose counter (how often the caller added the id) is n or more. The argument n must be
-// above 0.
+// AtLeast sets w to the ids whose counter (how often the caller added the id) is n or more. The argument "n" of AtLeast
+// must be above 0.
 func (c *Counts) AtLeast(n int, w *Words) {
 	if bits.Len(uint(n)) > len(c.planes) {
 		w.Clear()
@@ -94,8 +94,8 @@ func (c *Counts) AtLeast(n int, w *Words) {
 
 // Histogram counts ids by the value of their counter and adds the results to counts. Element n of counts is the number
 // of ids whose counter is n. The last element of the result also counts all ids whose counter is larger than the index
-// of that element. Histogram does not count ids whose counter is 0. The argument "in" is the set of ids to count; nil
-// means all ids.
+// of that element. Histogram does not count ids whose counter is 0. The argument "in" of Histogram is the set of ids to
+// count; nil means all ids.
 func (c *Counts) Histogram(in *Words, counts []int64) {
 	for at := range containerWords {
 		ids := uint64(0)

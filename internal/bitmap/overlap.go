@@ -23,7 +23,7 @@ func Disjoint(bitmaps []*Bitmap) bool {
 	return union.Load() == sum
 }
 
-// addAll adds those ids of the bitmaps whose upper 16 bits equal key to w.
+// addAll adds ids of the bitmaps to w: the ids whose upper 16 bits equal key.
 func addAll(w *words, bitmaps []*Bitmap, key int) {
 	for _, f := range gather(bitmaps, key) {
 		f.data.addTo(w)
@@ -42,7 +42,7 @@ func keys(bitmaps []*Bitmap) (n int) {
 }
 
 // Common counts the ids that are in both bitmaps. Common also returns the lowest common ids, at most as many as the
-// argument samples.
+// argument "samples".
 func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	for i, j := 0, 0; i < len(a.containers) && j < len(b.containers); {
 		x, y := &a.containers[i], &b.containers[j]
@@ -137,7 +137,7 @@ func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	}
 }
 
-// LowestWithout returns the n lowest ids of the bitmap b that the bitmap "other" does not hold. If the argument other
+// LowestWithout returns the n lowest ids of the bitmap b that the bitmap "other" does not hold. If the argument "other"
 // is nil, LowestWithout returns the n lowest ids of the bitmap b.
 func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	for i := range b.containers {
@@ -163,7 +163,7 @@ func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 }
 
 // Outside counts, for each bitmap of the slice a, the ids that are in no bitmap of the slice b. Outside reads each
-// bitmap once. The argument goroutines is the maximum number of goroutines that the call uses.
+// bitmap once. The argument "goroutines" of Outside is the maximum number of goroutines that the call uses.
 func Outside(a, b []*Bitmap, goroutines int) []uint64 {
 	outside := make([]atomic.Uint64, len(a))
 	parallel.AtMost(goroutines, keys(a), func(key int) {

@@ -130,7 +130,7 @@ func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, err
 	return rest, nil
 }
 
-// measure returns how many bytes of rest, from its start, the container's data takes.
+// measure returns how many bytes the data of the container takes. The argument "rest" begins with this data.
 func (c *container) measure(rest []byte) (int, error) {
 	if c.kind == runKind {
 		if len(rest) < 2 {

@@ -25,8 +25,8 @@ func (w *words) runs() int {
 	return n
 }
 
-// next returns the first position, at or after the argument "at", whose bit is set in the XOR of its word with flip.
-// If, from position "at" on, no bit is set after the XOR, next returns containerIDs (65,536).
+// next returns the first position, at or after the argument "at", whose bit is set in the XOR of its word with the
+// argument "flip". If no bit is set after the XOR, from position "at" on, next returns containerIDs (65,536).
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
 		return containerIDs
@@ -168,8 +168,8 @@ func (w *Words) Keep(first, last uint16) {
 	}
 }
 
-// SetMarked sets w to those ids of the slice ids whose mark is 1: marks[i] is the mark of ids[i]. Every mark must be 0
-// or 1. All ids must belong to one block.
+// SetMarked sets w to some ids of the slice "ids": those whose mark is 1. The mark of ids[i] is marks[i]. Every mark
+// must be 0 or 1. All ids must belong to one block.
 func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	w.Clear()
 	for i, id := range ids {
@@ -194,8 +194,8 @@ func (w *Words) Rank(n int) uint16 {
 	return containerIDs - 1
 }
 
-// AppendIDs appends the ids of the set w to the slice ids in ascending order, but at most "limit" ids. The argument key
-// is the upper 16 bits of the ids in the set w.
+// AppendIDs appends ids of the set w in ascending order to the slice "ids", but at most as many as the argument "limit"
+// says. The argument "key" of AppendIDs is the upper 16 bits of the ids in the set w.
 func (w *Words) AppendIDs(ids []uint32, key, limit int) []uint32 {
 	base := uint32(key) << 16
 	for i, x := range w.bits {

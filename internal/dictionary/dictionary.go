@@ -141,8 +141,8 @@ func (d *Dictionary) Number(image uint64) (n uint32, ok bool) {
 	return n, n != Unknown
 }
 
-// search searches a row of the dictionary for the image whose low bits are rest, and returns the image's number, or
-// Unknown. The row's images have the numbers first to end-1.
+// search searches a row of the dictionary for an image. The argument "rest" of the method search holds the low bits of
+// the image. search returns the image's number, or Unknown. The row's images have the numbers first to end-1.
 func (d *Dictionary) search(first, end uint32, rest uint64) uint32 {
 	for n := end - first; n > 1; n = end - first {
 		half := first + n/2
@@ -224,7 +224,7 @@ func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) [
 	return dst
 }
 
-// compose returns the image with the given number. The argument row of compose is the row of the dictionary in which
+// compose returns the image with the given number. The argument "row" of compose is the row of the dictionary in which
 // the image is; the row determines the upper bits of the image.
 func (d *Dictionary) compose(row int, number uint32) uint64 {
 	return uint64(row)<<d.shift | d.rest(number) // if there is only row 0, the shift by 64 bits returns 0
@@ -245,7 +245,7 @@ func (d *Dictionary) All() iter.Seq2[uint32, uint64] {
 
 // Merge matches the images of two dictionaries: Merge returns an iterator over the numbers of the dictionary "old" in
 // ascending order. With each number, the iterator yields the number that the same image has in the dictionary "new", or
-// Unknown if new lacks the image. The yielded numbers of new also ascend.
+// Unknown if "new" lacks the image. The yielded numbers of new also ascend.
 func Merge(old, new *Dictionary) iter.Seq2[uint32, uint32] {
 	return func(yield func(uint32, uint32) bool) {
 		row, at := 0, uint32(0)

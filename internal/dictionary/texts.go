@@ -177,8 +177,8 @@ type Texts struct {
 	count      uint32
 }
 
-// TextsSize returns the length in bytes of a file with n text ids, which maps numbers to ids. The argument "bytes" is
-// the sum of the lengths of all n text ids.
+// TextsSize returns the length in bytes of a file with n text ids, which maps numbers to ids. The argument "bytes" of
+// TextsSize is the sum of the lengths of all n text ids.
 func TextsSize(n uint32, bytes int64) int64 {
 	return headerBytes + int64(n) + bytes + 8*((int64(n)+textStride-1)/textStride)
 }

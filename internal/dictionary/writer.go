@@ -60,8 +60,8 @@ func (w *Writer) Add(images ...uint64) error {
 	return w.failed
 }
 
-// startRows records in the index that each row up to the given one, unless it already began, begins at the current
-// number of images. A row is a range of images with equal upper bits.
+// startRows records in the index where rows begin. The rows that have not begun yet, up to the given row, begin at the
+// current number of images. A row is a range of images with equal upper bits.
 func (w *Writer) startRows(row uint64) {
 	for uint64(len(w.index)) <= 4*row {
 		w.index = binary.LittleEndian.AppendUint32(w.index, w.count)

@@ -81,7 +81,8 @@ func fileFields(raw []byte) (map[string]*string, error) {
 	return fields, nil
 }
 
-// fileField reads one JSON field of the file ids.json from the decoder, and stores the field's value in the map fields.
+// fileField reads one JSON field of the file ids.json from the decoder, and stores the field's value in the map in the
+// argument "fields".
 func fileField(decoder *json.Decoder, fields map[string]*string) error {
 	token, err := decoder.Token()
 	if err != nil {

@@ -95,7 +95,7 @@ func (p *Parser) encrypted() (image, rest uint64) {
 }
 
 // decrypted returns the UUID that has the given image and rest. The next call of any method of the Parser overwrites
-// the returned bytes.
+// the bytes that decrypted returned.
 func (p *Parser) decrypted(image, rest uint64) *[16]byte {
 	binary.BigEndian.PutUint64(p.buffer[:8], image)
 	binary.BigEndian.PutUint64(p.buffer[8:], rest)

@@ -187,7 +187,8 @@ func (s *Scheme) mustPack() {
 }
 
 // ErrNoWayBack is the error of a conversion from an image (64-bit number of an id) to the id if the scheme cannot
-// compute the id. The reason is that ids are texts, or that a test has called Narrow on the scheme.
+// compute the id. The scheme cannot compute an id from its image if the ids are texts, or if a test has called Narrow
+// on the scheme.
 var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image (64-bit number)")
 
 // Back appends to dst the canonical text of the id that has the given image and rest (the 64 bits of a UUID that its

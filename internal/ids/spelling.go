@@ -180,8 +180,8 @@ func (s *Scheme) parseNumber(text []byte) (id uint64, err error) {
 	return id, nil
 }
 
-// eightDigits parses the first eight bytes of a text as a decimal number. The result ok of eightDigits is false if one
-// of the eight bytes is not a digit. The method is by Daniel Lemire,
+// eightDigits parses the first eight bytes of a text as a decimal number. The result "ok" of eightDigits is false if
+// one of the eight bytes is not a digit. The method is by Daniel Lemire,
 // https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/: eightDigits combines neighbouring digits to
 // numbers of two digits, then of four digits, then of eight digits.
 func eightDigits(text []byte) (number uint64, ok bool) {
