@@ -21,7 +21,7 @@ type Strand struct {
 	Permits int64 // 1 to MostBurst
 }
 
-// run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
+// The method run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
 func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
 
 // through returns how many permits of this strand (series of slots) have slots at or before t.
@@ -61,8 +61,8 @@ func (a Ahead) through(t Time) (n int64) {
 	return n
 }
 
-// after returns the first slot that is later than t in any of the strands (series of slots). If no strand (series of
-// slots) has a slot later than t, after returns Never.
+// The method after returns the first slot that is later than t in any of the strands (series of slots). If no strand
+// (series of slots) has a slot later than t, after returns Never.
 func (a Ahead) after(t Time) Time {
 	first := Never
 	for i := range a {

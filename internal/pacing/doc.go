@@ -36,10 +36,10 @@
 //   - If another target delays a permit by less than one interval of this target's rate, no other permit fits before
 //     the slot. The slot is then in the line of this target.
 //   - At a target with a rate, Place delays a slot ahead until it is a whole number of the rate's intervals after the
-//     slot before it. Place delays the slot only if all limits allow the delay, and if the delay is small for every
-//     target with the slot in its line. A delay is small for a target if it is at most 1/20 of each window. A delay is
-//     also small for a rate if the last 19 distances between its slots are together at most 20 intervals. Place delays
-//     a slot only once, for the first such target and limit.
+//     slot before it. Place delays the slot only if all limits allow the delay. The delay must also be small for every
+//     target whose line contains the slot. A delay is small for a target if it is at most 1/20 of each window. A delay
+//     is also small for a rate if the last 19 distances between its slots are together at most 20 intervals. Place
+//     delays a slot only once, for the first such target and limit.
 //   - The interval of a rate is rounded up to whole microseconds.
 //   - Place adds permits one by one until the Ask has all its permits, or until the next slot is later than the Ask
 //     allows. Refused permits leave no trace in the logs. The slots of a grant are in order: no permit gets a slot

@@ -24,8 +24,9 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// DecodeRuns decodes the field Runs of a Log. The argument total of DecodeRuns becomes Log.Total: the number of permits
-// that were ever added to the runs. DecodeRuns returns an error for runs (series of permits) that no log can contain.
+// DecodeRuns decodes the field Runs of a Log. The argument "total" of DecodeRuns becomes Log.Total: the number of
+// permits that were ever added to the runs. DecodeRuns returns an error for runs (series of permits) that no log can
+// contain.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
 		return nil, fmt.Errorf("pacer log: the encoded runs of permits must have a multiple of %d bytes, got %d",

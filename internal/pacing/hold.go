@@ -78,7 +78,8 @@ func (t *taking) waitFor(wait time.Duration) {
 	t.setSteps()
 }
 
-// hold sleeps until the last granted slot (start time) of the answer, if that slot comes within the duration longest.
+// The method hold sleeps until the last granted slot (start time) of the answer. If this slot is later than the
+// duration in the argument "longest", hold does not sleep.
 func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	if len(a.Runs) == 0 {
 		return nil
@@ -99,8 +100,8 @@ func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	return nil
 }
 
-// later subtracts the duration passed from the waits in the answer, because the service has already waited for that
-// time.
+// The method later subtracts the duration in the argument "passed" from the waits in the answer, because the service
+// has already waited for that time.
 func (a *Answer) later(passed time.Duration) {
 	a.At = a.At.Add(passed)
 	for i := range a.Runs {

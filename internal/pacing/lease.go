@@ -91,8 +91,8 @@ func (c *Call) checkLease() error {
 }
 
 // lease begins or extends the lease of a request that was granted permits. A lease ends at the last granted slot or
-// earlier, so there are never more leases than remembered requests. The result holds is false if the lease ended before
-// the call could extend it, so that its permits may have gone back to the pacers.
+// earlier, so there are never more leases than remembered requests. The result "holds" of the method lease is false if
+// the lease ended before the call could extend it. The permits of the lease may then have gone back to the pacers.
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
 	last := plan.answer.last()
 	if last <= 0 {

@@ -7,9 +7,10 @@ import "sort"
 // first.
 const MostRuns = 3000
 
-// Run is a series of permits at equal distances: Burst permits have the slot At, Burst permits have the slot At +
-// Every, and so on. The last burst of a run may have fewer permits. The permits of a run have the numbers from its
-// First up to the First of the next run, exclusive. The permits in the last run of a log have numbers below Log.Total.
+// Run is a series of permits at equal distances. The first slot of a Run is At, the next slot is At + Every, and so on.
+// Each slot has as many permits as the field Burst says. The last burst of a run may have fewer permits. The permits of
+// a run have the numbers from the run's field First to the next run's First minus 1. The permits in the last run of a
+// log have numbers below Log.Total.
 type Run struct {
 	At    Time
 	Every int64 // microseconds; 0: all permits at At
@@ -20,7 +21,7 @@ type Run struct {
 // slot returns the slot of permit k of the run. The first permit of a run has the number k = 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
-// through returns how many permits of the run have a slot at or before t. The argument count of through is the number
+// through returns how many permits of the run have a slot at or before t. The argument "count" of through is the number
 // of all permits of the run.
 func (r *Run) through(t Time, count int64) int64 {
 	switch {
@@ -58,7 +59,7 @@ func (l *Log) first() int64 {
 	return l.Runs[0].First
 }
 
-// end returns the number of the last permit of a run, plus 1. The argument run of the method end is an index into
+// end returns the number of the last permit of a run, plus 1. The argument "run" of the method end is an index into
 // Log.Runs.
 func (l *Log) end(run int) int64 {
 	if run+1 < len(l.Runs) {
@@ -97,7 +98,8 @@ func (l *Log) newest() (Time, bool) {
 	return last.slot(l.Total - 1 - last.First), true
 }
 
-// used looks at the newest permits of the log, at most maximum of them, and counts those with slots later than t.
+// The method used looks at the newest permits of the log. The argument "maximum" of the method used limits how many
+// permits it looks at. The result is the number of these permits whose slots are later than t.
 func (l *Log) used(maximum int64, t Time) (n int64) {
 	for i := range l.Ahead {
 		n += l.Ahead[i].Permits - l.Ahead[i].through(t)
@@ -110,9 +112,9 @@ func (l *Log) used(maximum int64, t Time) (n int64) {
 	return min(maximum, n)
 }
 
-// Append adds permits to the log, at most MostBurst: burst permits get the slot "at", burst permits get "at + every",
-// and so on. The argument "at" must be at or after the newest slot in Log.Runs. If every is 0, burst must equal
-// permits.
+// Append adds permits to the log, at most MostBurst. The slot "at" gets as many permits as the argument "burst" says,
+// the slot "at + every" gets as many again, and so on. The argument "at" of Append must be at or after the newest slot
+// in Log.Runs. If every is 0, burst must equal permits.
 func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Total += permits
 	if n := len(l.Runs); n > 0 && l.Runs[n-1].join(at, every, burst, permits, l.Total-permits-l.Runs[n-1].First) {
@@ -124,8 +126,9 @@ func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Runs = append(l.Runs, Run{at, every, burst, l.Total - permits})
 }
 
-// join adds permits to the run if the run, with these permits, still has equal distances and bursts. The argument count
-// is the number of permits that the run has before join. join reports whether it has added the permits.
+// join adds permits to the run if the run, with these permits, still has equal distances and bursts. The argument
+// "count" of the method join is the number of permits that the run has before the call of join. join reports whether it
+// has added the permits.
 func (r *Run) join(at Time, every, burst, permits, count int64) bool {
 	single := permits <= burst // all permits at one slot
 	if r.Every == 0 {

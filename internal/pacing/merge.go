@@ -83,9 +83,10 @@ const leastPart = 8000
 // mostGroups is the largest number of groups of permits into which Merge may divide a log.
 const mostGroups = MostRuns * 3 / 4
 
-// group chooses how many permits of each tier may share a slot. The argument part is a number: each limit then grants
-// at most Max/part permits too few. group returns the number of groups in all tiers. The number of permits in a group
-// of one tier is a multiple of the number in the tier with the next smaller Max.
+// group chooses how many permits of each tier may share a slot. The argument "part" of the function group limits how
+// many permits are lost: each limit then grants at most Max/part permits too few. The result of group is the number of
+// groups in all tiers. The number of permits in a group of one tier is a multiple of the number in the tier with the
+// next smaller Max.
 func group(tiers []tier, part int64) (groups int64) {
 	size, below := int64(1), int64(0)
 	for i := range tiers {
@@ -98,9 +99,9 @@ func group(tiers []tier, part int64) (groups int64) {
 	return groups
 }
 
-// mergeGroup copies the group of permits that starts with the number permit to the log merged, at the group's latest
-// slot. mergeGroup returns the number of the next group's first permit. If one run contains several groups, their
-// permits keep their slots: the run stays one run or becomes two runs.
+// mergeGroup copies one group of permits to the log "merged", where all permits of the group get the group's latest
+// slot. The argument "permit" of mergeGroup is the number of the group's first permit. If one run contains several
+// groups, their permits keep their slots: the run stays one run or becomes two runs.
 func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	end := l.groupEnd(permit, tiers)
 	run := l.holder(permit)
@@ -133,8 +134,8 @@ func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	return min(l.Total-below, l.Total) // no limit counts these permits
 }
 
-// copy appends permits of the run r to the log: the permits with the numbers from "from" up to, but not including,
-// "to".
+// The method copy appends some permits of the run r to the log: the permits with the numbers from the argument "from"
+// to the argument "to" minus 1.
 func (l *Log) copy(r *Run, from, to int64) {
 	if r.Every == 0 {
 		l.Append(r.At, 0, to-from, to-from)

@@ -184,8 +184,8 @@ func (p *Pacer) Judged() []Limit {
 }
 
 // PerSecond returns the number of permits per second that the pacer allows over a minute. The result is the minimum of
-// the rate and of all limits with a window of at most a minute. PerSecond returns 0 if the pacer has neither, or has
-// several logs.
+// the rate and of all limits with a window of at most a minute. PerSecond returns 0 if the pacer has neither a rate nor
+// such a limit, or if the pacer has several logs.
 func (p *Pacer) PerSecond() (least float64) {
 	if p.Per != PerPacer {
 		return 0
@@ -199,8 +199,8 @@ func (p *Pacer) PerSecond() (least float64) {
 	return least
 }
 
-// LimitName returns the name that API responses use for a limit: its window, or "rate". The argument is an index into
-// the result of Judged.
+// LimitName returns the name that API responses use for a limit: its window, or "rate". The argument "judged" of
+// LimitName is an index into the result of Judged.
 func (p *Pacer) LimitName(judged int) string {
 	if judged >= len(p.Limits) {
 		return "rate"

@@ -290,10 +290,10 @@ type Back struct {
 }
 
 // Return gives the permits of an earlier call that have future slots back to the pacers, except the first "used"
-// permits. The argument call must be the call that took the permits. If the field MaxWait of this call is 0, Return
-// assumes that the original MaxWait is not known. Return returns a *FieldError for an invalid call. After any other
-// error from Return, the caller must not use any of the permits that it tried to return, because they may have been
-// returned.
+// permits. The argument "call" of Return must be the call that took the permits. If the field MaxWait of this call is
+// 0, Return assumes that the original MaxWait is not known. Return returns a *FieldError for an invalid call. After any
+// other error from Return, the caller must not use any of the permits that it tried to return, because they may have
+// been returned.
 func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
@@ -361,8 +361,8 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	return back, nil
 }
 
-// end marks a request in the store as ended after its permits were returned. A delayed step of the original call then
-// takes no permits.
+// The method end marks a request in the store as ended after its permits were returned. A delayed step of the original
+// call then takes no permits.
 func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	ask := *plan.base
 	ask.Request, ask.Ends = returned.Request, true
@@ -401,7 +401,7 @@ const callLasts = 15 * time.Second
 // limited to MostSteps.
 const mostParts = 32
 
-// add adds the permits that the call got in its next step to the permits from earlier steps.
+// The method add adds the permits that the call got in its next step to the permits from earlier steps.
 func (a *Answer) add(part Grant) {
 	for i := range a.Runs { // waits become relative to the latest step
 		a.Runs[i].Wait -= part.At.Sub(a.At)
@@ -415,8 +415,8 @@ func (a *Answer) add(part Grant) {
 	a.Grant = part
 }
 
-// plan converts the call to the asks (requests to the store) that the policy in force requires. The store checks each
-// ask with Ask.Check.
+// plan converts the call to those requests to the store that the policy in force requires. The store checks each ask
+// with Ask.Check.
 func (p *Pacers) plan(call *Call) (*plan, error) {
 	if err := call.checkLease(); err != nil {
 		return nil, err

@@ -11,9 +11,9 @@ import (
 // a request has taken MostSteps steps and could get further permits, the store ends the grant and sets Grant.More.
 const MostSteps = 500
 
-// Place finds the earliest allowed slots for the permits of the ask, and adds them to the logs of all its targets.
-// Place may add more runs to a log than MostRuns, so the caller calls Log.Merge before or after. If Ask.Ends is set,
-// Place adds no permits.
+// Place finds the earliest allowed slots for the permits of a request, and adds these permits to the logs of all
+// targets of the request. Place may add more runs to a log than MostRuns, so the caller calls Log.Merge before or
+// after. If Ask.Ends is set, Place adds no permits.
 func Place(now Time, ask *Ask, logs []*Log) Placed {
 	p := newPlacement(now, ask, logs)
 	permits := int64(ask.Permits)
@@ -101,7 +101,7 @@ func (s *source) opens() Time {
 
 // room returns how many further permits one limit of a pacer allows with the slot t. If the limit allows no permit at
 // t, room returns 0 and a later instant to try. room looks only at the run that contains the source permit, so the
-// number may be too small.
+// number that room returns may be too small.
 func (s *source) room(t Time) (permits int64, opens Time) {
 	if len(s.log.Ahead) == 0 {
 		s.looked = 0
@@ -143,8 +143,8 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 }
 
 // roomAfter returns how many further permits one limit of a pacer allows in the window that ends at t. The argument
-// ahead is the number of permits that Log.Ahead (the reserved slots) contains up to t. If the window has no place for a
-// permit, roomAfter returns 0 and the first instant at which older permits leave the window.
+// "ahead" of roomAfter is the number of permits that Log.Ahead (the reserved slots) contains up to t. If the window has
+// no place for a permit, roomAfter returns 0 and the first instant at which older permits leave the window.
 func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	since := t - Time(s.window)
 	if ahead >= s.max {
@@ -187,16 +187,16 @@ type next struct {
 	ahead         []room // by target; nil: no later permit can get an earlier slot at any target
 }
 
-// room says whether, at one of the pacers, later permits may still get slots before a new slot.
+// A room value says whether, at one of the pacers, later permits may still get slots before a new slot.
 type room struct {
 	ahead bool
 	own   Time // the first slot that the limits of this target alone allow
 }
 
 // earliest returns the first slot (start time) that the limits of one target allow at or after the instant "from". The
-// argument "of" is the index of one target, or -1 for all targets of the ask. earliest also returns the target and the
-// limit that prevent an earlier slot. If no limit prevents an earlier slot, earliest returns the limit ByQueue, and the
-// target -1 if the slot is "from".
+// argument "of" of the method earliest is the index of one target, or -1 for all targets of the request. earliest also
+// returns the target and the limit that prevent an earlier slot. If no limit prevents an earlier slot, earliest returns
+// the limit ByQueue, and the target -1 if the slot is "from".
 func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	at, target, limit = from, -1, ByQueue
 	ahead := false
@@ -245,7 +245,7 @@ const (
 // one window.
 const MostWindows = 1000
 
-// behindAll returns the latest slot (start time) that any of the pacers of the ask has granted.
+// behindAll returns the latest slot (start time) that any pacer of the request for permits has granted.
 func (p *placement) behindAll() (at Time) {
 	for _, log := range p.logs {
 		if newest, ok := log.Newest(); ok {
@@ -333,8 +333,8 @@ func (p *placement) affords(n *next, to Time) bool {
 	return true
 }
 
-// fill adds permits to the logs, one slot after the other. fill ends when all permits of the ask have slots or the next
-// slot is too late. fill returns the slot that the next permit of another call would get.
+// fill adds permits to the logs, one slot after the other. fill ends when all permits of the request have slots or the
+// next slot is too late. fill returns the slot that the next permit of another call would get.
 func (p *placement) fill(permits int64) next {
 	for {
 		other := p.next(p.now)
@@ -365,7 +365,7 @@ func (p *placement) fill(permits int64) next {
 	}
 }
 
-// put adds permits with the found slot to the log of every target of the ask, and to the grant.
+// put adds the permits, with the slot that was found, to the log of every target of the request and to the grant.
 func (p *placement) put(n *next, every, burst, permits int64) {
 	for t, log := range p.logs {
 		if n.ahead != nil && n.ahead[t].ahead {
@@ -385,7 +385,7 @@ func (p *placement) put(n *next, every, burst, permits int64) {
 
 // repeat extends the grant's last run, in one step, by as many bursts at equal distances as all limits allow. repeat
 // does so only if the limit that delays the next slot counts from a slot of the same run, and if Log.Ahead is empty in
-// all logs. The argument left is the number of permits that the grant still needs.
+// all logs. The argument "left" of the method repeat is the number of permits that the grant still needs.
 func (p *placement) repeat(left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	count := p.Total - last.First

@@ -63,8 +63,8 @@ func (p *Pacer) far(reach time.Duration) Target {
 // threeQuarters returns 3/4 of n, rounded down, but at least 1.
 func threeQuarters(n int) int { return max(1, n*3/4) }
 
-// rowIntervals returns how many intervals of the pacer's rate form a period, of which calls with longer waits get three
-// quarters.
+// rowIntervals returns the length of a period, as a number of intervals of the pacer's rate. Calls with longer waits
+// get three quarters of each period.
 func (p *Pacer) rowIntervals(reach time.Duration) int {
 	interval := p.Rate.Interval()
 	if reach == 0 {
@@ -95,8 +95,8 @@ type leaving struct {
 	far   time.Duration // how far ahead the call gets slots later than this wait
 }
 
-// near returns how far into the future a call with a long wait may take every free slot; later slots it must partly
-// leave free.
+// near returns how far into the future a call with a long wait may take every free slot. The call must leave some of
+// the later free slots unused.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
 // learnReach reads which protected waits are in demand at the pacers of the call, so that the call leaves slots free
@@ -119,9 +119,9 @@ func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	return nil
 }
 
-// room returns which slots of a pacer a call must leave free for calls with shorter waits. The argument own is the
-// protected wait of the call itself. If several shorter protected waits are in demand, the call leaves slots free for
-// the shortest, and takes no slot later than the second shortest.
+// room returns which slots of a pacer a call must leave free for calls with shorter waits. The argument "own" of the
+// method room is the protected wait of the call itself. If several shorter protected waits are in demand, the call
+// leaves slots free for the shortest, and takes no slot later than the second shortest.
 func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left leaving) {
 	for _, reach := range reaches() {
 		switch {

@@ -119,7 +119,7 @@ type holder struct {
 	all    bool
 }
 
-// NewRecords returns a Records that counts the records of the store. The argument logger may be nil.
+// NewRecords returns a Records that counts the records of the store. The argument "logger" of NewRecords may be nil.
 func NewRecords(store RecordStore, bounds RecordBounds, clock func() time.Time, logger *slog.Logger) *Records {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -229,8 +229,8 @@ func (r *Records) keyOf(t *Target) uint64 {
 	return maphash.Comparable(r.seed, [2]string{t.Pacer, t.Message})
 }
 
-// reserve adds all records that the call may create to the counts. If a maximum number would be exceeded, reserve adds
-// none of them and returns an error.
+// reserve increases the counts of records by the number of records that the call may create. If this would exceed a
+// maximum number, reserve adds no records and returns an error.
 func (r *Records) reserve(e *entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -397,7 +397,7 @@ func (r *Records) Sync(ctx context.Context) error {
 	return err
 }
 
-// send returns the new records since the last Sync, which Sync adds to the counts in the store.
+// The method send returns the new records since the last Sync, which Sync adds to the counts in the store.
 func (r *Records) send() map[RecordGroup]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

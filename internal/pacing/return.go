@@ -13,9 +13,9 @@ type Returned struct {
 	Targets []int     // by target: number of slots that were removed from its log
 }
 
-// GiveBack removes the slots of returned permits from the stored grant, and from the logs of the targets of the ask.
-// GiveBack keeps the first "used" permits, and all permits whose slots are not in the future. If an element of logs is
-// nil, the store removed the log after the grant, so that no slot of the grant is left in it.
+// GiveBack removes the slots of returned permits from the stored grant, and from the logs of the targets of the
+// request. GiveBack keeps the first "used" permits, and all permits whose slots are not in the future. If an element of
+// the argument "logs" is nil, the store removed the log after the grant, so that no slot of the grant is left in it.
 func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
 	kept := min(r.Total, max(int64(used), r.dueBy(now)))
 	result := r.Back(now, int(kept))
@@ -30,7 +30,7 @@ func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returne
 	return result
 }
 
-// Back describes what a return would do that returns all permits of the grant except the first "kept" permits. Back
+// Back describes the effect of a return that gives back all permits of the grant except the first "kept" permits. Back
 // leaves the field Targets of the result empty.
 func (r *Remembered) Back(now Time, kept int) Returned {
 	result := Returned{At: now, Known: true, More: r.More, Kept: kept, Permits: int(r.Total) - kept}
@@ -242,7 +242,7 @@ func (s *Strand) index(t Time) int64 {
 	return int64(t-s.At) / s.Every
 }
 
-// part appends the slots of the strand with the numbers i up to, but not including, j to dst.
+// part appends some slots of the strand to dst: those with the numbers from i to j-1.
 func (s *Strand) part(dst []Strand, i, j int64) []Strand {
 	return appendStrand(dst, s.At+Time(i*s.Every), s.Every, s.each(), min(j*s.each(), s.Permits)-i*s.each())
 }
@@ -334,7 +334,7 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 
 // without returns the slots of a strand (series of slots) after a removal: n of its slots, the first at the instant
 // "at", lose "each" permits. If overlap is true, without returns as few strands as possible. If overlap is false, the
-// strands that without returns follow one another in time.
+// method without returns strands that follow one another in time.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

@@ -143,8 +143,8 @@ func (p *Pacer) own(share int) Target {
 }
 
 // rest returns the target (log with limits) for calls that name no share. The limits of this target are the pacer's
-// limits less the reserved parts of shares that are in use. keeps is false if no part is subtracted, because every
-// share is idle and no limit always reserves its parts.
+// limits less the reserved parts of shares that are in use. The result "keeps" of the method rest is false if no part
+// is subtracted, because every share is idle and no limit always reserves its parts.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -184,15 +184,15 @@ func newDemands() *demands {
 	return &demands{asked: map[demand]time.Time{}, marked: map[demand]time.Time{}, read: map[string]time.Time{}}
 }
 
-// is reports whether a call has named the share of the pacer within the last few seconds (KeptFor).
+// The method is reports whether a call has named the share of the pacer within the last few seconds (KeptFor).
 func (d *demands) is(pacer, share string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.asked[demand{pacer, share}].After(now)
 }
 
-// ask records that a call named the share, and reports whether the instance must now tell other instances that the
-// share is in use.
+// The method ask records that a call named the share, and reports whether the instance must now tell other instances
+// that the share is in use.
 func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,7 +204,7 @@ func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	return mark
 }
 
-// due reports whether it is time to read from the store which shares of the pacer other instances use.
+// The method due reports whether it is time to read from the store which shares of the pacer other instances use.
 func (d *demands) due(pacer string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,7 +215,7 @@ func (d *demands) due(pacer string, now time.Time) bool {
 	return due
 }
 
-// see records that a share of the pacer counts as in use until the given time.
+// The method see notes that a share of the pacer is in use until the given time.
 func (d *demands) see(pacer, share string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -224,7 +224,8 @@ func (d *demands) see(pacer, share string, until time.Time) {
 	}
 }
 
-// forget removes what is remembered about shares and protected waits for which the function stays returns false.
+// forget removes stored data about those shares and protected waits for which the function in the argument "stays"
+// returns false.
 func (d *demands) forget(stays func(pacer, share string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -76,15 +76,16 @@ type Request [16]byte
 // could get.
 const RememberFor = time.Minute
 
-// RememberedFor returns the time for which a store remembers the request of the ask.
+// RememberedFor returns the time for which a store remembers the request for permits.
 func (a *Ask) RememberedFor() time.Duration { return max(a.MaxWait, a.Lasts) + RememberFor }
 
-// Remembers reports whether a store must remember the request of the ask if it has granted the given number of permits.
+// Remembers reports whether a store must remember the request id of a request for permits, if the store has granted the
+// given number of permits.
 func (a *Ask) Remembers(granted int) bool {
 	return a.Request != (Request{}) && (granted > 0 || a.Continues || a.Ends)
 }
 
-// Check returns an error if no store could accept the ask, and nil otherwise.
+// Check returns an error if no store could accept the request for permits, and nil otherwise.
 func (a *Ask) Check() error {
 	switch {
 	case len(a.Targets) == 0 || len(a.Targets) > MaxPacers:
@@ -159,8 +160,9 @@ const ByQueue = -1
 // Either the part of the call's share is used up, or the part that shares leave to other calls.
 const ByShare = -2
 
-// WaitRun is a series of permits at equal distances: Burst permits start after Wait, Burst permits after Wait + Every,
-// and so on. The last burst of a WaitRun may have fewer permits. If Every is 0, all permits are at Wait.
+// WaitRun is a series of permits at equal distances. The first slot of a WaitRun comes after the duration Wait, the
+// next slot after Wait + Every, and so on. Each slot of a WaitRun has as many permits as the field Burst says. The last
+// burst of a WaitRun may have fewer permits. If Every is 0, all permits are at Wait.
 type WaitRun struct {
 	Wait    time.Duration // from Grant.At; negative for a slot in the past
 	Every   time.Duration
@@ -200,8 +202,8 @@ type ReuseError struct{}
 
 func (*ReuseError) Error() string { return "the request id was already used for different permits" }
 
-// Fingerprint returns the ask's Content or, if Content is zero, a hash of the ask's targets and permits. Two different
-// asks have different fingerprints.
+// Fingerprint returns the Content of the request for permits. If Content is zero, Fingerprint returns a hash of the
+// targets and permits of the request. Two different asks have different fingerprints.
 func (a *Ask) Fingerprint() (sum [8]byte) {
 	if a.Content != sum {
 		return a.Content

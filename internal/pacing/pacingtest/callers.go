@@ -88,8 +88,9 @@ func (w *watched) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gran
 	return grant, err
 }
 
-// ofPacers returns a copy of the ask without the targets for shares. If the reply of a step was lost, a repeated step
-// may get the grant of another step of the same call, which may have named another share.
+// ofPacers returns a copy of the request for permits; the copy lacks the targets (logs with limits) of shares. If the
+// reply of a step was lost, a repeated step may get the grant of another step of the same call, which may have named
+// another share.
 func ofPacers(ask *pacing.Ask) *pacing.Ask {
 	a := *ask
 	a.Targets = nil
@@ -117,7 +118,8 @@ func (c *Callers) Begin(callers int, seed uint64) {
 	c.begin(1, seed, 2000, c.endLeases)
 }
 
-// endLeases lets a random instance return the permits of requests whose leases have ended to the pacers.
+// When the leases of requests have ended, endLeases lets a random instance return the permits of these requests to the
+// pacers.
 func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
 	defer cancel()
@@ -168,8 +170,8 @@ func (c *Callers) once(rng *rand.Rand) time.Duration {
 	}
 }
 
-// holdLease repeats a call that has a lease after a pause, and checks that the call keeps its permits until the lease
-// ends.
+// holdLease makes a call with a lease a second time after a pause, and checks that the call keeps its permits until the
+// lease ends.
 func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent time.Time) {
 	if call.Lease == 0 {
 		return

@@ -59,12 +59,12 @@ func target(limits ...pacing.Limit) pacing.Target {
 // spaced returns a limit of one permit per interval, which is the form in which pacing checks a rate.
 func spaced(interval time.Duration) pacing.Limit { return pacing.Limit{Max: 1, Window: interval} }
 
-// ask returns an ask for permits of the targets, with slots at most "wait" in the future.
+// ask returns a request for permits of the targets, with slots that are at most "wait" in the future.
 func ask(permits int, wait time.Duration, targets ...pacing.Target) *pacing.Ask {
 	return &pacing.Ask{Targets: targets, Permits: permits, MaxWait: wait}
 }
 
-// requested sets the ask's request id and returns the ask.
+// requested sets the request id of a request for permits, and returns this request.
 func requested(a *pacing.Ask, request pacing.Request) *pacing.Ask {
 	a.Request = request
 	return a

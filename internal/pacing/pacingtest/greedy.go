@@ -90,8 +90,8 @@ func (g *Greedy) Begin(clients int, seed uint64) { g.begin(clients, seed, 0, g.o
 // longestPause is the longest pause of a client after the store has reported a long wait.
 const longestPause = 5 * time.Millisecond
 
-// once asks a store for permits, repeats the request if it has a request id, and returns how long to wait until the
-// next request.
+// The function once asks a store for permits, repeats the request if it has a request id, and returns how long to wait
+// until the next request.
 func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	a := ask(g.Sizes[rng.IntN(len(g.Sizes))], g.Waits[rng.IntN(len(g.Waits))], g.Targets...)
 	if rng.IntN(100) < g.Requests {
@@ -160,8 +160,8 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// Takes waits until the test clients have got as many more permits as the argument says. Takes fails the test if the
-// store stops granting permits.
+// Takes waits until the test clients have got a number of further permits, which is the argument of Takes. Takes fails
+// the test if the store stops granting permits.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
 	had := g.Tally().Granted

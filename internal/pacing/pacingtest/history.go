@@ -78,7 +78,8 @@ const exactRuns = 400
 
 func histories(f *fixture) { runHistories(f, rand.Uint64(), func(*rand.Rand) {}) }
 
-// runHistories makes random sequences of requests to the store, and calls the function between after each request.
+// runHistories sends random sequences of requests to the store. After each request, it calls the function in its
+// argument "between".
 func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 	f.Helper()
 	f.Logf("seed %d", seed)
@@ -132,9 +133,9 @@ func (h *history) step() {
 	}
 }
 
-// again repeats an earlier request with the current limits and a random wait. If the store has forgotten the request,
-// it grants the request anew. The model therefore keeps the longest wait of all attempts at a request, because a later
-// return of permits needs the longest wait.
+// The method again sends an earlier request once more, but with the current limits and a random wait. If the store has
+// forgotten the request, it grants the request anew. The model therefore keeps the longest wait of all attempts at a
+// request, because a later return of permits needs the longest wait.
 func (h *history) again(asked *pacing.Ask) {
 	h.Helper()
 	a := h.current(*asked)
@@ -143,7 +144,7 @@ func (h *history) again(asked *pacing.Ask) {
 	h.runs += len(h.take(a).Runs)
 }
 
-// current returns a copy of an earlier ask in which each target has its current limits.
+// current returns a copy of an earlier request for permits, in which each target has its current limits.
 func (h *history) current(a pacing.Ask) *pacing.Ask {
 	a.Targets = append([]pacing.Target(nil), a.Targets...)
 	for i := range a.Targets {

@@ -128,7 +128,7 @@ func leasesRace(f *fixture) {
 	require.LessOrEqual(f, again.Granted, 1, "at most the slot that has come")
 }
 
-// beforeKeep is a store that calls the function do before each KeepLease.
+// beforeKeep is a store that calls the function in its field "do" before each KeepLease.
 type beforeKeep struct {
 	pacing.Store
 	do func()

@@ -16,8 +16,8 @@ type load struct {
 }
 
 // begin starts test clients, each with its own stream of random numbers from the seed; the first client has the given
-// stream. The argument once is a function that makes one call, repeats the call if it needs an answer, and returns how
-// long to wait until the next call.
+// stream. The argument "once" of the method begin is a function that makes one call, repeats the call if it needs an
+// answer, and returns how long to wait until the next call.
 func (l *load) begin(clients int, seed, stream uint64, once func(*rand.Rand) time.Duration) {
 	for i := range clients {
 		rng := rand.New(rand.NewPCG(seed, stream+uint64(i)))

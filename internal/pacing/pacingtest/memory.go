@@ -29,7 +29,7 @@ type lease struct {
 
 var _ pacing.Store = (*Memory)(nil)
 
-// NewMemory returns an empty store that reads the time from the function now.
+// NewMemory returns an empty store that reads the time from the function in the argument "now".
 func NewMemory(now func() time.Time) *Memory {
 	return &Memory{now: now, logs: map[string]*pacing.Log{}, requests: map[pacing.Request]*pacing.Remembered{},
 		taken: map[pacing.Request][]*pacing.Log{}, leases: map[pacing.Request]*lease{}}
@@ -106,7 +106,7 @@ func (m *Memory) Requests() int {
 	return len(m.requests)
 }
 
-// of returns the logs of the given targets, and creates an empty log for each target without a log.
+// The method of returns the logs of the given targets, and creates an empty log for each target without a log.
 func (m *Memory) of(targets []pacing.Target) (logs []*pacing.Log) {
 	for i := range targets {
 		name := nameOf(&targets[i])

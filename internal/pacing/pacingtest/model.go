@@ -109,8 +109,8 @@ func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p p
 	return p
 }
 
-// affords reports whether a delay of the permit until up costs each target for which the permit waits only a small part
-// of its rate.
+// affords decides whether the permit may be delayed until the time "up". The delay must cost each target for which the
+// permit waits only a small part of the target's rate.
 func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Target) bool {
 	for i, log := range logs {
 		for _, limit := range targets[i].Limits {
@@ -163,15 +163,16 @@ func newModel() *model {
 	return &model{logs: map[string]*single{}, requests: map[pacing.Request]held{}, forgotten: map[string]bool{}}
 }
 
-// hold records in the model which slots the ask's request got, unless the store repeated an earlier grant.
+// The method hold records in the model which slots the request for permits got, unless the store repeated an earlier
+// grant.
 func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
 	if ask.Request != (pacing.Request{}) && len(slots) > 0 && !replayed {
 		m.requests[ask.Request] = held{slots, slots[len(slots)-1].Add(pacing.RememberFor), m.logsOf(ask.Targets)}
 	}
 }
 
-// remembered returns the slots that the store gave to an earlier ask with the same request id. A store may forget a
-// request some time after the latest slot of its grant.
+// remembered returns the slots that the store gave to an earlier request for permits with the same request id. A store
+// may forget a request some time after the latest slot of its grant.
 func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time, bool) {
 	m.latest = max(m.latest, grant.At)
 	held, known := m.requests[ask.Request]
@@ -193,7 +194,8 @@ func (m *model) logsOf(targets []pacing.Target) (logs []*single) {
 	return logs
 }
 
-// place adds permits of the ask to the model's logs, at most as many as the argument most, and returns their slots.
+// place adds permits of the request to the model's logs, at most as many as the argument "most" says, and returns the
+// slots of these permits.
 func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacing.Time) {
 	logs := m.logsOf(ask.Targets)
 	for _, log := range logs {
@@ -213,8 +215,8 @@ func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacin
 	return slots
 }
 
-// compare returns how the store's grant differs from the model's prediction, or "" if they are equal. If the field
-// loose of a target's log is set, compare accepts every difference, and only the Oracle judges the grants.
+// compare returns how the store's grant differs from the model's prediction, or "" if both are equal. If the field
+// "loose" of a target's log is set, compare accepts every difference, and only the Oracle judges the grants.
 func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 	differs, logs := m.compareAll(ask, grant), m.logsOf(ask.Targets)
 	if differs == "" || !slices.ContainsFunc(logs, func(log *single) bool { return log.loose }) {
@@ -261,8 +263,8 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 	return m.compareStates(ask, grant)
 }
 
-// because checks the reason in the grant: whether the named target and limit really prevent that the next slot is free
-// now.
+// The method because checks the reason in the grant: whether the named target and limit really prevent that the next
+// slot is free now.
 func (m *model) because(now pacing.Time, plan planned, ask *pacing.Ask, grant *pacing.Grant) bool {
 	if plan.at == now || grant.Target < 0 || grant.Target >= len(ask.Targets) {
 		return plan.at == now && grant.Target == -1

@@ -44,8 +44,8 @@ func NewOracle() *Oracle {
 		returned: map[pacing.Request]keeping{}}
 }
 
-// CloneBefore copies the oracle, calls the function do, and returns the copy. CloneBefore locks the oracle until do
-// returns, so that no client can record a returned permit in that time.
+// CloneBefore copies the oracle, then calls the function in the argument "do", and returns the copy. CloneBefore locks
+// the oracle until do returns, so that no client can record a returned permit in that time.
 func (o *Oracle) CloneBefore(do func()) *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,7 +67,7 @@ func (o *Oracle) clone() *Oracle {
 	return c
 }
 
-// Add records a grant that a caller received for the ask.
+// Add records the permits that a caller received for its request.
 func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -179,7 +179,8 @@ func (o *Oracle) fault(format string, args ...any) {
 	o.faults = append(o.faults, fmt.Sprintf(format, args...))
 }
 
-// points returns the slots of the grant. If the slots contradict the ask, points records a fault.
+// points returns the slots of the grant. If the slots contradict the request for permits, the method points records a
+// fault.
 func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 	total, latest := 0, grant.At
 	for _, run := range grant.Runs {
@@ -236,7 +237,7 @@ func (o *Oracle) Granted(target *pacing.Target) (permits int) {
 }
 
 // Faults returns all faults that the oracle has found in grants. A fault is a window with too many permits, a request
-// with two different grants, or a slot that contradicts the ask.
+// with two different grants, or a slot that contradicts the request for permits.
 func (o *Oracle) Faults() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -303,8 +304,9 @@ func lastHas(points []point, limit pacing.Limit) bool {
 }
 
 // Share returns how fast the target's permits were granted, as a fraction of the speed that its strictest limit allows.
-// Share divides the shortest time in which the limit allows the permits of all full windows by the time that they took.
-// The result windows is the number of full windows.
+// Share compares two times for the permits of all full windows: the shortest time that the limit allows, and the time
+// that these permits really took. Share returns the first time divided by the second. The result "windows" of Share is
+// the number of full windows.
 func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

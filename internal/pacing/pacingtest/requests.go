@@ -83,8 +83,8 @@ func continuedRequest(f *fixture) {
 	require.ErrorAs(f, err, new(*pacing.ReuseError))
 }
 
-// endedRequest checks that an ask with the field Ends takes no permits, and that later asks with the same request take
-// none either. A request that already has permits keeps them.
+// endedRequest checks that a request for permits with the field Ends takes no permits. Later requests with the same
+// request id must take no permits either. A request that already has permits keeps them.
 func endedRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 3, Window: time.Hour}), target(spaced(time.Millisecond))
 	for _, targets := range [][]pacing.Target{{one}, {one, two}} {
@@ -153,8 +153,8 @@ func concurrent(f *fixture) {
 	}
 }
 
-// concurrentOrders takes permits of the same targets in opposite orders at once. If a store locked the logs in the
-// order of the request's targets, this test would show a deadlock.
+// concurrentOrders makes two kinds of requests at once: they take permits of the same targets, but in opposite orders.
+// If a store locked the logs in the order of the request's targets, this test would show a deadlock.
 func concurrentOrders(f *fixture) {
 	const most = 400
 	a, b, c := target(pacing.Limit{Max: most, Window: day}), target(pacing.Limit{Max: most, Window: day}),

@@ -225,8 +225,9 @@ func returnedConcurrently(f *fixture) {
 	require.Equal(f, kept+int(stayed.Load()), got.States[0].Used[0], "the log has what the requests kept")
 }
 
-// takeAndReturn takes the permits of a request and returns all except the first "used" ones. takeAndReturn adds to the
-// counter stayed how many returned permits the store could not remove from the log of the first target.
+// takeAndReturn takes the permits of a request and returns all except the first "used" ones. The counter in the
+// argument "stayed" counts returned permits that the store could not remove from the log of the first target.
+// takeAndReturn increases this counter.
 func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64) error {
 	grant, err := f.store.TakePermits(f.Context(), ask)
 	if err != nil {

@@ -95,7 +95,7 @@ func (s *sharing) run(open OpenOnClock, length time.Duration) {
 	}
 }
 
-// call makes the next call of a simulated worker, and then schedules the worker's call after that.
+// The method call makes the next call of a simulated worker, and then schedules the worker's call after that.
 func (s *sharing) call(w turn) {
 	c := &s.callers[w.caller]
 	if c.to > 0 && w.at >= s.start.Add(c.to) {
@@ -157,7 +157,7 @@ func (s *sharing) judge() {
 	}
 }
 
-// shared returns a pacer with the given number of permits per second and the shares.
+// shared returns a pacer that has the given shares and grants the given number of permits per second.
 func shared(permits int, shares ...pacing.Share) pacing.Pacer {
 	return pacing.Pacer{Name: "carrier", Rate: pacing.Rate{Permits: permits, Per: time.Second}, Shares: shares,
 		MaxWait: pacing.MaxWait}
@@ -348,8 +348,8 @@ func sharesRepeated(f *fixture) {
 	require.Equal(f, 1, f.takeOf(two, call("d", 1)).Granted, "what got nothing is not remembered")
 }
 
-// late is a store that answers the first step of a call. For the next step, late keeps the request, to send it later,
-// and returns an error.
+// The type late is a store that answers only the first step of a call. When a call makes its next step, the store late
+// returns an error, but keeps the request in order to send it later.
 type late struct {
 	pacing.Store
 	answered int // number of asks with a request id
