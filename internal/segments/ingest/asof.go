@@ -8,7 +8,8 @@ import (
 
 // date records the as_of of a segment or set, that is, the time up to which its input files reflect all changes. The
 // as_of is the earlier of two times: the time of the newest input file, and the earliest as_of of the segments and sets
-// to which the definition refers. The argument read lists the input files that the definition itself names.
+// to which the definition refers. The argument "read" of the method date lists the input files that the definition
+// itself names.
 func (b *builder) date(r *Definition, read []FileReport) {
 	files := slices.Clone(read)
 	if b.rows[r.Name] != nil {

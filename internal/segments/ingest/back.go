@@ -51,8 +51,8 @@ const sharedSamples = 20
 // compactAt is the number of new ids in a backShard after which its ids are sorted for the first time.
 const compactAt = 1 << 12
 
-// newBack returns an empty back. If names is false, the build need not convert user numbers to ids, and newBack returns
-// nil.
+// newBack returns an empty back. If the argument "names" is false, the build need not convert user numbers to ids, and
+// newBack returns nil.
 func newBack(scheme *ids.Scheme, names bool) *back {
 	if !names {
 		return nil

@@ -46,8 +46,8 @@ func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, 
 // needs no line break at the end, because the closing brace of the last object shows that the file is complete.
 var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may be truncated")
 
-// checkEnd returns an error if a text file seems to end too early. The argument size is the length of the whole text in
-// bytes. The argument line is the number of the first line of the last block.
+// checkEnd returns an error if a text file seems to end too early. The argument "size" of checkEnd is the length of the
+// whole text in bytes. The argument "line" of checkEnd is the number of the first line of the last block.
 func (f *fileReader) checkEnd(s *format.Syntax, block []byte, size int, line int64) error {
 	whole := !s.MayBeTruncated(block, size)
 	switch f.file.input.FinalNewline {

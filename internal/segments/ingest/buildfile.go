@@ -26,10 +26,10 @@ type reference struct {
 	at   yamltree.Value
 }
 
-// Load parses a build file (YAML file that defines segments and sets) into a Plan. The argument base holds the default
-// settings of all inputs; the build file overrides these defaults. The argument into is the Plan that receives the
-// content of the build file; it already holds the values of command-line flags. If the build file is readable but
-// faulty, the error contains a *yamltree.Faults with all faults.
+// Load parses a build file (YAML file that defines segments and sets) into a Plan. The argument "base" of Load holds
+// the default settings of all inputs; the build file overrides these defaults. The argument "into" of Load is the Plan
+// that receives the content of the build file; it already holds the values of command-line flags. If the build file is
+// readable but faulty, the error contains a *yamltree.Faults with all faults.
 func Load(path string, base Input, into *Plan) (*Plan, error) {
 	raw, err := yamltree.ReadFile(path)
 	if err != nil {
@@ -135,8 +135,8 @@ func checkBounds(v yamltree.Value, own *publish.SegmentBounds) {
 	}
 }
 
-// table parses an entry of the build file for a table. A table is a group of input files whose rows name a segment or,
-// with set_prefix, a set. The limits of a table with set_prefix apply to each of its sets.
+// table parses the part of the build file that describes one table. A table is a group of input files whose rows name a
+// segment or, with set_prefix, a set. The limits of a table with set_prefix apply to each of its sets.
 func (f *buildFile) table(v yamltree.Value) {
 	prefix := ""
 	var own publish.SegmentBounds

@@ -27,7 +27,7 @@ type counter[ID uint32 | uint64] struct {
 	sample idTable[ID]
 }
 
-// Add counts the given ids. Add returns the slice scratch for reuse in the next call, so that Add rarely allocates
+// Add counts the given ids. Add returns the slice "scratch" for reuse in the next call, so that Add rarely allocates
 // memory.
 func (c *counter[ID]) Add(ids, scratch []ID) []ID {
 	picked := ids
@@ -79,7 +79,7 @@ func (c *counter[ID]) halve() {
 	}
 }
 
-// Count returns the number of distinct ids so far. If the number is only an estimate, the result exact of Count is
+// Count returns the number of distinct ids so far. If the number is only an estimate, the result "exact" of Count is
 // false.
 func (c *counter[ID]) Count() (n int64, exact bool) {
 	c.mu.Lock()

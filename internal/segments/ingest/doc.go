@@ -27,13 +27,13 @@
 //
 // # Ids of other kinds
 //
-// If Config.Scheme is set, inputs hold ids of the kind uint64, uuid or text. A worker passes the images (64-bit
-// numbers) of the ids to an imageLists. After the build has read all inputs, it sorts every list, merges the lists into
-// the dictionary, and converts each list to a bitmap of user numbers. The build needs 8 bytes of memory for each id of
-// each segment and set, and 6 bytes for each id of the dictionary. If Config.Names is set, the build also needs 24
-// bytes for each UUID. For each text id, the build also needs 16 bytes and about the length of the text. The dictionary
-// of an amend (update of some sets) has only the ids of its input files. Result.WarningsOver compares the ids in an
-// amend's dictionary with the live ids.
+// If Config.Scheme is set, inputs hold ids of the kind uint64, uuid or text. A worker passes the images (64-bit numbers
+// that stand for the ids) to a value of the type imageLists. After the build has read all inputs, it sorts every list,
+// merges the lists into the dictionary, and converts each list to a bitmap of user numbers. The build needs 8 bytes of
+// memory for each id of each segment and set, and 6 bytes for each id of the dictionary. If Config.Names is set, the
+// build also needs 24 bytes for each UUID. For each text id, the build also needs 16 bytes and about the length of the
+// text. The dictionary of an amend (update of some sets) has only the ids of its input files. Result.WarningsOver
+// compares the ids in an amend's dictionary with the live ids.
 //
 // # The end of a file
 //

@@ -23,8 +23,8 @@ func fieldNames(to *[]string) yamltree.Field {
 	}
 }
 
-// checked returns a field of the build file whose value is a text. The field passes a non-empty text to the function
-// set, which parses it.
+// checked returns a parser for a field of the build file that must contain a text. If the text is not empty, the parser
+// calls the function in the argument "set", which parses the text.
 func checked(set func(string) error) yamltree.Field {
 	return func(v yamltree.Value) {
 		s, ok := v.Scalar()
@@ -76,8 +76,8 @@ func age(to *time.Duration) yamltree.Field {
 	}
 }
 
-// whole returns a field of the build file whose value is a whole number from 0. The notation is YAML's, which allows
-// 1_000_000.
+// whole returns a parser for a field of the build file whose value must be a whole number from 0. The notation is
+// YAML's, which allows 1_000_000.
 func whole(set func(int64)) yamltree.Field {
 	return func(v yamltree.Value) {
 		n, err := uint64(0), strconv.ErrSyntax

@@ -108,7 +108,8 @@ func (s *imageTableSink) flush() {
 	}
 }
 
-// hand adds the images that a worker has collected for a name to the imageList of this name, which all workers share.
+// The method hand adds the images that a worker has collected for a name to the imageList of this name, which all
+// workers share.
 func (s *imageTableSink) hand(code int) {
 	s.to.names.mu.Lock()
 	list := s.to.lists[code]

@@ -22,8 +22,8 @@ type worker struct {
 	images  []uint64 // likewise
 }
 
-// startPool starts the workers of a pool. The argument keep is the maximum number of bad rows whose values a worker
-// keeps from one block.
+// startPool starts the workers of a pool. The argument "keep" of startPool is the maximum number of bad rows whose
+// values a worker keeps from one block.
 func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Pool) *pool {
 	p := &pool{work: make(chan func(*worker)), buffers: buffers}
 	for range workers {
@@ -48,8 +48,8 @@ func (p *pool) stop() {
 	p.wg.Wait()
 }
 
-// do passes work to the workers of the pool and waits until one of them has accepted it. The WaitGroup pending counts
-// the work until it is done.
+// The method do passes work to the workers of the pool and waits until one of them has accepted it. The WaitGroup in
+// the variable "pending" counts the work until it is done.
 func (p *pool) do(ctx context.Context, pending *sync.WaitGroup, work func(*worker)) error {
 	pending.Add(1)
 	counted := func(w *worker) {

@@ -104,8 +104,9 @@ func (r *reader) ReadIDs(ctx context.Context, inputs []Input) (*bitmap.Set, erro
 	return set, r.read(ctx, inputs, &oneSet{set: set})
 }
 
-// ReadTable reads input files whose rows have an id and the name of a segment. If the argument known is not nil, a row
-// is bad if its segment name is not in known. If the argument known is nil, ReadTable allows every valid segment name.
+// ReadTable reads input files whose rows have an id and the name of a segment. If the argument "known" is not nil, a
+// row is bad if its segment name is not in "known". If the argument "known" is nil, ReadTable allows every valid
+// segment name.
 func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) (map[string]*bitmap.Set, error) {
 	t := newTable(known)
 	if err := r.read(ctx, inputs, t); err != nil {

@@ -289,8 +289,8 @@ func (b *builder) names() ([]string, error) {
 	return order, nil
 }
 
-// make returns the users of the segment or set with the name. make first makes the segments and sets to which the
-// definition refers, each only once.
+// The method make returns the users of the segment or set with the given name. make first makes the segments and sets
+// to which the definition refers, each only once.
 func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if made := b.made[name]; made != nil {
 		return made, nil

@@ -70,7 +70,8 @@ func (s *setTableSink) flush() {
 	}
 }
 
-// hand adds the ids that a worker has collected for a set to the members of the set, which all workers share.
+// The method hand adds the ids that a worker has collected for a set to the members of the set, which all workers
+// share.
 func (s *setTableSink) hand(code int) {
 	s.table.names.mu.Lock()
 	to := s.table.members[code]

@@ -68,7 +68,8 @@ func (n *names) refuse(name string) error {
 // errNoName reports that the name of a segment or set is empty, with a clearer text than the rule for names.
 var errNoName = errors.New("segment or set name is empty")
 
-// A table receives the rows of input files that name segments or sets, and adds the users to these.
+// A table receives the rows of input files that name segments or sets, and adds the users to the named segments and
+// sets.
 type table struct {
 	known []string // nil: every name
 	names *names

@@ -126,8 +126,8 @@ func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	return twins
 }
 
-// note counts text ids that have the same plain form. The argument plain is true if one of the ids is equal to this
-// plain form.
+// note counts text ids that have the same plain form. The argument "plain" of the method note is true if one of the ids
+// is equal to this plain form.
 func (t *Twins) note(odd []oddText, plain bool) {
 	t.IDs += int64(len(odd))
 	switch a := odd[0].text; {

@@ -49,7 +49,7 @@ const (
 // Clip returns the beginning of a value for display.
 func Clip(value []byte) string { return clip(value, maxShown) }
 
-// clip returns at most the first limit bytes of a value, and does not split a character.
+// clip cuts a value after as many bytes as the argument "limit" says, but does not split a character.
 func clip(value []byte, limit int) string {
 	if len(value) <= limit {
 		return string(value)

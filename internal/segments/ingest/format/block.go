@@ -6,7 +6,7 @@ import (
 	"capper/internal/ids"
 )
 
-// Names gives each name of a segment or set in the rows of an input file a numeric code.
+// Names assigns a numeric code to each name of a segment or set that occurs in the rows of an input file.
 type Names interface {
 	// Code returns the code of the segment or set with this name; an error is the reason why the row is bad. Code does
 	// not keep the slice.
@@ -39,10 +39,10 @@ type Block struct {
 }
 
 // NewBlock returns an empty Block, which keeps the values of at most "keep" bad rows. If the rows also name a segment
-// or set, the argument names assigns codes to these names; otherwise, it is nil.
+// or set, the argument "names" assigns codes to these names; otherwise, it is nil.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
-// ReadAs sets the scheme of the block's ids; without ReadAs, ids are dense. If the argument names is true, the block
+// ReadAs sets the scheme of the block's ids; without ReadAs, ids are dense. If the argument "names" is true, the block
 // also keeps data with which capper converts images (64-bit numbers of ids) back to ids.
 func (b *Block) ReadAs(s *ids.Scheme, names bool) {
 	b.parser, b.kind = s.NewParser(), s.Kind()
@@ -84,7 +84,7 @@ func (b *Block) Reset() {
 }
 
 // Add parses the fields of one row and adds the result to the block. The block does not refer to the fields afterwards.
-// Add ignores the argument segment unless rows name a segment or set.
+// Add ignores the argument "segment" unless rows name a segment or set.
 func (b *Block) Add(row int64, id, segment []byte) {
 	if b.parser != nil {
 		b.addImage(row, id, segment)

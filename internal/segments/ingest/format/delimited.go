@@ -26,9 +26,9 @@ type delimited struct {
 	layout *layout
 }
 
-// OpenDelimited examines the first row of a text, CSV or TSV file and decides how to read the file. The argument head
-// is the beginning of the file. The argument head must contain the whole first row, and the first row must not be
-// empty.
+// OpenDelimited examines the first row of a text, CSV or TSV file and decides how to read the file. The argument "head"
+// of OpenDelimited is the beginning of the file. The argument "head" of OpenDelimited must contain the whole first row,
+// and the first row must not be empty.
 func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	d, err := o.dialect()
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *delimited) Syntax() Syntax {
 }
 
 // firstRow splits the first row of a file into fields without their quotes. If text is true, the file has one field per
-// line. The caller uses the result fault only if the row is a header, because the parser later checks a row of data
+// line. The caller uses the result "fault" only if the row is a header, because the parser later checks a row of data
 // like all other rows.
 func (d *dialect) firstRow(head []byte, text bool) (fields []string, size int, fault error) {
 	end := bytes.IndexByte(head, '\n') + 1

@@ -89,9 +89,9 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	return 0, nil
 }
 
-// otherThan returns a function that finds the column of the segment or set names. If the file has two columns, this is
-// the one that is not the id column. If the file has more than two columns, the function returns an error. A wrong
-// guess, such as a date column, would create one set per day.
+// otherThan returns a function that finds the column with the names of segments or sets. If the file has two columns,
+// this is the one that is not the id column. If the file has more than two columns, the function that otherThan returns
+// reports an error. A wrong guess, such as a date column, would create one set per day.
 func otherThan(id int) func(first []string, header bool) (int, error) {
 	return func(first []string, _ bool) (int, error) {
 		switch len(first) {

@@ -147,8 +147,8 @@ func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
 }
 
 // field parses the field at index i. The method field returns the value without quotes, and whether the quotes are
-// valid. The result end is the index of the delimiter or line break after the field, or len(b) if there is none. A
-// quoted field without a closing quote extends to the end of b.
+// valid. The result "end" of the method field is the index of the delimiter or line break after the field, or len(b) if
+// there is none. A quoted field without a closing quote extends to the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	if d.quote == 0 || i == len(b) || b[i] != d.quote {
 		end = d.fieldEnd(b, i)

@@ -37,8 +37,8 @@ func (s StandardInput) Open(context.Context, string) (io.ReadCloser, int64, erro
 // HeadBytes is the maximum number of bytes that Head returns.
 const HeadBytes = 1 << 20
 
-// Progress is a function that is called while files are read. The arguments are the number of newly read bytes, and by
-// how many bytes the expected total grows.
+// Progress is a function that is called while files are read. The function Progress gets two numbers: how many bytes
+// were newly read, and by how many bytes the expected total grows.
 type Progress func(read, total int64)
 
 // File is an open input file that is decompressed while it is read. Only one goroutine may use a File.
@@ -50,7 +50,7 @@ type File struct {
 }
 
 // Open opens an input file and decompresses gzip and zstd, which Open recognises by their first bytes. The goroutine
-// that reads the file calls the function progress, which may be nil.
+// that reads the file calls the function in the argument "progress", which may be nil.
 func Open(ctx context.Context, from Opener, name string, progress Progress) (*File, error) {
 	body, size, err := from.Open(ctx, name)
 	if err != nil {

@@ -45,8 +45,8 @@ var foreign = []struct {
 // markup matches the beginning of HTML and XML documents, for example the error page of a proxy or an object store.
 var markup = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?\s*<(\?xml|!doctype +html|html|head|body|[a-z!])`)
 
-// CheckKind returns an error that names the kind of an unexpected file, judged by its first bytes. The argument magic
-// is the expected beginning of the file. If magic is empty, any beginning is allowed.
+// CheckKind returns an error that names the kind of an unexpected file, judged by its first bytes. The argument "magic"
+// of CheckKind is the expected beginning of the file. If magic is empty, any beginning is allowed.
 func CheckKind(head []byte, magic string) error {
 	for _, f := range foreign {
 		if f.magic == magic || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {

@@ -10,10 +10,10 @@ import (
 	"capper/internal/ids"
 )
 
-// NDJSON returns the Syntax for files with one JSON object per line. The arguments id and segment are the names of the
-// fields with the user id and the segment's name; segment is "" if rows name no segment. A dense id is a JSON integer
-// or a string of digits, because many exporters write 64-bit integers as strings. An id of another kind is a string, or
-// for uint64 also a number. A nil scheme means dense ids.
+// NDJSON returns the Syntax for files with one JSON object per line. The arguments "id" and "segment" are the names of
+// the fields with the user id and the segment's name; segment is "" if rows name no segment. A dense id is a JSON
+// integer or a string of digits, because many exporters write 64-bit integers as strings. An id of another kind is a
+// string, or for uint64 also a number. A nil scheme means dense ids.
 func NDJSON(id, segment string, scheme *ids.Scheme) Syntax {
 	names := []string{id}
 	if segment != "" {
@@ -129,8 +129,8 @@ func repeats(row []byte, name string) bool {
 	return count > 1
 }
 
-// eachMember calls the function each with the name of every member of a JSON object, in order. The error is the reason
-// why the line is not a JSON object.
+// eachMember calls the function in its argument "each" with the name of every member of a JSON object, in order. The
+// error is the reason why the line is not a JSON object.
 func eachMember(line []byte, each func(name string)) error {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {

@@ -29,10 +29,11 @@ func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 	return opened, nil
 }
 
-// OpenParquet reads the footer of a Parquet file and finds the columns. The argument size is the length of the file in
-// bytes. The arguments id and segment name columns of the file: by their names, or by numbers from 1. If the argument
-// id or segment is empty, OpenParquet finds the column by its usual names. If the argument table is true, every row
-// also has the name of a segment or set.
+// OpenParquet reads the footer of a Parquet file and finds the columns. The argument "size" of OpenParquet is the
+// length of the file in bytes. The argument "id" of OpenParquet says which column of the file holds the user ids, and
+// the argument "segment" says which column holds the names of segments. Both arguments are the name of a column or a
+// number from 1. If the argument "id" or "segment" is empty, OpenParquet finds the column by its usual names. If the
+// argument "table" is true, every row also has the name of a segment or set.
 func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, kind ids.Kind) (f *Parquet, err error) {
 	defer damaged(&err)
 	opened, err := openParquet(from, size)
@@ -81,7 +82,7 @@ func (f *parquetFile) checkCodecs() error {
 	return nil
 }
 
-// blockRows is the number of rows after which ReadGroup passes a block on.
+// blockRows is the number of rows after which ReadGroup passes a block of rows on to its caller.
 const blockRows = 1 << 16
 
 // noSegment and badSegment stand in place of a segment's code for rows whose segment name is null or was rejected.
@@ -171,8 +172,8 @@ func checkRowCounts(file *parquet.File) error {
 	return nil
 }
 
-// takeRow adds one id to the block: the id with the index i of a Parquet page. The argument at is the index that the
-// row has in its row group.
+// takeRow adds one id to the block: the id with the index i of a Parquet page. The argument "at" of takeRow is the
+// index that the row has in its row group.
 func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {

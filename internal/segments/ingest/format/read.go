@@ -63,8 +63,8 @@ type sendReader struct {
 	id     []byte      // canonical id of the current row
 }
 
-// ReadSends reads a file about sends and calls the function yield for each row, with a RowError for a row that is not a
-// valid send. If yield returns an error, ReadSends stops and returns this error.
+// ReadSends reads a file about sends and calls the function in the argument "yield" for each row, with a RowError for a
+// row that is not a valid send. If yield returns an error, ReadSends stops and returns this error.
 func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, progress Progress,
 	yield func(SendRow, *RowError) error) (err error) {
 	file, err := Open(ctx, from, name, progress)

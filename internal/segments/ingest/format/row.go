@@ -54,7 +54,7 @@ var errZone = errors.New("the time has no offset from UTC: set its time zone wit
 // place of the time: a date such as 20261120, a count of days, or zero.
 var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// timeOf parses the time of a send into milliseconds since 1970. If the argument zone is nil, the time must have an
+// timeOf parses the time of a send into milliseconds since 1970. If the argument "zone" is nil, the time must have an
 // offset from UTC.
 func timeOf(text string, zone *time.Location) (int64, error) {
 	text = strings.TrimSpace(text)

@@ -49,9 +49,10 @@ func (s *Syntax) Rest(text []byte) []byte {
 // files do. Longer files are exports.
 const shortText = 16 << 10
 
-// MayBeTruncated reports whether a text file may have lost its end. The argument size is the length of the whole text
-// in bytes, and the argument end is the last block of the text. A long text without a final line break may be
-// truncated, unless the function Complete accepts its last line. A truncated id could be the id of another user.
+// MayBeTruncated reports whether a text file may have lost its end. The argument "size" of MayBeTruncated is the length
+// of the whole text in bytes, and the argument "end" is the last block of the text. A long text without a final line
+// break may be truncated, unless the function Complete accepts its last line. A truncated id could be the id of another
+// user.
 func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
 	if LineIsClosed(end) || size <= shortText {
 		return false
@@ -71,7 +72,8 @@ type Blocks struct {
 	size   int
 }
 
-// NewBlocks returns a Blocks for the text that the reader returns. The argument line is the number of the first line.
+// NewBlocks returns a Blocks for the text that the reader returns. The argument "line" of NewBlocks is the number of
+// the first line.
 func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
 	return &Blocks{from: from, line: line, syntax: s}
 }
@@ -80,8 +82,8 @@ func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
 func (b *Blocks) Size() int { return b.size }
 
 // Next reads the next block of rows into buffer, which may grow. Next returns the block and the number of the block's
-// first line. The result last is true for the last block, which may be empty. After a read error, the result line of
-// Next is the number of the line that cannot be read.
+// first line. The result "last" of Next is true for the last block, which may be empty. After a read error, the result
+// "line" of Next is the number of the line that cannot be read.
 func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err error) {
 	block, last, err = fill(b.from, append(buffer[:0], b.rest...))
 	if err != nil {
@@ -110,8 +112,8 @@ func (l longRow) Error() string {
 	return fmt.Sprintf("line %d: a row has more than %d bytes, or a quote is never closed", int64(l), HeadBytes)
 }
 
-// fill reads from a reader until the argument block has HeadBytes bytes. The result last is true if the reader returned
-// io.EOF; after any other error, the block is incomplete.
+// fill reads from a reader until the argument "block" has HeadBytes bytes. The result "last" of the function fill is
+// true if the reader returned io.EOF; after any other error, the block is incomplete.
 func fill(from io.Reader, block []byte) (filled []byte, last bool, err error) {
 	for len(block) < HeadBytes {
 		if len(block) == cap(block) {

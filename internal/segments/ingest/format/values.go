@@ -91,8 +91,8 @@ func (p *pageIDs) narrow() {
 	}
 }
 
-// lookUp returns the values of a Parquet page. If the page has a dictionary, the argument stored holds the dictionary's
-// values; otherwise it holds the values of the page itself.
+// lookUp returns the values of a Parquet page. If the page has a dictionary, the argument "stored" holds the
+// dictionary's values. Otherwise, "stored" holds the values of the page itself.
 func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	if page.Dictionary() == nil {
 		return stored, nil
@@ -110,8 +110,8 @@ func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	return found, nil
 }
 
-// spread returns the values of a Parquet page, one per row; a row with null gets the zero value. The result n is the
-// number of rows in the Parquet page, including null rows.
+// spread returns the values of a Parquet page, one per row; a row with null gets the zero value. The result "n" of the
+// function spread is the number of rows in the Parquet page, including null rows.
 func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows []T, n int) {
 	rows = make([]T, page.NumValues())
 	for i, level := range page.DefinitionLevels() {
