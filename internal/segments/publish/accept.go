@@ -25,8 +25,8 @@ type acceptance struct {
 	gain  *share
 }
 
-// share says how many users the operator lets join or leave a set: an absolute number, or a percentage of the set's
-// users before.
+// share says how many users the operator lets join or leave a set: an absolute number, or a percentage of the users
+// that the set had before the change.
 type share struct {
 	value   float64
 	digits  int // decimal places of a percentage
@@ -101,8 +101,8 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// is compares a number of users with an approved share of the whole: it rounds the real share to as many digits as the
-// approved share has.
+// The method is compares a number of users with an approved share of the whole. It rounds the real share to as many
+// digits as the approved share has.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
 		return float64(users) == s.value
@@ -288,7 +288,7 @@ func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 }
 
 // fell counts users who are in no segment of the candidate but were in a segment before. fell counts only the segments
-// for which the function passes returns true.
+// for which the function in the argument "passes" returns true.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap
 	for i, s := range before.Manifest.Segments {

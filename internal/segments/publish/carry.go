@@ -41,9 +41,9 @@ func (p *RollbackPlan) Candidate() *Candidate {
 }
 
 // PlanRollback plans the rollback from the live state base to an earlier generation. The bitmaps of base and of the
-// earlier generation must have the user numbers of one dictionary; see SameNumbers. The argument back names sets, or
-// folders of sets ("tz/*"), that return to their earlier content although they would otherwise keep their live users.
-// The argument keep names sets that keep their live content in the rollback.
+// earlier generation must have the user numbers of one dictionary; see SameNumbers. The argument "back" of PlanRollback
+// names sets, or folders of sets ("tz/*"), that return to their earlier content although they would otherwise keep
+// their live users. The argument "keep" of PlanRollback names sets that keep their live content in the rollback.
 func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
@@ -196,7 +196,7 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// undo returns the live state base without the recorded approvals for sets that the rollback changes. The users who
+// undo returns the live state "base" without the recorded approvals for sets that the rollback changes. The users who
 // left with these approvals are in the sets again after the rollback, so the approvals no longer apply.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
@@ -255,8 +255,8 @@ type Grown struct {
 
 // SetsThatGrew returns the sets of a refused candidate that may still go live. SetsThatGrew selects the sets that only
 // grow and that users joined, and keeps all of their live users. For all other sets and the segments, the returned
-// candidate has the content of the live generation. The argument refused is a function that reports whether a set was
-// refused for another reason. If no set may go live, the returned list is empty.
+// candidate has the content of the live generation. The argument "refused" of SetsThatGrew is a function that reports
+// whether a set was refused for another reason. If no set may go live, the returned list is empty.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Carried, only.Partial = c.Carried, true

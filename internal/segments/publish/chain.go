@@ -12,12 +12,12 @@ import (
 // withinBounds.
 const withinBounds = "within bounds"
 
-// chained returns the list of approved changes for the manifest m, which is about to replace the manifest live. The
-// returned list has those approved changes of the manifest live that m does not undo, and the new approved changes.
-// Links between the approved changes make a chain, so that readers can follow one approved change to the next. If a set
-// lost users by a forced publish, chained drops its earlier approved changes. A reader must not follow approved changes
-// past a loss that nobody approved. Only the approved changes of sets that only grow have links, because other sets may
-// have lost users between two approved changes without an approval.
+// chained returns the list of approved changes for the manifest m, which is about to replace the manifest "live". The
+// list that chained returns has two kinds of approved changes: those of the manifest "live" that m does not undo, and
+// the new ones. Links between the approved changes make a chain, so that readers can follow one approved change to the
+// next. If a set lost users by a forced publish, chained drops its earlier approved changes. A reader must not follow
+// approved changes past a loss that nobody approved. Only the approved changes of sets that only grow have links,
+// because other sets may have lost users between two approved changes without an approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)

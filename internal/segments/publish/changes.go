@@ -32,8 +32,8 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 }
 
 // judgeChange returns the reasons why the change of one segment or set needs an operator's approval, for example that
-// it vanishes, empties, appears or fills, or that too many users join or leave. The argument all has the changes of all
-// segments, or of all sets, for hints about similar names.
+// it vanishes, empties, appears or fills, or that too many users join or leave. The argument "all" of judgeChange has
+// the changes of all segments, or of all sets, for hints about similar names.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
 		refusals = append(refusals, fmt.Sprintf(format, args...))

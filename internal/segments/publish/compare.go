@@ -128,8 +128,8 @@ func (c *Candidate) Compare(before *segments.Generation) []Change {
 	return changes
 }
 
-// compareWith sets the fields of the change c, for a segment or set that existed before. The argument before is the
-// earlier number of users, and both the number of users who stayed.
+// compareWith sets the fields of the change c, for a segment or set that existed before. The argument "before" of
+// compareWith is the earlier number of users, and the argument "both" is the number of users who stayed.
 func (c *Change) compareWith(before, both uint64) {
 	c.Before, c.Added, c.Removed = before, c.After-both, before-both
 	c.Percent = percent(c.Added+c.Removed, before)
@@ -145,7 +145,7 @@ func (c *Change) compareWith(before, both uint64) {
 	}
 }
 
-// percent returns part as a percentage of whole, or 0 if whole is 0.
+// percent returns its argument "part" as a percentage of its argument "whole", or 0 if "whole" is 0.
 func percent(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0

@@ -99,7 +99,7 @@ func ReadControls(ctx context.Context, src objects.Source) (*controls, error) {
 }
 
 // readControls reads controls.json, or returns objects.ErrNotModified if controls.json still has the given tag. If the
-// argument tag is empty, readControls reads controls.json even if it has not changed.
+// argument "tag" is empty, readControls reads controls.json even if it has not changed.
 func readControls(ctx context.Context, src objects.Source, tag string) (*controls, string, error) {
 	c := &controls{FormatVersion: segments.FormatVersion}
 	raw, tag, err := src.ReadTagged(ctx, segments.ControlsKey, tag)
@@ -156,7 +156,7 @@ func differing(list, other []part) []part {
 }
 
 // withdrawal returns the record of the newest rollback that replaced the generation, or another one with the same
-// content. The result is nil if there was no such rollback. The argument m may be nil.
+// content. The result is nil if there was no such rollback. The argument "m" of the method withdrawal may be nil.
 func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdrawal {
 	content := ""
 	if m != nil {
@@ -188,8 +188,9 @@ func (c *controls) encode() []byte {
 	return append(raw, '\n')
 }
 
-// changeControls reads controls.json, calls the function change, and writes the result by compare-and-swap. If another
-// process has changed controls.json in the meantime, changeControls starts again.
+// changeControls reads controls.json, calls the function in the argument "change", and writes the result of this
+// function by compare-and-swap. If another process has changed controls.json in the meantime, changeControls starts
+// again.
 func changeControls(ctx context.Context, at objects.Location, change func(*controls)) error {
 	for {
 		c, tag, err := readControls(ctx, at, "")

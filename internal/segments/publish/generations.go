@@ -49,8 +49,9 @@ func New(source objects.Source, clock func() time.Time) *History {
 		compared: map[pair]*Changes{}}
 }
 
-// List returns the newest maxListed generations of the source and the live generation, newest first. The result more is
-// true if the source has further generations, which List does not return. The caller must not change the result.
+// List returns the newest maxListed generations of the source and the live generation, newest first. The result "more"
+// of List is true if the source has further generations, which List does not return. The caller must not change the
+// result.
 func (h *History) List(ctx context.Context) (all []Listing, more bool, err error) {
 	if err := h.take(ctx); err != nil {
 		return nil, false, err

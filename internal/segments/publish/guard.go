@@ -149,8 +149,8 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 	return b.compareWeek(ctx, at, controls, p, f, judged, accepted, now)
 }
 
-// nothingToAccept is for a publish whose changes cannot be determined: it returns an error if the operator approved
-// changes of it.
+// nothingToAccept is for a publish whose changes cannot be determined. If the operator approved changes of such a
+// publish, nothingToAccept returns an error.
 func (b *Bounds) nothingToAccept(why string) error {
 	if len(b.Accept) == 0 {
 		return nil
@@ -181,7 +181,8 @@ func withoutFall(n NoSegment, accepted uint64) NoSegment {
 	return n
 }
 
-// refuseChange calls the function judge for a change, and adds the returned refusals to the findings of the guard.
+// refuseChange calls the function in the argument "judge" for a change, and adds the refusals that this function
+// returns to the findings of the guard.
 func (f *Findings) refuseChange(c *Change, judge func(*Change) []string) {
 	reasons := judge(c)
 	if len(reasons) == 0 {

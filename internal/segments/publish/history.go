@@ -38,8 +38,8 @@ func List(ctx context.Context, at objects.Source) ([]Listing, error) {
 	return list, err
 }
 
-// listNewest returns at most "most" generations, the newest first, and the live generation. The result more is true if
-// the location has further generations, which listNewest does not return.
+// listNewest returns at most "most" generations, the newest first, and the live generation. The result "more" of
+// listNewest is true if the location has further generations, which listNewest does not return.
 func listNewest(ctx context.Context, at objects.Source, most int) (list []Listing, more bool, err error) {
 	current, _, err := segments.ReadPointer(ctx, at, "")
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {

@@ -30,10 +30,10 @@ type LocationIDs struct {
 	New bool
 }
 
-// ReadIDs returns the kind and hash key of a location's user ids for a build. The argument wanted is the kind of ids
-// that the operator states; nil means the kind that the location already has. If the location has no ids yet, ReadIDs
-// returns the wanted kind and a new random hash key. The error is a *segments.IDsError if the location has another
-// kind, or if its ids.json does not belong to its newest generation. ReadIDs does not write to the location.
+// ReadIDs returns the kind and hash key of a location's user ids for a build. The argument "wanted" of ReadIDs is the
+// kind of ids that the operator states; nil means the kind that the location already has. If the location has no ids
+// yet, ReadIDs returns the wanted kind and a new random hash key. The error is a *segments.IDsError if the location has
+// another kind, or if its ids.json does not belong to its newest generation. ReadIDs does not write to the location.
 func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*LocationIDs, error) {
 	f, found, err := segments.ReadIDsFile(ctx, at)
 	if err != nil {
@@ -223,8 +223,8 @@ func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *Li
 }
 
 // texts returns the ids of the users with the given numbers, or nil for dense ids, which are equal to the numbers. The
-// argument before is the earlier generation, which knows the ids of users who have left. The argument before may be
-// nil.
+// argument "before" of the method texts is the earlier generation, which knows the ids of users who have left. The
+// argument "before" of the method texts may be nil.
 func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list []string) {
 	if c.Dictionary == nil {
 		return nil

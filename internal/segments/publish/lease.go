@@ -101,8 +101,8 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 }
 
 // awaitLease waits until no Collector holds the lease, or until the holder has not renewed it for its full duration.
-// awaitLease passes each state of the lease to the function seen, which may return an error to end the wait. The
-// returned tag is the object tag of gc.json.
+// awaitLease passes each state of the lease to the function in the argument "seen", which may return an error to end
+// the wait. The returned tag is the object tag of gc.json.
 func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
@@ -159,7 +159,7 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 }
 
 // judge returns a *LeaseError if a request of a Collector failed because its lease ended during the request. The
-// argument ctx is the context of the caller, whose deadline has nothing to do with the lease.
+// argument "ctx" of the method judge is the context of the caller, whose deadline has nothing to do with the lease.
 func (l *lease) judge(ctx, limited context.Context, err error) error {
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &LeaseError{Length: l.length(), err: err}

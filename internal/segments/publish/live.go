@@ -39,8 +39,8 @@ func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) 
 	return readLiveAgain(ctx, src, nil, nil, nil)
 }
 
-// readLiveAgain reads the live generation, or only those sets for which the function part returns true. readLiveAgain
-// does not read bitmaps again that the generation "known" has in memory.
+// readLiveAgain reads the live generation, or only those sets for which the function in the argument "part" returns
+// true. readLiveAgain does not read bitmaps again that the generation "known" has in memory.
 func readLiveAgain(ctx context.Context, src objects.Source, part func(set string) bool,
 	known *segments.Generation, numbering *segments.Dictionary) (*LiveState, error) {
 	for {

@@ -51,7 +51,7 @@ type Published struct {
 // is at least asOfStep. If the as_of of a set is earlier, the candidate counts as new content only if the operator
 // stated the as_of and gave a reason. The error is objects.ErrLostRace if another process has published since base was
 // read. If publishing is on hold, the error is a HoldError, unless users only join sets that only grow. If a rollback
-// had replaced the content and the argument reason is empty, the error is a WithdrawnError. If reason is not empty,
+// had replaced the content and the argument "reason" is empty, the error is a WithdrawnError. If reason is not empty,
 // Publish removes the content from the list of rolled-back content.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
@@ -137,8 +137,8 @@ func sameSets(a, b []segments.Set) bool {
 
 // goLive stores the missing objects of the generation and makes it live, provided that the generation in base is still
 // live. goLive first waits until a running Collector has stopped removing objects. A Collector or a hold that starts
-// later changes the tag of current.json, so that goLive checks everything again. The argument "may" is a function that
-// returns an error if the document controls.json forbids to make the content live.
+// later changes the tag of current.json, so that goLive checks everything again. The argument "may" of goLive is a
+// function that returns an error if the document controls.json forbids to make the content live.
 func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*controls) error) error {
 	for tag := base.tag; ; {
 		if err := p.admit(ctx, base, may); err != nil {
@@ -216,8 +216,8 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 	return err
 }
 
-// fenced returns the present tag of current.json if the pointer still names the generation of base, because then only a
-// fence or hold changed the tag; otherwise "".
+// fenced returns the present tag of current.json if the pointer still names the generation of the argument "base". Only
+// a fence or hold has then changed the tag. If the pointer names another generation, fenced returns "".
 func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	now, tag, err := segments.ReadPointer(ctx, p.Location, "")
 	if err != nil || base.Name == "" || now != base.live {
@@ -230,10 +230,10 @@ func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 const RollbackReason = segments.RollbackReason
 
 // Rollback makes an earlier generation live again, provided that the generation in base is still live. The argument
-// earlier must come from ReadGeneration, which checks all bytes of the generation. Rollback records the content of
-// base, and each segment and set of base that differs in the earlier generation, as rolled back. Content that is
-// recorded as rolled back must not go live again without approval. Rollback also works while publishing is on hold. If
-// the earlier generation is already live and complete, the field Unchanged of the result is true.
+// "earlier" of Rollback must come from ReadGeneration, which checks all bytes of the generation. Rollback records the
+// content of base, and each segment and set of base that differs in the earlier generation, as rolled back. Content
+// that is recorded as rolled back must not go live again without approval. Rollback also works while publishing is on
+// hold. If the earlier generation is already live and complete, the field Unchanged of the result is true.
 func (p *Publisher) Rollback(ctx context.Context, earlier *segments.Generation, base *LiveState) (*Published, error) {
 	if base.Fault == nil && base.Name == earlier.Manifest.Generation {
 		return &Published{Manifest: earlier.Manifest, Unchanged: true}, nil

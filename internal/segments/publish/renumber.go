@@ -14,8 +14,8 @@ import (
 )
 
 // Over prepares an amend (a publish of some sets). Over converts the candidate and the live state base to the user
-// numbers of one dictionary. The argument base must come from ReadForAmend. For dense ids, Over returns the candidate
-// and base unchanged.
+// numbers of one dictionary. The argument "base" of Over must come from ReadForAmend. For dense ids, Over returns the
+// candidate and base unchanged.
 //
 // If the live dictionary has all ids of the candidate, the result refers to the stored dictionary and BackFile. If the
 // live dictionary lacks ids of the candidate, the result has a dictionary with these ids, and all bitmaps have the user
@@ -106,9 +106,9 @@ func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	return &next
 }
 
-// withUsersOf adds to the dictionary of a build those users who are only in the live state base. A set of the build
-// thus keeps users whom an amend added, although their ids are in no input file of the build. The bitmaps of the
-// argument base must have the user numbers of the build's dictionary. The bitmaps in the returned LiveState have the
+// withUsersOf adds users to the dictionary of a build: those users who are only in the live state "base". A set of the
+// build thus keeps users whom an amend added, although their ids are in no input file of the build. The bitmaps of the
+// argument "base" must have the user numbers of the build's dictionary. The bitmaps in the returned LiveState have the
 // user numbers of the dictionary with the added users.
 func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
 	beyond := c.numbersBeyond()
@@ -158,7 +158,7 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 
 // amendsBetween reports whether all publishes from one generation to a later one were amends (publishes of some sets).
 // An amend with new ids gives all users other numbers. If an amend has new ids, amendsBetween compares the users of
-// both generations. amendsBetween does not read bitmaps that a generation in the list known has in memory.
+// both generations. amendsBetween does not read bitmaps that a generation in the list "known" has in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {

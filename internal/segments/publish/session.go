@@ -49,8 +49,8 @@ func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, e
 
 // Hold checks, before a build reads its input files, whether publishing is on hold. While publishing is on hold, one of
 // the two results of Session.Hold is a HoldError. If the live generation has a set that only grows, the HoldError is
-// the result held and the build goes on, because such sets may still be published. If no live set only grows, the
-// HoldError is the result err, so that the build ends.
+// the result "held" and the build goes on, because such sets may still be published. If no live set only grows, the
+// HoldError is the result "err", so that the build ends.
 func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error) {
 	controls, err := s.Controls(ctx, at)
 	if err != nil || controls.Hold == nil {

@@ -100,9 +100,9 @@ func usersOf(m *segments.Manifest) (users uint64) {
 	return users
 }
 
-// change returns the reasons why the guard refuses the change of a set. The rules for segments also apply to sets. If
-// the set only grows, the method change also refuses that users leave the set, even if the build no longer says that
-// the set only grows.
+// change returns the reasons why the guard refuses the change of a set. The rules for segments also apply to sets. If a
+// set only grows, the method "change" returns a reason also when users leave the set. This applies even if the build no
+// longer says that the set only grows.
 func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	d := j.directions[c.Set]
 	loss, onlyGrows := d.maxLoss()
@@ -124,8 +124,9 @@ func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 // free reports whether a set is so small, before and after a change, that the guard does not judge the change.
 func (b *Bounds) free(c *Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
 
-// judgeZone judges a time zone set that is too small for the other limits. judgeZone refuses that the set vanishes or
-// empties, or that most of its users lose their time zone, because their local time would become unknown.
+// judgeZone judges a time zone set that is too small for the other limits. judgeZone rejects a change in which the set
+// vanishes or empties, or in which most users of the set lose their time zone. The local time of these users would
+// become unknown.
 func (j *setJudge) judgeZone(c *Change) []string {
 	switch {
 	case c.State == Vanishes || c.State == empties:

@@ -61,7 +61,7 @@ func (u *upload) put(ctx context.Context) error {
 		u.at.Name(), left[0], storePasses)}
 }
 
-// pass stores the bitmaps of the generation in parallel, and then its manifest. If the argument only is not nil, pass
+// pass stores the bitmaps of the generation in parallel, and then its manifest. If the argument "only" is not nil, pass
 // stores only the objects with these keys. pass returns the keys that did not exist. pass stores objects from an
 // interrupted publish again, so that they are complete and too young for the command gc.
 func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
@@ -165,7 +165,7 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 }
 
 // putObject stores an object at the location. putObject stores the object only if it is missing, provided that the
-// command gc cannot remove it because it is live or was just stored. The result written of putObject is false if the
+// command gc cannot remove it because it is live or was just stored. The result "written" of putObject is false if the
 // object already existed.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
 	if u.read[key] || u.publisher.hasStored(key) {
