@@ -97,8 +97,8 @@ func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 }
 
 // CarriedAccepted returns the approved changes of the manifest that a later manifest must repeat. CarriedAccepted
-// returns the newest approved changes, at most MaxAccepted minus the argument room. CarriedAccepted leaves out changes
-// that are older than MaxAcceptedAge.
+// returns the newest approved changes, at most MaxAccepted minus the number in the argument "room". CarriedAccepted
+// leaves out changes that are older than MaxAcceptedAge.
 func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
 	return list[max(0, len(list)-max(0, MaxAccepted-room)):]

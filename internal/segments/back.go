@@ -76,8 +76,8 @@ type Back struct {
 	texts  *dictionary.Texts // for ids of the kind text
 }
 
-// NewBack checks the content of a BackFile for ids of the given kind, and returns a Back that uses it. The caller must
-// not change raw afterwards.
+// NewBack checks the content of a BackFile for ids of the given kind, and returns a Back that uses this content. The
+// caller must not change raw afterwards.
 func NewBack(kind ids.Kind, raw []byte) (*Back, error) { return openBack(kind, raw, Sum(raw)) }
 
 func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
@@ -169,7 +169,7 @@ func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, err
 }
 
 // readBackOver works like ReadBack, but does not read the BackFile if the generation "known" already has it in memory.
-// The argument known may be nil.
+// The argument "known" of readBackOver may be nil.
 func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *Generation) (*Back, error) {
 	if f := m.back(); f != nil && known != nil && known.Back != nil && known.Back.sha256 == f.SHA256 {
 		return known.Back, nil
@@ -296,7 +296,8 @@ func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 }
 
 // BackTexts appends the text ids of users, given by their numbers, to dst. BackTexts appends the end index of each id
-// to ends. The user numbers must come from bitmaps of the snapshot, and its method HasNames must return true.
+// to the slice "ends". The user numbers must come from bitmaps of the snapshot, and its method HasNames must return
+// true.
 func (s *Snapshot) BackTexts(dst []byte, ends, numbers []uint32) (texts []byte, extended []uint32) {
 	defer runtime.KeepAlive(s)
 	reader := s.back.texts.Reader()

@@ -35,7 +35,8 @@ func newCache(dir, source string) *cache {
 	return &cache{at: objects.NewDirectory(filepath.Join(dir, Sum([]byte(source))[:16]))}
 }
 
-// load reads the cached generation of segments, or returns an error if the function require rejects its manifest.
+// load reads the cached generation of segments, or returns an error if the function in the argument "require" rejects
+// the manifest of this generation.
 func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Generation, error) {
 	if c == nil {
 		return nil, errors.New("no directory for the local copy of the segments is configured")
@@ -78,8 +79,8 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 }
 
 // back maps the cached BackFile of the manifest into memory, or returns nil if the manifest names none. To check the
-// file, back reads all its pages. After the check, back releases the file's pages from memory, because a service
-// converts few user numbers to ids.
+// file, back reads all its pages. After the check, the method back releases the file's pages from memory, because a
+// service converts few user numbers to ids.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -202,7 +203,8 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	return c.prune(ctx, keep)
 }
 
-// saveIDs stores ids.json and the dictionary of the generation g in the cache, and adds their keys to the map keep.
+// saveIDs stores ids.json and the dictionary of the generation g in the cache, and adds their keys to the map in the
+// argument "keep".
 func (c *cache) saveIDs(ctx context.Context, g *Generation, keep map[string]bool) error {
 	if g.Manifest.IDs == nil {
 		return c.at.Delete(ctx, IDsKey)

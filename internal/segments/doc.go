@@ -56,10 +56,10 @@
 // A Refresher replaces the whole generation with one atomic pointer, so that all lookups on a Snapshot see the same
 // generation. After any failure to load a new generation, the Refresher keeps the generation in use and tries again
 // later. Status, metrics and the log report the failure. A cache directory holds a checked copy of a generation, so
-// that a service can start while its source is down; the service then reports the outage. To check an unchanged
-// generation costs two conditional GETs. If the live generation is faulty, the Refresher retries after one interval,
-// then two, four, up to 15 minutes, and immediately when current.json changes. If the file system hangs, a refresh
-// still ends at its time-out, and Run ends with its context.
+// that a service can start while its source is down; the service then reports the outage. A check of an unchanged
+// generation costs two conditional GET requests to the source. If the live generation is faulty, the Refresher retries
+// after one interval, then two, four, up to 15 minutes, and immediately when current.json changes. If the file system
+// hangs, a refresh still ends at its time-out, and Run ends with its context.
 //
 // The function RefresherConfig.Require can reject a generation by its manifest, for example if a set that the policy
 // needs is missing. When a service starts, its Refresher prefers a cached generation to a rejected one. The Refresher

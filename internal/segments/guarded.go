@@ -348,8 +348,8 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	return left, ok
 }
 
-// between reads a bitmap from a generation that was published after the earlier one and before the next one. between
-// returns nil if the bitmap does not exist or cannot be read.
+// The method between reads a bitmap from a generation that was published after the earlier one and before the next one.
+// between returns nil if the bitmap does not exist or cannot be read.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {
@@ -359,17 +359,18 @@ func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap 
 	return b
 }
 
-// within counts the users who are in the bitmap before but not in the bitmap after. within also reports whether the
-// limit of the set allows so many.
+// within counts the users who are in the bitmap "before" but not in the bitmap "after". within also reports whether the
+// limit of the set allows that so many users leave.
 func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint64, ok bool) {
 	left = bitmap.Outside([]*bitmap.Bitmap{before}, []*bitmap.Bitmap{after}, c.cores)[0]
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
 }
 
 // accounted returns how many users left a set by a chain of approved changes, which starts at the users that the
-// argument identifies. The argument users and the result end identify the users of a set, as Manifest.Users does; end
-// is for the end of the chain. If the argument since is not zero, approved changes after the time since also count,
-// even if they are not in the chain.
+// argument identifies. The argument "users" of the method accounted identifies the users of a set, as the result of
+// Manifest.Users does. The result "end" of the method accounted identifies the users at the end of the chain in the
+// same way. If the argument "since" is not zero, approved changes after this time also count, even if they are not in
+// the chain.
 func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64, end string) {
 	end = users
 	for i := range m.Accepted {
@@ -395,7 +396,8 @@ func JudgeZones(before, next *Generation) *LossError {
 	return refused
 }
 
-// zones compares the time zone sets of the two generations, and adds the lost users to the error refused.
+// zones compares the time zone sets of the two generations, and adds the lost users to the error in the argument
+// "refused".
 func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	was, is := c.was.manifest.zones(), c.next.Manifest.zones()
 	same := func(a, b *Set) bool {

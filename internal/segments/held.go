@@ -30,8 +30,8 @@ type holding struct {
 // sees stores the manifest that the live generation of the source had at the last read.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
-// again returns the result of an earlier comparison, if it was of the same two generations with the same limits. The
-// result is nil if there was no such comparison.
+// The method again returns the result of an earlier comparison, if that comparison was of the same two generations and
+// had the same limits. The result is nil if there was no such comparison.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {
 		return h.err
@@ -47,8 +47,9 @@ func (r *Refresher) inUse() string {
 	return ""
 }
 
-// compare compares the next generation with the one in use. When the service starts, none is in use, and compare
-// chooses an earlier generation. The error is a *RefusedError if sets lost too many users, or the error of ctx.
+// compare compares the next generation with the one in use. When the service starts, no generation is in use, and the
+// method compare chooses an earlier generation. The error is a *RefusedError if sets lost too many users, or the error
+// of ctx.
 func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation) (*comparison, error) {
 	c := &comparison{guarded: r.cfg.Guarded(), next: next, cores: known.cores, object: r.object,
 		overruled: r.cfg.Overruled}
@@ -152,8 +153,8 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 
 // Judge reports whether a service that starts with the given cache directory would reject the generation with the
 // manifest m. If the service would reject the generation, the error is a *RefusedError; other errors report a failed
-// read. The result "against" of Judge is the name of the earlier generation in the comparison. The result unjudged
-// lists earlier generations with which Judge could not compare, and the reasons.
+// read. The result "against" of Judge is the name of the earlier generation in the comparison. The result "unjudged" of
+// Judge lists earlier generations with which Judge could not compare, and the reasons.
 func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string,
 	unjudged []string, err error) {
 	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Guarded: func() Guarded { return guarded }})

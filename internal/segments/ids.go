@@ -79,8 +79,8 @@ func (m *Manifest) Objects() (list []objects.Object) {
 func (m *Manifest) SameNumbers(other *Manifest) bool { return m.numbering() == other.numbering() }
 
 // Users returns 64 hex digits that identify the users of a segment or set of the manifest. If the results of Users for
-// two segments or sets are equal, they have the same users. For dense ids, the result is the SHA-256 of the bitmap; for
-// other ids, the result also depends on the dictionary of the generation.
+// two segments or sets are equal, these two segments or sets have the same users. For dense ids, the result is the
+// SHA-256 of the bitmap; for other ids, the result also depends on the dictionary of the generation.
 func (m *Manifest) Users(s *Segment) string {
 	if m.IDs == nil {
 		return s.SHA256
@@ -104,7 +104,7 @@ func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 }
 
 // DescribeIDs returns the description of user ids for the field IDs of a manifest: their kind, their dictionary and
-// their Back. The argument back may be nil.
+// their Back. The argument "back" of DescribeIDs may be nil.
 func DescribeIDs(scheme *ids.Scheme, d *Dictionary, back *Back) *IDs {
 	layer := Layer{Key: DictionaryKey(d.sha256), SHA256: d.sha256, SizeBytes: int64(len(d.raw)), Count: d.Len(),
 		Back: back.describe(scheme.Kind())}
@@ -236,7 +236,7 @@ func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation
 	return g, err
 }
 
-// readNumbers reads and checks ids.json and the dictionary of a generation. If the argument known is the same
+// readNumbers reads and checks ids.json and the dictionary of a generation. If the argument "known" is the same
 // dictionary, readNumbers uses it and does not read the file.
 func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
 	if g.Manifest.IDs == nil {
@@ -253,8 +253,8 @@ func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known 
 	return nil
 }
 
-// readFiles reads the dictionary and the BackFile of a generation. The argument atOnce is the maximum number of
-// concurrent reads.
+// readFiles reads the dictionary and the BackFile of a generation. The argument "atOnce" of readFiles is the maximum
+// number of concurrent reads.
 func (g *Generation) readFiles(atOnce int, dictionary func() (*Dictionary, error), back func() (*Back, error)) error {
 	var errs [2]error
 	parallel.AtMost(atOnce, 2, func(i int) {
@@ -312,7 +312,7 @@ func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Sche
 }
 
 // agreesWith returns an *IDsError if the manifest is for ids of another kind or hash key than the scheme s from
-// ids.json. If the location has no ids.json, the argument s is nil.
+// ids.json. If the location has no ids.json, the argument "s" is nil.
 func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	switch {
 	case m.IDs == nil && s == nil:

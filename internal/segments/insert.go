@@ -21,9 +21,9 @@ type Insertion struct {
 }
 
 // Insert returns the dictionary of the generation g with further users added, who come from the generation "from". Both
-// generations must have the same kind and hash key of ids. The argument numbers holds the numbers that the further
-// users have in the generation "from", in ascending order. The dictionary of g must not contain these users. Insert
-// makes one pass over the ids. Insert needs memory for its result, and 12 more bytes for each further user.
+// generations must have the same kind and hash key of ids. The argument "numbers" of Insert holds the numbers that the
+// further users have in the generation "from", in ascending order. The dictionary of g must not contain these users.
+// Insert makes one pass over the ids. Insert needs memory for its result, and 12 more bytes for each further user.
 func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, error) {
 	n := uint64(g.Dictionary.Len()) + uint64(len(numbers))
 	if n >= dictionary.Unknown {
@@ -97,15 +97,15 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 	return nil
 }
 
-// number returns the number in the new dictionary of an inserted user: the user with the index i in the field before.
+// number returns the number in the new dictionary of an inserted user: the user with the index i in the field "before".
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
 // Bitmap converts a bitmap from the user numbers before the insertion to the user numbers of the new dictionary.
 func (in *Insertion) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return b.Spread(in.before) }
 
 // BitmapBeyond works like Bitmap, but also for a bitmap from Generation.RenumberedBy, which may contain users whom the
-// generation lacks. The argument beyond holds the numbers of all inserted users in the numbering of that bitmap, in
-// ascending order.
+// generation lacks. The argument "beyond" of BitmapBeyond holds the numbers of all inserted users, in ascending order:
+// the numbers that these users have in the bitmap b.
 func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bitmap, error) {
 	if _, highest, ok := b.Bounds(); !ok || highest < in.behind {
 		return in.Bitmap(b), nil
@@ -177,7 +177,7 @@ func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
 }
 
 // NumbersBefore returns the numbers that users had before Generation.RenumberedBy gave them new ones. The argument
-// numbers must be in ascending order, and must be numbers of users whom the later dictionary lacks.
+// "numbers" of NumbersBefore must be in ascending order, and must be numbers of users whom the later dictionary lacks.
 func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
 	for number, is := range g.by.to {
 		if len(was) == len(numbers) {

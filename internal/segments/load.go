@@ -36,7 +36,7 @@ type Generation struct {
 }
 
 // ReadPointer reads current.json, the pointer to the live generation. The comment of objects.Source.ReadTagged explains
-// the argument tag.
+// the argument "tag".
 func ReadPointer(ctx context.Context, src objects.Source, tag string) (live Pointer, newTag string, err error) {
 	body, newTag, err := src.ReadTagged(ctx, CurrentKey, tag)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -91,7 +91,7 @@ func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Genera
 }
 
 // ReadBitmapsOver works like ReadBitmaps, but reuses all bitmaps and files that the generation "known" has in memory.
-// The argument known may be nil.
+// The argument "known" of ReadBitmapsOver may be nil.
 func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	g, err := m.ReadNumbersOver(ctx, src, known)
 	if err != nil {
@@ -117,7 +117,7 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 }
 
 // ReadForComparison reads a generation and converts its bitmaps to the user numbers of the dictionary "numbering". If
-// the argument numbering is nil, the generation keeps its own user numbers. ReadForComparison reuses the bitmaps and
+// the argument "numbering" is nil, the generation keeps its own user numbers. ReadForComparison reuses the bitmaps and
 // the dictionary of the generation "known", which may be nil. The BackFile may be larger than all other objects
 // together. The generation that ReadForComparison returns therefore reads the BackFile, with ctx, only when an id is
 // needed.

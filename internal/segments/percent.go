@@ -31,8 +31,8 @@ func FormatPercent(percent float64, digits int) string {
 	return strconv.FormatFloat(RoundPercent(percent, digits), 'f', digits, 64)
 }
 
-// PercentAbove formats a percentage that is above a limit, with so many decimal places that the text is also above the
-// limit.
+// PercentAbove formats a percentage that is above a limit. The text has enough decimal places that the number in the
+// text is also above the limit.
 func PercentAbove(percent, bound float64) string {
 	digits := 1
 	for RoundPercent(percent, digits) <= bound && digits < mostDigits {

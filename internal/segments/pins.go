@@ -18,8 +18,8 @@ const leastGrace = time.Minute
 // newer generation causes an early check.
 const earlyLook = time.Second
 
-// DefaultKeep is for how long, by default, a Refresher keeps a replaced generation in memory after an API call last
-// named it.
+// DefaultKeep is the default time for which a Refresher keeps a replaced generation in memory after the last API call
+// that named this generation.
 const DefaultKeep = time.Hour
 
 // MaxPinned is the maximum number of replaced generations that a Refresher keeps in memory because API calls have named
@@ -153,8 +153,8 @@ func (p *pins) supersede(s *Snapshot) {
 	}
 }
 
-// get returns the named generation if it is in memory, and renews its pin. If the generation is not in memory, get
-// returns nil.
+// get returns the named generation if it is in memory, and renews its pin. If the generation is not in memory, the
+// method get returns nil.
 func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()

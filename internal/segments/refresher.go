@@ -154,7 +154,8 @@ func (r *Refresher) Load(ctx context.Context) error {
 	}
 }
 
-// loadCached makes the cached generation the generation in use, or returns an error if the function require rejects it.
+// loadCached makes the cached generation the generation in use, or returns an error if the function in the argument
+// "require" rejects this generation.
 func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) error) error {
 	g, err := r.cache.load(ctx, require)
 	if err != nil {

@@ -89,9 +89,9 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 
 // stepTo returns the limits on lost users that replay must check from one generation to the next. stepTo leaves out
 // sets that are equal, and sets for which the publisher has already checked the loss. stepTo includes time zones only
-// if their user counts show a loss. If as many users gain a time zone as lose one, the user counts of the time zone
-// sets do not show the loss. A comparison of the users of all time zone sets would show this loss, but is too expensive
-// for each step.
+// if their user counts show a loss. If the number of users who gained a time zone equals the number of users who lost
+// one, the user counts of the time zone sets do not show the loss. A comparison of the users of all time zone sets
+// would show this loss, but is too expensive for each step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {
@@ -105,7 +105,7 @@ func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 }
 
 // vouched reports whether the publisher has already ensured that at most the allowed number of users left a set between
-// two consecutive generations. A publisher has ensured this only if the set has OnlyGrows and the publish was not
+// two consecutive generations. A publisher ensures this limit only if the set has OnlyGrows and the publish was not
 // forced.
 func vouched(was, next *former, before, after *Set, mayLose float64) bool {
 	return next.follows == was.manifest.Generation && next.manifest.Reason == "" &&

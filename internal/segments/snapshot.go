@@ -120,8 +120,8 @@ func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(
 // SizeBytes returns how many bytes of memory the generation of the snapshot takes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// beyond returns how much memory the generation takes, without the bitmaps, maps and files in counted. beyond adds
-// those of this generation to counted.
+// beyond returns the memory of the generation in bytes, except for bitmaps, maps and files that are in the argument
+// "counted". beyond adds the generation's own bitmaps, maps and files to "counted".
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {
@@ -147,8 +147,8 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 }
 
 // Lookup sets codes[i] to the segment code of users[i]: the segment's index in Names plus 1, or 0 for no segment. The
-// argument users may be in any order, but Lookup is fastest with ascending users. The slice codes must be at least as
-// long as users. Lookup does not allocate memory.
+// argument "users" of Lookup may be in any order, but Lookup is fastest with ascending users. The slice codes must be
+// at least as long as users. Lookup does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
 // memory holds those bitmaps, maps and files of loaded generations that a new generation can share. Because the bitmaps

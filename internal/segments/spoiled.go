@@ -22,8 +22,8 @@ type spoiled struct {
 	until time.Time
 }
 
-// wait returns an error while it is too early to read a faulty live generation again. The argument tag is the object
-// tag of the current.json that names the generation.
+// wait returns an error while it is too early to read a faulty live generation again. The argument "tag" of the method
+// wait is the object tag of the current.json that names the generation.
 func (s *spoiled) wait(tag string, now time.Time) error {
 	if tag == "" || tag != s.tag || !now.Before(s.until) {
 		return nil
@@ -45,7 +45,7 @@ func (e *backOffError) Error() string {
 func (e *backOffError) Unwrap() error { return e.error }
 
 // note records whether an attempt to read the live generation succeeded. If current.json itself could not be read, the
-// argument tag of note is "".
+// argument "tag" of note is "".
 func (s *spoiled) note(tag string, err error, now time.Time, interval time.Duration) {
 	var waits *backOffError
 	switch {
