@@ -17,8 +17,8 @@ import (
 )
 
 // A step is a function that decides one user of a call. A step stores the result at the user's index in the call. If
-// the user's log changes, the step function appends the entries of the new log to dst, and returns the extended dst
-// with changed true. If the new log has no entries, the store removes the user's log.
+// the user's log changes, the step function appends the entries of the new log to dst. The step function then returns
+// the extended dst, and true as the result "changed". If the new log has no entries, the store removes the user's log.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
 // A counting says which counts of messages a call changes while it changes the users' logs. The zero counting changes
@@ -154,8 +154,8 @@ func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker
 	}
 }
 
-// decideUser decides one user of the call. The argument packed is the user's element in the plan, the sorted list of
-// the call's users.
+// decideUser decides one user of the call. The argument "packed" of decideUser is the user's element in the plan, the
+// sorted list of the call's users.
 func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant,
 	packed uint64) {
 	user, index := c.plan.user(packed)
@@ -183,7 +183,8 @@ func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebbl
 }
 
 // put adds the user's new log to the database batch. If the value has no entries, put adds a removal of the log
-// instead. The argument value must begin with the bytes that beginLog writes (the version of the format).
+// instead. The argument "value" of the method put must begin with the bytes that beginLog writes (the version of the
+// format).
 func (s *Store) put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if len(value) <= logHeader {
 		value = nil

@@ -135,8 +135,9 @@ func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, er
 	return c, nil
 }
 
-// readAround loads those records of live changes with the prefix that can be read. After an unreadable record,
-// readAround continues at a larger number, and doubles the distance until it finds a readable record.
+// Among the live change records whose keys have the prefix, readAround loads those that can be read. After an
+// unreadable record, readAround continues at a larger number, and doubles the distance until it finds a readable
+// record.
 func (c *changeLog) readAround(prefix []byte) {
 	for from, step := uint64(0), uint64(1); ; step *= 2 {
 		last, err := c.eachFrom(prefix, from, c.add)

@@ -127,8 +127,8 @@ func (c *changeLog) packFresh() (remaining int, err error) {
 }
 
 // applied returns the number that the next change record will get. All records with lower numbers are in the lists in
-// memory, with some exceptions. The result "except" lists these exceptions: records whose changes the lists in memory
-// may lack.
+// memory, with some exceptions. The result "except" of the method applied lists these exceptions: records whose changes
+// the lists in memory may lack.
 func (c *changeLog) applied() (end uint64, except []interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +193,7 @@ type records struct {
 }
 
 // read reads the change records with numbers from the argument "from" up to, but not including, the argument "end".
-// read leaves out the records whose numbers are in skip.
+// read leaves out the records whose numbers are in the argument "skip".
 func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (found records, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: changeKey(prefix, end)})
@@ -218,7 +218,7 @@ func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (foun
 	return found, errors.Join(err, it.Close())
 }
 
-// replace replaces the change records in found by packed records, in one atomic step.
+// replace replaces the change records in the argument "found" by packed records, in one atomic step.
 func (c *changeLog) replace(prefix []byte, found records, packed []*live.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -189,7 +189,7 @@ func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 	return parts
 }
 
-// checkBatch returns an error if a batch of live changes could not be read back once it was stored.
+// checkBatch rejects a batch of live changes that the store could write, but could not read back later.
 func checkBatch(b *live.Batch) error {
 	switch {
 	case b.Set == "":
@@ -212,9 +212,9 @@ func checkBatch(b *live.Batch) error {
 
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
-// Free makes durable up to which instant the generations contain the changes of each set. Free then removes these
-// changes from memory. If a set has no live changes up to its instant, Free stores nothing for the set, so that older
-// generations of segments can still be used.
+// For each set, Free stores durably up to which instant the generations contain the set's changes. Free then removes
+// these changes from memory. If a set has no live changes up to its instant, Free stores nothing for the set, so that
+// older generations of segments can still be used.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))
 	for _, size := range c.lists.Sizes() {

@@ -45,8 +45,8 @@ func slabsFor(bytes int64) int {
 // newLogCache returns an empty cache of logs that takes the given number of bytes.
 func newLogCache(bytes int64, wide bool) logCache { return newLogCacheOf(slabsFor(bytes), wide) }
 
-// newLogCacheOf returns an empty cache of logs that may have up to the given number of slabs. The argument "wide" says
-// that users are id images (64-bit numbers of ids).
+// newLogCacheOf returns an empty cache of logs that may have up to the given number of slabs. The argument "wide" of
+// newLogCacheOf says that users are id images (64-bit numbers of ids).
 func newLogCacheOf(slabs int, wide bool) logCache {
 	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32(), wide: wide}
 }
@@ -70,7 +70,8 @@ func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	return capping.Log(item[header : header+int(item[0])*capping.EntrySize]), true
 }
 
-// item returns the bytes of a cached log; the argument slot is the value of the log's slot in the hash table.
+// item returns the bytes of a cached log; the argument "slot" of the method item is the value of the log's slot in the
+// hash table.
 func (c *logCache) item(slot uint32) []byte {
 	at := slot - 1
 	return c.slabs[at/slabSize][at%slabSize:]

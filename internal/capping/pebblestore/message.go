@@ -13,8 +13,9 @@ import (
 	"capper/internal/messages"
 )
 
-// shouldRemember returns two answers. keep says whether the store remembers the batch's message and counts its sends,
-// and due whether it writes the message's text now.
+// shouldRemember returns two answers. The result "keep" of shouldRemember says whether the store remembers the batch's
+// message and counts its sends. The result "due" of shouldRemember says whether the store writes the message's text
+// now.
 func (s *Store) shouldRemember(b *capping.Batch) (keep, due bool) {
 	keep = len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
 	return keep, keep && s.memory.Due(b)

@@ -31,7 +31,7 @@ const idSize = len(capping.Token{}) + 1
 
 func (i id) appendTo(key []byte) []byte { return append(append(key, i.token[:]...), byte(i.channel)) }
 
-// idAt returns the message and channel at the start of b, which must have at least idSize bytes.
+// idAt decodes the message and channel with which the bytes in "b" begin. These bytes must be at least idSize long.
 func idAt(b []byte) id { return id{capping.Token(b), capping.Channel(b[idSize-1])} }
 
 func recordKey(i id) []byte { return i.appendTo(slices.Clone(recordPrefix)) }

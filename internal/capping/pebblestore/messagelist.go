@@ -172,7 +172,7 @@ func listValue(r *record) []byte {
 }
 
 // candidate decodes one value of the stored list of messages. If this program does not know the version of the value,
-// candidate reads the record of the message instead. If the message has no record, candidate returns nil.
+// candidate reads the record of the message instead. If the message has no record, the method candidate returns nil.
 func (c *messageCounts) candidate(i id, value []byte) (*messages.Candidate, error) {
 	if len(value) > 0 && value[0] == listVersion {
 		last, n := binary.Uvarint(value[1:])

@@ -58,7 +58,8 @@ func (c *messageCounts) load(i id) (*record, error) {
 // known is the part of a message's record that the store keeps in memory.
 type known struct{ life, last capping.Instant }
 
-// rest is by how many milliseconds a message's last call may be later than the stored time of the last call.
+// rest is a time in milliseconds: the real last call that named a message may be this much later than the stored time
+// of the last call.
 const rest = capping.Instant(3_600_000)
 
 // mostKnown is the largest number of message records that the cache in memory holds.

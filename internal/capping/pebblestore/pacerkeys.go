@@ -49,7 +49,7 @@ func runKey(log string, first int64) []byte {
 func requestKey(r pacing.Request) []byte { return append([]byte{database.KeyRequest}, r[:]...) }
 
 // pacerLogOf returns the key of the head (first value) of the log to which a key belongs. If the key does not belong to
-// a pacer's log, it returns nil.
+// a pacer's log, pacerLogOf returns nil.
 func pacerLogOf(key []byte) []byte {
 	at := 1 + lifeSize
 	for range 2 {

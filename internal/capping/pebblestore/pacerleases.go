@@ -55,7 +55,7 @@ func (l *leases) set(r pacing.Request, ends pacing.Time) {
 	l.first = min(l.first, ends)
 }
 
-// ended returns leases that have ended, at most as many as the argument most. The lease that ended last comes first.
+// ended returns leases that have ended, at most as many as the argument "most". The lease that ended last comes first.
 func (l *leases) ended(now pacing.Time, most int) (requests []pacing.Request) {
 	if l.first > now {
 		return nil

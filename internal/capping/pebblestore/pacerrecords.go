@@ -62,7 +62,7 @@ func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (bool, er
 	return has, nil
 }
 
-// AddRecords adds to the numbers of pacers' stored records; see pacing.RecordStore. If the argument added is empty,
+// AddRecords adds to the numbers of pacers' stored records; see pacing.RecordStore. If the argument "added" is empty,
 // AddRecords only reads the stored numbers.
 func (l *pacerLogs) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,

@@ -62,9 +62,9 @@ func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (re
 	return returned, l.db.Broken()
 }
 
-// forgets holds the time at which each pacer was last forgotten. If a pacer was forgotten before the database was
-// opened, the time of the opening counts. If the clock was set back before a pacer was forgotten, the time of the
-// latest grant counts.
+// forgets holds the time at which each pacer was last forgotten. If a pacer was last forgotten before the database was
+// opened, the time of the opening is used instead. If the clock was set back before a pacer was forgotten, the time of
+// the latest grant counts.
 type forgets struct {
 	opened pacing.Time
 	latest pacing.Time // time of the latest grant

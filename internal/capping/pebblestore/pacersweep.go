@@ -83,8 +83,9 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	return past, nil, err
 }
 
-// behindDamage is for a sweep that met an unreadable key: it returns the key at which the sweep continues. After an
-// unreadable request, this is the first log of a pacer; after an unreadable log, it is the first log of the next life.
+// behindDamage is for a sweep that met an unreadable key: it returns the key at which the sweep continues. If the sweep
+// stopped at an unreadable request, the next key is the first log of a pacer. If it stopped at an unreadable log, the
+// next key is the first log of the next life.
 func (l *pacerLogs) behindDamage(key []byte) []byte {
 	if key[0] == database.KeyRequest {
 		return []byte{database.KeyPacer}

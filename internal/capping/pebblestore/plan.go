@@ -19,7 +19,8 @@ type plan struct {
 
 const upperHalf = math.MaxUint32 << 32
 
-// arrange makes p the plan for the given users; the argument r says which stripe each user has.
+// arrange fills the plan p for the given users. The argument "r" of the method arrange says which stripe (group of
+// users with a common lock) each user has.
 func (p *plan) arrange(users []capping.UserID, r runs) {
 	p.images = p.images[:0]
 	if r.ofImages() {
@@ -45,7 +46,7 @@ func (p *plan) arrange(users []capping.UserID, r runs) {
 	}
 }
 
-// user decodes an element of the plan: it returns the user, and the index that the user has in the call.
+// The method user decodes an element of the plan: it returns the user, and the index that the user has in the call.
 func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	index = int(uint32(packed))
 	if len(p.images) > 0 {

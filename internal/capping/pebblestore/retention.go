@@ -38,8 +38,8 @@ const (
 	maxRetentions = 16
 )
 
-// with returns the list of retentions as it is after a policy with the given retention in milliseconds comes into force
-// now.
+// The method with returns the list of retentions as it is after a policy with the given retention in milliseconds comes
+// into force now.
 func (r retentions) with(millis int64, now capping.Instant) retentions {
 	current := retention{millis, now + retentionLead}
 	kept := make(retentions, 0, len(r)+1)
@@ -92,8 +92,8 @@ func (r retentions) warning(now capping.Instant) string {
 
 func span(millis int64) string { return capping.Span(time.Duration(millis) * time.Millisecond) }
 
-// inForce reports whether the list says that a retention is in force for some time to come; the argument millis is this
-// retention in milliseconds.
+// inForce reports whether the list says that a retention is in force for some time to come; the argument "millis" of
+// inForce is this retention in milliseconds.
 func (r retentions) inForce(millis int64, now capping.Instant) bool {
 	last := r.last()
 	return last.millis == millis && now < last.until-retentionLead/2

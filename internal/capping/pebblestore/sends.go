@@ -14,8 +14,8 @@ import (
 // the stripe.
 type Stripe struct{ sends map[cell]*sends }
 
-// A cell identifies how many sends of a message one stripe of users has: by the message, the channel and the beginning
-// of the counts.
+// A cell identifies one count: the number of sends of a message to the users of one stripe. A cell names the message,
+// the channel and the time at which the counting began.
 type cell life
 
 type sends struct {
@@ -46,9 +46,9 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 	return &(*t)[len(*t)-1].Sends
 }
 
-// Count adds a Tally to the stored counts of sends of one stripe. The argument batch also contains the changed logs of
-// the users. Count leaves out messages that are not in the argument lives, because the store does not count the sends
-// of these messages.
+// Count adds a Tally to the stored counts of sends of one stripe. The argument "batch" (the database batch of the call)
+// also contains the changed logs of the users. Count leaves out messages that are not in the argument "lives", because
+// the store does not count the sends of these messages.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
 		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {

@@ -193,7 +193,7 @@ func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
 
 // Backup writes an archive of the store's current data while other calls continue. The archive contains everything that
 // the store had answered before the call of Backup. If Backup returns an error, the bytes written so far are useless.
-// The argument "channels" holds the numbers of the policy's channels, by channel name.
+// The argument "channels" of Backup holds the numbers of the policy's channels, by channel name.
 func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]capping.Channel) error {
 	var made database.Copy
 	end := func() error { return nil }

@@ -18,8 +18,8 @@ type stripe struct {
 
 const stripeCount = 256
 
-// runs says which users are neighbours (a run): their ids differ at most in this number of lower bits. The users of a
-// run share a stripe.
+// A runs value says which users are neighbours (a run): the ids of neighbours differ only in the lower bits, and runs
+// is the number of these bits. The users of a run share a stripe.
 type runs uint8
 
 const (

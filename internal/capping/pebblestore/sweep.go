@@ -57,7 +57,8 @@ func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	}
 }
 
-// sweep holds how far a walk over some keys of the database has got, which removes expired data.
+// A sweep walks over some keys of the database and removes expired data. The type sweep holds how far this walk has
+// got.
 type sweep struct {
 	start []byte
 	step  func(ctx context.Context, from []byte) (next []byte, err error)

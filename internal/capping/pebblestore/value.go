@@ -65,7 +65,8 @@ func entriesOf(value []byte) capping.Log {
 }
 
 // Logs returns users who have a log, and these logs. The users ascend, beginning at the given id. The argument "most"
-// is the largest number of users that Logs returns. If one of the logs cannot be read, Logs returns only an error.
+// of Logs is the largest number of users that Logs returns. If one of the logs cannot be read, Logs returns only an
+// error.
 func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log,
 	err error) {
 	err = s.db.Rescue(ctx, func() error {

@@ -43,7 +43,7 @@ func (d *DB) Sync(ctx context.Context) error {
 	}
 }
 
-// Put adds a write of the user's log to the batch. If the argument value is empty, Put instead adds a removal of the
+// Put adds a write of the user's log to the batch. If the argument "value" is empty, Put instead adds a removal of the
 // user's log to the batch.
 func (d *DB) Put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	d.putValue(batch, user, value)

@@ -39,7 +39,7 @@ type block struct {
 
 const maxDamaged = 1000
 
-// add remembers that the log of a user cannot be read, and reports whether this is new.
+// The method add notes that the log of a user cannot be read, and reports whether this was unknown before.
 func (d *damage) add(user capping.UserID, err error) (isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,7 +114,7 @@ func (d *DB) Damage() Damage {
 	return damage
 }
 
-// err returns an error that describes the known damage, for the status, or nil if no damage is known.
+// The method err returns an error that describes the known damage, for the status, or nil if no damage is known.
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]
@@ -148,9 +148,9 @@ func (d *damage) isMended(user capping.UserID) bool {
 	return mended
 }
 
-// mend is for a write of a log that was in a damaged block: it adds to the batch that the user's log is readable again.
-// If the write is the removal of a log, mend stores an empty value in place of the removal. After a removal, Pebble
-// would look for the log in the damaged block again.
+// mend is called when the store writes a log that was in a damaged block. mend adds a record to the batch: the log of
+// this user is readable again. If the write is the removal of a log, mend stores an empty value in place of the
+// removal. After a removal, Pebble would look for the log in the damaged block again.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {
 		return
@@ -216,7 +216,7 @@ func (d *DB) NoteForgotten(prefix string) {
 	maps.DeleteFunc(d.damaged.pacers, func(key string, _ error) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// NoteChangesDamaged records that stored live changes to sets cannot be read. If the argument err is nil,
+// NoteChangesDamaged records that stored live changes to sets cannot be read. If the argument "err" is nil,
 // NoteChangesDamaged records that the live changes can be read again.
 func (d *DB) NoteChangesDamaged(err error) {
 	if err == nil {

@@ -40,7 +40,7 @@ type disk struct {
 }
 
 // New returns the disk of a directory whose database is being opened. If the file system refuses a write, the disk
-// calls the function refused before it returns anything to Pebble.
+// calls the function in its field "refused" before it returns anything to Pebble.
 func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	return &disk{
 		FS: fs, Notes: &notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused,

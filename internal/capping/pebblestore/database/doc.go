@@ -58,9 +58,9 @@
 // For all its times, the store uses one clock, that of the process. If the clock of the process is set back, decisions
 // only become stricter, and users' logs stay in time order. With a clock that is far ahead, the store would block users
 // and expire logs. The store is therefore "down" while the clock is more than a day ahead of the comparison time. The
-// comparison time is the file system's time at the start, plus the time since then. Open also compares the clock with
-// the time at which the last identity mark was written. If the clock is more than a day behind the last identity mark,
-// or 400 days ahead of it, Open returns an error.
+// comparison time is the file system's time when the store started, plus the time that has passed since the start. Open
+// also compares the clock with the time at which the last identity mark was written. If the clock is more than a day
+// behind the last identity mark, or 400 days ahead of it, Open returns an error.
 //
 // # Archives
 //

@@ -211,7 +211,7 @@ func (u *upgrade) warning() string {
 		u.From, u.To, u.percent(), u.From)
 }
 
-// percent returns for which percentage of the range of user ids the logs are rewritten.
+// percent returns how far the rewriting of users' logs has got, as a percentage of the range of user ids.
 func (u *upgrade) percent() int {
 	user := append(slices.Clone(u.Next[1:]), 0, 0, 0, 0)
 	return int(uint64(binary.BigEndian.Uint32(user)) * 100 >> 32)

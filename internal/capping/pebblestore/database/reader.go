@@ -43,7 +43,8 @@ func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	return nil, err
 }
 
-// unlessEmpty returns the argument value, but nil for an empty value, which a removed log leaves after damage.
+// unlessEmpty returns its argument "value", or nil if the value is empty. After damage, a removed log leaves an empty
+// value.
 func (r *Reader) unlessEmpty(user capping.UserID, value []byte) []byte {
 	if value != nil && len(value) == 0 && r.db.damaged.isMended(user) {
 		return nil

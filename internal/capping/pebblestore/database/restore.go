@@ -30,9 +30,9 @@ func (e *LossError) Error() string {
 		"changes of sets in between would be lost", from, e.Dir, to)
 }
 
-// Restore restores a backup archive into a directory, which must be empty or missing. The argument "now" is the time of
-// the restore. If Restore rejects the archive, it changes nothing in the directory. If a restore is interrupted, the
-// directory has no valid store, and the next start of capper reports this.
+// Restore restores a backup archive into a directory, which must be empty or missing. The argument "now" of Restore is
+// the time of the restore. If Restore rejects the archive, it changes nothing in the directory. If a restore is
+// interrupted, the directory has no valid store, and the next start of capper reports this.
 func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) (*Manifest, error) {
 	dir = filepath.Clean(dir)
 	m, err := Verify(archive)

@@ -10,9 +10,9 @@ import (
 )
 
 // survey is for a user whose log cannot be read: it finds the damaged part of the table files, and which users' logs
-// may be in it. The result "learned" reports whether the caller should read the log again, because survey has found out
-// more about the damage. The argument "filtered" of survey says whether the read of the user's log that failed used
-// Bloom filters.
+// may be in it. The result "learned" of the method survey reports whether the caller should read the log again, because
+// survey has found out more about the damage. The argument "filtered" of survey says whether the read of the user's log
+// that failed used Bloom filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
 	info := pebble.ExtractDataCorruptionInfo(err)
 	if info == nil {
@@ -51,8 +51,8 @@ func (d *DB) stopFiltering(err error) {
 	}
 }
 
-// usersOf returns which users' logs can be between two keys of a table file. If the argument start or end is not the
-// key of a log, the range is open at this end.
+// usersOf returns which users' logs can be between two keys of a table file. If the argument "start" or "end" is not
+// the key of a log, the range has no limit on this side.
 func (d *DB) usersOf(start, end []byte) (low, high capping.UserID) {
 	high = d.lastUser()
 	if len(start) == d.logKeySize() && start[0] == KeyLog {
@@ -71,8 +71,8 @@ func firstLine(err error) error {
 	return errors.New(line)
 }
 
-// canSeek reports whether a new iterator can seek to the user's log without an error. The argument seek is SeekGE,
-// which does not use Bloom filters, or SeekPrefixGE, which does.
+// canSeek reports whether a new iterator can seek to the user's log without an error. The argument "seek" of canSeek is
+// SeekGE, which does not use Bloom filters, or SeekPrefixGE, which does.
 func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bool) (ok bool) {
 	d.walk(func(it *pebble.Iterator) {
 		seek(it, d.LogKey(user))
@@ -91,7 +91,7 @@ func (d *DB) surveyStep() capping.UserID {
 	return 256
 }
 
-// firstDamaged returns the first user whose log may be in the same damaged block as the log of the argument user. The
+// firstDamaged returns the first user whose log may be in the same damaged block as the log of the given user. The
 // returned user is never before "low". A walk towards the block in ascending order can read the logs before that of the
 // returned user, but no further logs.
 func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
@@ -111,7 +111,7 @@ func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	return low
 }
 
-// lastDamaged returns the last user whose log may be in the same damaged block as the log of the argument user. The
+// lastDamaged returns the last user whose log may be in the same damaged block as the log of the given user. The
 // returned user is never after "high".
 func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	last = high
@@ -140,7 +140,8 @@ func (d *DB) walk(over func(*pebble.Iterator)) {
 }
 
 // KeyBehind is for a walk that met a damaged block: it returns the first key after the block, so that the walk can
-// continue there. The walk read from the argument key on, and failed with the error err.
+// continue there. The argument "key" of KeyBehind is where the walk began to read, and the argument "err" is the error
+// with which the walk failed.
 func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
 	if len(key) > d.logKeySize() || key[0] != KeyLog {
 		return nil, err
