@@ -44,11 +44,11 @@ func (f *fleet) start(ctx context.Context) error {
 	return f.mend(ctx)
 }
 
-// makeRecords finds the records in Redis that all instances share. If there are none, makeRecords creates them.
-// makeRecords first counts the partitions that have a sentinel key, and then creates the shared records. The result
-// "asked" of makeRecords is the number of partitions whose server has answered. The result "had" of makeRecords is the
-// number of partitions that have a sentinel key. A sentinel key shows that a store existed here earlier, because no
-// instance creates sentinel keys for a store without records.
+// makeRecords finds the records in Redis that all instances share. If Redis has no shared records, makeRecords creates
+// them. makeRecords first counts the partitions that have a sentinel key, and then creates the shared records. The
+// result "asked" of makeRecords is the number of partitions whose server has answered. The result "had" of makeRecords
+// is the number of partitions that have a sentinel key. A sentinel key shows that a store existed here earlier, because
+// no instance creates sentinel keys for a store without records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)
@@ -147,8 +147,8 @@ func (f *fleet) withUsers(partitions []int) []int {
 }
 
 // lookAtSigns checks the sentinel keys of all partitions. Until the store has recorded that every partition had a
-// sentinel key, lookAtSigns creates missing ones. The argument accept holds the partitions whose loss of data this
-// start has found and accepted.
+// sentinel key, lookAtSigns creates missing ones. The argument "accept" of lookAtSigns holds the partitions whose loss
+// of data this start has found and accepted.
 func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	look := topology.Look{
 		Make: !f.top.Signed() && f.seen.Load().gone == nil, Accept: accept,

@@ -24,8 +24,8 @@ import (
 // Acks is the number of replicas that must confirm a send before the store returns Allowed. The zero Acks is Healthy.
 type Acks = topology.Acks
 
-// Healthy means that at least one replica must confirm a send, and that every replica of the user's master must which
-// the cluster does not flag as failed.
+// Healthy means that every replica of the user's master must confirm a send, except the replicas that the cluster flags
+// as failed. At least one replica must confirm the send.
 const Healthy = topology.Healthy
 
 // FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas; if
@@ -41,8 +41,8 @@ type HintedError = topology.HintedError
 // IsAuth reports whether the error says that a server rejected the user name or the password.
 func IsAuth(err error) bool { return fault.IsAuth(err) }
 
-// Config is the configuration of a Redis store. Addrs is required. If another field of Config is zero, the default in
-// the comment of the field applies.
+// Config is the configuration of a Redis store. Addrs is required. If a field of Config other than Addrs is zero, the
+// default in the comment of the field applies.
 type Config struct {
 	// Addrs (addrs) lists the host:port of some nodes of a cluster. For servers outside a cluster it lists a master and
 	// its replicas, and the store finds the master. With SentinelMaster, Addrs lists Redis Sentinels.

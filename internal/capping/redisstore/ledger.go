@@ -23,8 +23,8 @@ func ledgerCopies(l script.Keyspace) []int {
 }
 
 // openLedger reads the ledger (list of broken promises) from Redis, and compares it with the present state of the
-// servers. openLedger thus notices if a server evicted keys while no instance of capper ran. The argument "made" says
-// that the store was just created and has no records.
+// servers. openLedger thus notices if a server evicted keys while no instance of capper ran. The argument "made" of
+// openLedger says that the store was just created and has no records.
 func (f *fleet) openLedger(ctx context.Context, made bool) {
 	if made {
 		f.top.BeginLedger()

@@ -139,7 +139,7 @@ func (s *Store) AnnounceAsOf(asOf map[string]capping.Instant) {
 }
 
 // OthersAsOf returns the as-of instants (times of export) of sets that other instances reported with their latest
-// heartbeats; see live.Store. While the heartbeats of this instance fail, the result ok of OthersAsOf is false.
+// heartbeats; see live.Store. While the heartbeats of this instance fail, the result "ok" of OthersAsOf is false.
 func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 	seen := s.fleet.seen.Load()
 	if s.fleet.missed.Load() != nil || seen.othersAsOf == nil {
@@ -238,8 +238,8 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 }
 
 // applyAfter applies records of a live change log to Lists, if Lists contains exactly the records up to the version
-// "before". The argument "freed" holds new instants up to which changes were removed from the live change log, or is
-// nil. If Lists has another version of the live change log, applyAfter changes nothing and returns false.
+// "before". The argument "freed" of applyAfter holds new instants up to which changes were removed from the live change
+// log, or is nil. If Lists has another version of the live change log, applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
 	l.applying.Lock()

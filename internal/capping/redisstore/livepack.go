@@ -162,7 +162,7 @@ func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]cappi
 }
 
 // A packEnd says how one call of live.lua changes the description of the packed records in a live change log. If a call
-// packs only the latest records, its packEnd is zero.
+// of live.lua packs only the latest records, its packEnd has the zero value.
 type packEnd struct {
 	whole bool // the part is the whole log
 	last  bool // the part is the last part of a compaction
@@ -201,7 +201,8 @@ func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 }
 
 // replace replaces one part of a live change log by packed records. replace returns how many packed records this took,
-// or -1 if another call has changed the log. replace also updates read, the description of the log in memory.
+// or -1 if another call has changed the log. replace also updates its argument "read", which describes the log in
+// memory.
 func (l *liveLogs) replace(ctx context.Context, p int, read *liveReading, part *packPart, lists *live.Lists,
 	end packEnd) (n int, err error) {
 	op := &packOperation{logs: l}
@@ -294,8 +295,9 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// owe stores instants up to which changes must still be removed from a live change log: those in freed that are later
-// than the log's own in stored. settleOwed removes the changes later.
+// owe stores instants up to which changes must still be removed from a live change log. These are the instants in the
+// argument "freed" that are later than the log's own instants in the argument "stored". The method settleOwed removes
+// the changes later.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	l.owing.Lock()
 	defer l.owing.Unlock()

@@ -118,7 +118,7 @@ func (l *liveLogs) lookAt(n *topology.Node, partitions []int, touch bool) {
 	}
 }
 
-// renewUsers reads the live change logs of those partitions that have the given users. If the argument users is nil,
+// renewUsers reads the live change logs of those partitions that have the given users. If the argument "users" is nil,
 // renewUsers reads all logs. If one live change log cannot be read, renewUsers still reads the logs of the other
 // partitions.
 func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error {
@@ -241,8 +241,8 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 }
 
 // renewOnce makes one attempt to read the live change log after the version in the argument "asked". The argument
-// "asked" is the known version of the live change log, or "" to read the whole log. If done is false, the caller must
-// call renewOnce again.
+// "asked" of renewOnce is the known version of the live change log, or "" to read the whole log. If done is false, the
+// caller must call renewOnce again.
 func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
 	read, err := l.read(ctx, p, asked, "")
 	if err != nil || read == nil {

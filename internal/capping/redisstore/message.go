@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// addMessage adds a command to the run that stores the text of the message, if the store remembers this message. A
-// stored message text expires at the same time as the users' logs.
+// addMessage adds a command to the run if the store remembers this message. The command stores the text of the message.
+// A stored message text expires at the same time as the users' logs.
 func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) {
 	if !s.memory.Due(b) {
 		return

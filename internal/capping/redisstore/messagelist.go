@@ -102,7 +102,7 @@ func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages
 }
 
 // browse returns messages in the order that the query wants, and the position at which the next page begins. The
-// argument "most" is the largest number of messages that browse returns.
+// argument "most" of the method browse is the largest number of messages that browse returns.
 func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int) ([]messages.Candidate,
 	*messages.Position, error) {
 	b := browse{c: c, q: q, order: q.Order, low: int64(q.Since), high: math.MaxInt64, wanted: most, most: mostListed}
@@ -139,7 +139,8 @@ func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int)
 	return found, next, nil
 }
 
-// sizes returns indexes by asked users: those of the periods in which messages for the query may be.
+// sizes returns some of the indexes that sort campaigns by the number of users in their calls: the indexes of the
+// periods in which messages for the query may be.
 func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	now := capping.InstantOf(c.config.Clock())
 	first := script.Period(max(q.Since, now-capping.Instant(messages.MaxKeep.Milliseconds()), 0))
@@ -244,8 +245,8 @@ func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	return entries, nil
 }
 
-// add adds those entries to the found messages that match the query. The element of[i] is the shelf (sorted set) of
-// entries[i].
+// The method add selects the entries that match the query, and appends them to the found messages. The element i of the
+// argument "of" is the shelf (sorted set) that contains entries[i].
 func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	var wanted []entry
 	var shelves []*shelf

@@ -8,16 +8,18 @@ import (
 	"capper/internal/messages"
 )
 
-// mended says how far this process has brought the indexes by asked users up to date for campaigns of earlier versions.
+// mended says how far this process has updated the indexes that sort campaigns by the number of users in their calls.
+// The update adds campaigns that earlier versions of capper stored.
 type mended struct {
 	working chan struct{} // holds one token, which the call that runs mend takes
 	done    bool
 	next    *messages.Position // nil: from the first campaign
 }
 
-// mend adds campaigns to the indexes by asked users if an earlier version of capper, without these indexes, stored the
-// campaigns. Each process calls mend before the first list of messages that needs the indexes, until mend has succeeded
-// once. If the time of a call of mend runs out, the next call continues with the same campaign.
+// mend adds campaigns to the indexes that sort campaigns by the number of users in their calls. These are campaigns
+// that an earlier version of capper stored without such indexes. Each process calls mend before the first list of
+// messages that needs the indexes, until mend has succeeded once. If the time of a call of mend runs out, the next call
+// continues with the same campaign.
 func (c *messageCounts) mend(ctx context.Context) error {
 	select {
 	case c.mended.working <- struct{}{}:
@@ -42,7 +44,8 @@ func (c *messageCounts) mend(ctx context.Context) error {
 // mendedAtOnce is how many campaigns (messages on channels) one step of mend adds to the indexes.
 const mendedAtOnce = 2000
 
-// addSizes adds campaigns (messages on channels) to the indexes by asked users.
+// addSizes adds campaigns (messages on channels) to the indexes that sort campaigns by the number of users in their
+// calls.
 func (c *messageCounts) addSizes(ctx context.Context, found []messages.Candidate) error {
 	entries := make([]entry, len(found))
 	for i, one := range found {

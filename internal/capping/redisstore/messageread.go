@@ -77,9 +77,9 @@ func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[
 	return found, nil
 }
 
-// decode decodes the replies that belong to one message, and adds the message's campaigns (one for each channel) to
-// found. The first element of the argument reads has the decision counts, and the other elements have the counts of
-// sends.
+// decode decodes the replies that belong to one message, and adds the message's campaigns (one for each channel) to the
+// argument "found". The first element of the argument "reads" contains the decision counts. Its other elements contain
+// the counts of sends.
 func decode(message capping.Message, reads []reading, found map[messages.Key]messages.Counts) error {
 	answers, err := script.DecodeAnswers(reads[0].list)
 	if err != nil {

@@ -90,8 +90,8 @@ func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Insta
 		c.config.Partition(key.Message.Token()))
 }
 
-// answerKeys returns the Redis keys that a command needs to change a message's decision counts. The argument "last" is
-// the instant of the message's last call, whose period determines which index the keys include.
+// answerKeys returns the Redis keys that a command needs to change a message's decision counts. The argument "last" of
+// answerKeys is the instant of the message's last call, whose period determines which index the keys include.
 func (c *messageCounts) answerKeys(t capping.Token, last capping.Instant) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]
 	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix),

@@ -9,9 +9,9 @@ import (
 	"capper/internal/pacing"
 )
 
-// merge shortens the full log of a pacer, which the argument target names, unless another caller has just done so. The
-// argument now is the time of the merge. While the log of a pacer is full, the script pace.lua adds no slot to it;
-// merge must first shorten the log.
+// merge shortens the full log of the pacer in the argument "target", unless another caller has just done so. The
+// argument "now" of the method merge is the time of the merge. While the log of a pacer is full, the script pace.lua
+// adds no slot to it; merge must first shorten the log.
 func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Target) error {
 	select {
 	case p.merging <- struct{}{}:

@@ -90,9 +90,9 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return p.take(ctx, ask, nil)
 }
 
-// take takes the permits of one request, the argument ask, with one call of pace.lua. If the argument "joined" is not
-// nil, the permits are for several requests, which divide them. If the store must handle some of the joined requests
-// separately, take returns a *repeatedError.
+// take takes the permits of one request with one call of pace.lua. The argument "ask" of the method take is this
+// request. If the argument "joined" is not nil, the permits are for several requests, which divide them. If the store
+// must handle some of the joined requests separately, take returns a *repeatedError.
 func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
 		take := &takePermits{pacers: p, ask: ask, joined: joined}
@@ -122,8 +122,8 @@ type repeatedError struct{ asks []int }
 
 func (*repeatedError) Error() string { return "one of the combined requests is a repetition" }
 
-// Forget implements ForgetPacer of pacing.Store. If the argument group is pacing.AnyGroup, Forget removes the grants of
-// the pacer in every partition.
+// Forget implements ForgetPacer of pacing.Store. If the argument "group" is pacing.AnyGroup, Forget removes the grants
+// of the pacer in every partition.
 func (p *pacers) Forget(ctx context.Context, pacer, group string) error {
 	if group != pacing.AnyGroup {
 		return p.forgetAt(ctx, pacer, p.placeOf(group))
@@ -143,7 +143,7 @@ func (p *pacers) forgetAt(ctx context.Context, pacer string, at place) error {
 }
 
 // do runs one command of an operation in the partition that the argument "at" names. If the argument "then" is not nil,
-// do calls this function after the run, so that it adds those faults that the reply reports.
+// the method do calls this function after the run. The function then adds those faults that the reply reports.
 func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at place, durable bool,
 	then func(*dispatch.Faults)) error {
 	return p.config.Perform(func() *dispatch.Run {

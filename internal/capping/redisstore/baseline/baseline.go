@@ -35,8 +35,8 @@ type Client struct {
 	sha   string
 }
 
-// New loads a Lua script into Redis and returns a Client. The argument source is the text of the script, and r the
-// connection to Redis. The caller of New closes r.
+// New loads a Lua script into Redis and returns a Client. The argument "source" of New is the text of the script, and r
+// the connection to Redis. The caller of New closes r.
 func New(ctx context.Context, r redis.UniversalClient, clock func() time.Time, source string) (*Client, error) {
 	sha, err := r.ScriptLoad(ctx, source).Result()
 	return &Client{r, clock, sha}, err

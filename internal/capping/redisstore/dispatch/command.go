@@ -57,8 +57,8 @@ func (c *Command) weight() int {
 	return max(1, len(c.Items))
 }
 
-// hold counts the command in the front (the run's work for one node) as unsettled, until the command has a final
-// result.
+// The method hold counts the command in the front (the run's work for one node) as unsettled, until the command has a
+// final result.
 func (c *Command) hold(f *front) {
 	c.free()
 	c.front, c.attempt.node = f, f.node

@@ -47,7 +47,7 @@ func New(config Config) *Dispatcher {
 func (d *Dispatcher) Wait() { d.lanes.Wait() }
 
 // NewRun returns a run for the operation op, which encodes the commands and processes the replies. If each command of
-// the run has its own operation, the argument op is nil. If the argument durable is true, a reply counts only when
+// the run has its own operation, the argument "op" is nil. If the argument "durable" is true, a reply counts only when
 // enough replicas have stored the writes of the command.
 func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	r, _ := d.runs.Get().(*Run)
@@ -85,7 +85,7 @@ func (d *Dispatcher) sender(n *topology.Node) *sender {
 }
 
 // forgetSenders removes the senders (command queues) of those nodes that the topology no longer lists. If a run already
-// uses a removed sender, the run may continue to use it.
+// uses a removed sender, the run may continue to use this sender.
 func (d *Dispatcher) forgetSenders() {
 	d.senders.Range(func(node, _ any) bool {
 		if !d.top.Knows(node.(*topology.Node)) {

@@ -23,8 +23,8 @@ func (f *Faults) addAttempt(k fault.Kind, err error) {
 	f.Attempts[k]++
 }
 
-// AddUndecided counts users who stay undecided because of a fault of the kind k. AddUndecided may keep err as the
-// example for this kind.
+// AddUndecided counts users who stay undecided because of a fault of the kind k. AddUndecided may keep the error "err"
+// as the example for the given kind of fault.
 func (f *Faults) AddUndecided(k fault.Kind, users int, err error) {
 	if users == 0 {
 		return

@@ -105,7 +105,8 @@ func deliver(commands []*Command) {
 
 // send sends one pipeline with the given commands to the node, which is one attempt for each command. If the node does
 // not have the Lua scripts, the pipeline first loads the scripts. If the commands must be durable, the pipeline ends
-// with a check that replicas have confirmed the writes. send returns how many Redis commands the pipeline had.
+// with a command that checks whether replicas have confirmed the writes. send returns how many Redis commands the
+// pipeline had.
 func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()

@@ -87,7 +87,8 @@ type Known interface {
 	Remedy() Remedy
 }
 
-// Of returns the remedy for an error of an attempt at a Redis command. A nil error means success.
+// Of returns the remedy (what the store should do next) after an attempt at a Redis command has failed with the given
+// error. A nil error means success.
 func Of(err error) Remedy {
 	var known Known
 	var reply redis.Error

@@ -44,8 +44,8 @@ const (
 type AnswerKeys struct{ Answers, Index, Message, Sizes string }
 
 // Answers encodes the call of answers.lua that adds the numbers in a Delta to a message's decision counts. The argument
-// "flush" is a name by which the script recognizes a repeated addition, and the argument "keep" is the TTL of the
-// counts. If the argument "begins" is true, answers.lua begins to count a message that has no stored data.
+// "flush" of Answers is a name by which the script recognizes a repeated addition, and the argument "keep" is the TTL
+// of the counts. If the argument "begins" is true, answers.lua begins to count a message that has no stored data.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -79,9 +79,9 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 // name of the title's field has no channel.
 const titleField = "t"
 
-// Title encodes the call of title.lua, which stores the title of a message. The argument "keep" is the TTL of the title
-// while the message has no decision counts. If the argument "begins" is true, title.lua also gives a title to a message
-// without stored data.
+// Title encodes the call of title.lua, which stores the title of a message. The argument "keep" of Title is the TTL of
+// the title while the message has no decision counts. If the argument "begins" is true, title.lua also gives a title to
+// a message without stored data.
 func (a *Args) Title(s *Script, keys AnswerKeys, message capping.Message, title string, keep time.Duration,
 	begins bool) {
 	a.begin(s)

@@ -47,11 +47,11 @@ func (a *Args) Set(args ...string) {
 	a.setPointers()
 }
 
-// Filter encodes a call of filter.lua for the users whom the argument items lists (see Plan); all of them are in one
-// partition. The argument "prefix" is the text with which all Redis keys of the partition begin. The argument "known"
-// is the version of the partition's live changes to sets that the caller knows. If the argument "known" is nil,
-// filter.lua does not compare the versions of live changes to sets. The encoded Redis command lacks its header until
-// the caller calls StampFilter.
+// Filter encodes a call of filter.lua for the users in the argument "items" (see Plan). All these users are in one
+// partition. The argument "prefix" of Filter is the text with which all Redis keys of the partition begin. The argument
+// "known" of Filter is the version of the partition's live changes to sets that the caller knows. If the argument
+// "known" is nil, filter.lua does not compare the versions of live changes to sets. The encoded Redis command lacks its
+// header until the caller calls StampFilter.
 func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8, book *Rulebook, c Counts, known *string) {
 	rules := a.chooseRules(book, items, groups)
@@ -83,8 +83,8 @@ func (a *Args) StampFilter(h Header) {
 	h.append(a.head[:0])
 }
 
-// Release encodes a call of release.lua for the users whom the argument items lists (see Plan). The encoded Redis
-// command lacks its header until the caller calls StampRelease.
+// Release encodes a call of release.lua for the users in the argument "items" (see Plan). The encoded Redis command
+// lacks its header until the caller calls StampRelease.
 func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID, c Counts) {
 	keys := a.encodeUsers(s, k, prefix, items, users, nil)
 	a.finish(a.endCounts(keys, prefix, c), a.head[:releaseHeaderSize], a.users)
@@ -159,7 +159,8 @@ func (a *Args) chooseRules(b *Rulebook, items []uint64, groups []uint8) []byte {
 }
 
 // encodeUsers starts to encode a call of the script, with one key for each bucket of users. encodeUsers then encodes
-// the users and, unless groups is nil, the numbers of their groups. encodeUsers returns the number of keys.
+// the users and, unless the argument "groups" is nil, the numbers of their groups. encodeUsers returns the number of
+// keys.
 func (a *Args) encodeUsers(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8) (keys int) {
 	a.begin(s)

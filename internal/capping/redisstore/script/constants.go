@@ -95,9 +95,9 @@ func (k Keyspace) fieldTexts() map[string]string {
 	}
 }
 
-// spreadTexts returns pieces of script text for spread keyspaces (ids that are not dense). The argument size is the
-// size of their hash fields in bytes. In a spread keyspace, the scripts get a hash field in the form in which the hash
-// stores it.
+// spreadTexts returns pieces of script text for spread keyspaces (ids that are not dense). The argument "size" of
+// spreadTexts is the size of the scripts' hash fields in bytes. In a spread keyspace, the scripts get a hash field in
+// the form in which the hash stores it.
 func spreadTexts(size int) map[string]string {
 	all := strings.Repeat(fmt.Sprint("c", size), keyUsers)
 	user := size + entriesSize

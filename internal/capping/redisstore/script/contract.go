@@ -160,7 +160,7 @@ func appendRule(dst []byte, r *capping.Rule) []byte {
 // ErrReply reports that a Redis reply does not have the form in which the script replies.
 var ErrReply = errors.New("the reply of Redis does not have the form that capper's Lua script returns")
 
-// DecodeVerdicts decodes the reply of filter.lua: it stores the verdicts of the users whom the argument items lists.
+// DecodeVerdicts decodes the reply of filter.lua: it stores the verdicts of the users in the argument "items".
 // DecodeVerdicts returns how many users the script decided. If the log of a user cannot be judged, the user stays
 // Unavailable, and DecodeVerdicts counts the user in bad.
 func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []capping.Verdict, bad *BadLogs) (int,
@@ -208,8 +208,9 @@ func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []c
 // sets than the caller.
 func IsOutdated(reply string) bool { return reply == liveOutdated }
 
-// MarkOutdated sets the verdict Unavailable and Outdated for the users whom the argument items lists, because sets have
-// changed. The argument "since" is the instant of the call's first attempt whose result is unknown, or Never.
+// MarkOutdated sets the verdict Unavailable and Outdated for the users in the argument "items", because sets have
+// changed. The argument "since" of MarkOutdated is the instant of the call's first attempt whose result is unknown, or
+// Never.
 func MarkOutdated(items []uint64, verdicts []capping.Verdict, since capping.Instant) {
 	for _, item := range items {
 		verdicts[indexOf(item)] = capping.Verdict{Outdated: true, FreesAt: since}
@@ -236,8 +237,8 @@ func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
 }
 
 // DecodeReleased decodes the reply of release.lua. DecodeReleased returns for how many users the reply has a result.
-// The argument "again" says that an earlier attempt of the call may have removed the sends already. If "again" is true,
-// a send that the script does not find in the log counts as released.
+// The argument "again" of DecodeReleased says that an earlier attempt of the call may have removed the sends already.
+// If "again" is true, a send that the script does not find in the log counts as released.
 func DecodeReleased(reply string, items []uint64, again bool, released []capping.Released, bad *BadLogs) (int, error) {
 	if len(reply) > len(items) {
 		return 0, ErrReply
@@ -331,7 +332,7 @@ func (b *Rulebook) group(g uint8) []byte {
 }
 
 // callRules limits how many rules one script call gets. callJudgements limits the number of rules times the number of
-// users in one script call. Each of the two limits a part of the script's run time to about a millisecond.
+// users in one script call. Each of the two limits keeps a part of the script's run time below about a millisecond.
 const (
 	callRules      = 1024
 	callJudgements = 4096

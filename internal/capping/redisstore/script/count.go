@@ -41,18 +41,21 @@ func AnswersKey(prefix string, token capping.Token) string {
 // of users has such a Redis key.
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
-// periodLength is the length in milliseconds of the periods for which there are indexes by asked users. Each index by
-// asked users holds the messages whose last call was in one period, so that the whole index expires at once.
+// periodLength is the length in milliseconds of the period of one index. Such an index sorts messages by the number of
+// users in their calls. Each index by asked users holds the messages whose last call was in one period, so that the
+// whole index expires at once.
 const periodLength = 8 * 24 * 3_600_000
 
-// PeriodLength is the length of the period whose messages one index by asked users holds.
+// PeriodLength is the length of the period of one index. Such an index sorts the messages of its period by the number
+// of users in their calls.
 const PeriodLength = periodLength * time.Millisecond
 
-// Period returns the number of the period (of an index by asked users) that contains the instant.
+// Period returns the number of the period that contains the instant. Each period has its own index, which sorts
+// messages by the number of users in their calls.
 func Period(at capping.Instant) int64 { return int64(at) / periodLength }
 
-// SizesKey returns the Redis key of one index by asked users: it has the partition's campaigns whose last call was in
-// the period.
+// SizesKey returns the Redis key of one index of campaigns (messages on channels), sorted by the number of users in
+// their calls. The index has the partition's campaigns whose last call was in the period.
 func SizesKey(prefix string, period int64) string {
 	return prefix + "a:asked:" + strconv.FormatInt(period, 10)
 }
@@ -67,8 +70,9 @@ func LastField(channel capping.Channel) string {
 }
 
 // AtLeast encodes a call of atleast.lua, a script that marks a message's counts in one partition as lower bounds. The
-// argument "keep" is the time for which the store keeps users' logs. If the argument "begins" is true, atleast.lua also
-// marks a message that has no counts yet. The encoded Redis command lacks its time until the caller calls StampAtLeast.
+// argument "keep" of AtLeast is the time for which the store keeps users' logs. If the argument "begins" is true,
+// atleast.lua also marks a message that has no counts yet. The encoded Redis command lacks its time until the caller
+// calls StampAtLeast.
 func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.Duration, begins bool) {
 	a.begin(s)
 	a.buf = AppendCountsKey(a.buf, prefix, token)
@@ -89,8 +93,9 @@ const releasedMark = "r"
 // atLeastField is the name of the hash field that says that a message's counts are lower bounds.
 const atLeastField = "least"
 
-// DecodeCounts decodes a message's counts of sends, and adds them by channel to the map sends. The argument "fields" is
-// the reply of HGETALL. The result atLeast of DecodeCounts says whether the counts are lower bounds.
+// DecodeCounts decodes a message's counts of sends, and adds them by channel to the map in the argument "sends". The
+// argument "fields" of DecodeCounts is the reply of HGETALL. The result "atLeast" of DecodeCounts says whether the
+// counts are lower bounds.
 func DecodeCounts(fields []string, sends map[capping.Channel]messages.Sends) (atLeast bool, err error) {
 	if len(fields)%2 != 0 {
 		return false, ErrReply

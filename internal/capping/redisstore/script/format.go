@@ -117,7 +117,7 @@ var (
 )
 
 // idsOf decodes the text of a format marker: it returns the kind of ids and, for a spread keyspace, the depth. If the
-// text is not a format marker, the result ok is false.
+// text is not a format marker, the result "ok" is false.
 func idsOf(found string) (ids IDs, depth int, ok bool) {
 	if denseMarker.MatchString(found) {
 		return IDs{}, 0, true
@@ -131,8 +131,8 @@ func idsOf(found string) (ids IDs, depth int, ok bool) {
 }
 
 // OtherDepth is for a store that was created with another depth: it returns the depth in the format marker "found". The
-// result ok is true only if the marker "found" differs from m in nothing but the depth, and this program can use that
-// depth.
+// result "ok" of OtherDepth is true only if the marker "found" differs from m in nothing but the depth, and this
+// program can use that depth.
 func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	ids, depth, ok := idsOf(found)
 	if !ok || m.ids.Kind == "" || ids != m.ids || depth < MinDepth || depth > MaxDepth {

@@ -50,8 +50,8 @@ const (
 	unknownUsers     = 4_000_000 // assumed number of users of a store whose number of users is not known
 )
 
-// Spread returns the keyspace of a store for ids that are not dense. The argument "depth" says how many bits of an id
-// image (64-bit number of an id) choose the bucket.
+// Spread returns the keyspace of a store for ids that are not dense. The argument "depth" of Spread says how many bits
+// of an id image (64-bit number of an id) choose the bucket.
 func Spread(depth int) Keyspace { return Keyspace{Partitions: spreadPartitions, Depth: depth} }
 
 // DepthFor returns the depth (number of bits that choose the bucket) of a new store with a spread keyspace, for the
@@ -66,8 +66,8 @@ func DepthFor(users int) int {
 // IsSpread reports whether the keyspace has the spread layout, which is for ids that are not dense.
 func (k Keyspace) IsSpread() bool { return k.Depth > 0 }
 
-// fieldSize returns how many bytes the hash field of a user takes in a spread keyspace. The field must have at least
-// those bits of the id image that choose neither the bucket nor the partition, so that no bit is lost.
+// fieldSize returns how many bytes the hash field of a user takes in a spread keyspace. The hash field of a user must
+// have at least those bits of the id image that choose neither the bucket nor the partition, so that no bit is lost.
 func (k Keyspace) fieldSize() int {
 	if k.Depth < shortFieldDepth {
 		return 7
@@ -124,9 +124,10 @@ func (k Keyspace) HashFields() int {
 	return int(k.BucketSize) + 1
 }
 
-// appendField appends the hash field of one user to dst, in the form in which the scripts read it. The argument item
-// stands for the user. In the dense layout, this form is one byte with the number of the field; in the spread layout,
-// it is the raw bytes of the field. The argument "users" holds all users of the batch to which the item belongs.
+// appendField appends the hash field of one user to dst, in the form in which the scripts read it. The argument "item"
+// of appendField stands for the user. In the dense layout, this form is one byte with the number of the field; in the
+// spread layout, it is the raw bytes of the field. The argument "users" of appendField holds all users of the batch to
+// which the item belongs.
 func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) []byte {
 	if k.IsSpread() {
 		return appendUint(dst, uint64(users[indexOf(item)])>>partitionBits, k.fieldSize())

@@ -219,8 +219,8 @@ func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	return p, nil
 }
 
-// A reader decodes the reply of a script from its start to its end. The field bad says that the reply was too short or
-// had another form.
+// A reader decodes the reply of a script from its start to its end. The field "bad" of a reader says that the script's
+// reply was too short or had another form.
 type reader struct {
 	rest string
 	bad  bool

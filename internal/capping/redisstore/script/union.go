@@ -29,9 +29,9 @@ func (h *Header) appendUnion(dst []byte) []byte {
 	return append(dst, modeOf(h.counting))
 }
 
-// Union encodes a call of union.lua, which merges logs, for the users whom the argument items lists (see Plan). The
-// arguments "users" and "logs" hold all users and logs of the batch. The script union.lua counts the merged sends of
-// those messages whose tokens are in the argument counted. The encoded Redis command lacks its header until the caller
+// Union encodes a call of union.lua, which merges logs, for the users in the argument "items" (see Plan). The arguments
+// "users" and "logs" hold all users and logs of the batch. The script union.lua counts the merged sends of those
+// messages whose tokens are in the argument "counted". The encoded Redis command lacks its header until the caller
 // calls StampUnion.
 func (a *Args) Union(
 	s *Script,
@@ -82,11 +82,11 @@ func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, 
 	return keys
 }
 
-// Log returns the log of one user of a batch; the argument item stands for the user.
+// Log returns the log of one user of a batch; the argument "item" of Log stands for the user.
 func Log(item uint64, logs []capping.Log) capping.Log { return logs[indexOf(item)] }
 
-// DecodeUnited decodes the reply of union.lua and stores the results in merged. DecodeUnited returns for how many users
-// the reply has a result.
+// DecodeUnited decodes the reply of union.lua and stores the results in the argument "merged". DecodeUnited returns for
+// how many users the reply has a result.
 func DecodeUnited(reply string, items []uint64, merged []capping.Merged, bad *BadLogs) (int, error) {
 	n := 0
 	for ; reply != ""; n++ {

@@ -31,8 +31,8 @@ func (n *Node) Believe(partitions []int) (belief, error) {
 	return b, nil
 }
 
-// Judge returns the reason why the store must not trust the replies of a pipeline, or nil if it may. The reason is that
-// the server may have restarted after the check of its sentinel keys and before the pipeline ran.
+// Judge returns the reason why the store must not trust the replies of a pipeline, or nil if it may. The replies cannot
+// be trusted if the server may have restarted after the check of its sentinel keys and before the pipeline ran.
 func (b belief) Judge() error {
 	if b.node == nil || b.node.process.Load() == b.run {
 		return nil

@@ -43,7 +43,8 @@ type Options struct {
 
 // Client returns a client of the server at addr, or of the Sentinel master when SentinelMaster is set. The client sets
 // no time limits, because the contexts of calls limit each attempt, so that a distant server gets more time. On each
-// new connection, the client calls the function started with the run id of the server; started may be nil.
+// new connection, the client calls the function in the argument "started" with the run id of the server. The argument
+// "started" of Client may be nil.
 func (o *Options) Client(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	if o.SentinelMaster != "" {

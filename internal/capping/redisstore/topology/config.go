@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Config is the configuration of a Topology. All fields must be set, except those that the type Options makes optional.
+// Config is the configuration of a Topology. All fields of Config must be set, except fields that the comments describe
+// as optional.
 type Config struct {
 	Options
 
@@ -65,8 +66,8 @@ func (c *Config) rules() *Rules {
 // Acks says how many replicas must confirm a send before the store returns Allowed. The zero Acks is Healthy.
 type Acks int
 
-// Healthy means that at least one replica must confirm a send, and that every replica must which the cluster does not
-// flag as failed.
+// Healthy means that every replica must confirm a send, except the replicas that the cluster flags as failed. At least
+// one replica must confirm the send.
 const Healthy Acks = 0
 
 // FixedAcks means that n replicas must confirm a send, whatever their state is. FixedAcks(0) is for servers without

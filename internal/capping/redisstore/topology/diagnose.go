@@ -13,8 +13,8 @@ import (
 const diagnoseTime = time.Second
 
 // Diagnose looks for the reason why the server at the first address does not answer. Diagnose returns a hint for the
-// operator, or "" if it finds none. The result "talks" reports whether, with the configured settings, the server speaks
-// the Redis protocol.
+// operator, or "" if it finds none. The result "talks" of Diagnose reports whether, with the configured settings, the
+// server speaks the Redis protocol.
 func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	addr := o.Addrs[0]
 	plain, err := o.greets(ctx, addr, false)

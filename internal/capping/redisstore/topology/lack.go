@@ -71,8 +71,8 @@ func (n *Node) degraded() bool {
 }
 
 // Lack returns why the store should send no command to the node, or nil if it may send commands. If Lack returns a
-// reason, the node would not reply to a command, or the store could not accept the reply. The argument "durable" says
-// that replicas must confirm the writes of the command.
+// reason, the node would not reply to a command, or the store could not accept the reply. The argument "durable" of
+// Lack says that replicas must confirm the writes of the command.
 func (n *Node) Lack(durable bool) error {
 	l := n.lacks.Load()
 	if l == nil || !durable && l.of != ofMaster || !l.lastsLong() {

@@ -35,8 +35,8 @@ const (
 // Open reports whether the breach still needs an operator's acceptance.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
-// replaces reports whether the breach b is newer knowledge about its partition than the breach known, which may be nil.
-// An operator's acceptance ends all earlier breaches (possible losses of logs) of the partition. An operator's
+// replaces reports whether the breach b is newer knowledge about its partition than the breach "known", which may be
+// nil. An operator's acceptance ends all earlier breaches (possible losses of logs) of the partition. An operator's
 // acceptance ends a breach even if an instance that missed the acceptance has counted more evicted keys since then.
 func (b *Breach) replaces(known *Breach) bool {
 	switch {
@@ -170,8 +170,8 @@ type BrokenPromise struct {
 	Partitions int // number of affected partitions with users; the partition of the shared records has none
 }
 
-// broken returns those breaches of the ledger for which the function keep returns true, grouped by node and cause, and
-// sorted by the address of the node.
+// broken returns those breaches of the ledger for which the function in the argument "keep" returns true. The breaches
+// are grouped by node and cause, and sorted by the address of the node.
 func (l *ledger) broken(keep func(*Breach) bool) []BrokenPromise {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +205,7 @@ func promises(breaches map[int]*Breach, users int, keep func(*Breach) bool) (bro
 }
 
 // BrokenIn reads copies of the ledger, and returns those breaches (possible losses of logs) that no operator has
-// accepted. The argument "users" is how many partitions with users the store has.
+// accepted. The argument "users" of BrokenIn is how many partitions with users the store has.
 func BrokenIn(users int, copies ...map[string]string) []BrokenPromise {
 	l := newLedger(users)
 	for _, copied := range copies {

@@ -31,8 +31,8 @@ func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd 
 }
 
 // Loads checks whether the server may drop records when it restarts and loads its append-only file. The result
-// "lacking" lists those of the commands that the user "default" may not run. If the rights of the user "default" could
-// not be read, the result "err" says why.
+// "lacking" of Loads lists those of the commands that the user "default" may not run. If the rights of the user
+// "default" could not be read, the result "err" says why.
 func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []string, err error) {
 	pipe := client.Pipeline()
 	info, asked := pipe.Info(ctx, "everything"), r.loading(ctx, pipe)

@@ -66,9 +66,9 @@ func (t *Topology) refreshServers(ctx context.Context) error {
 }
 
 // noteHeirs records which of the configured servers have all data of the current master, so that they may replace it.
-// If a second server is a master at the same time, its data has diverged, and it lacks all sends from then on. Two
-// servers may have replied to the refresh at different times. noteHeirs therefore asks the current master once more, to
-// prove that both servers were masters at the same time.
+// If a second server is a master at the same time, its data has diverged: from then on, it lacks all sends that the
+// current master records. Two servers may have replied to the refresh at different times. noteHeirs therefore asks the
+// current master once more, to prove that both servers were masters at the same time.
 func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	var beside []*Node
 	for _, h := range told {

@@ -10,8 +10,8 @@ import (
 
 // mendBroken is for partitions whose open breach (such as evicted keys) explains that sentinel keys and marks are gone:
 // it creates these again. mendBroken leaves the other records of the partitions unchanged. If the loss of a partition
-// has another cause, the partition stays in quarantine. The argument "found" has, for the address of each master, what
-// INFO says about evictions and the append-only file.
+// has another cause, the partition stays in quarantine. The argument "found" of mendBroken has, for the address of each
+// master, what INFO says about evictions and the append-only file.
 func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -68,7 +68,8 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 var errUnlooked = fmt.Errorf("the sentinel keys (keys that reveal lost data) of some partitions could not be read")
 
 // explained returns those partitions whose sentinel key or mark is gone because of an open breach (possible loss of
-// logs). The argument "now" has what INFO says at present about the node: its evictions and its append-only file.
+// logs). The argument "now" of the method explained has what INFO says at present about the node: its evictions and its
+// append-only file.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)
@@ -92,7 +93,7 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 }
 
 // explains reports whether the breach can be the cause of an outcome of the check of a sentinel key. The argument
-// "evicted" says that the server has evicted keys, whatever the cause of the breach is.
+// "evicted" of the method explains says that the server has evicted keys, whatever the cause of the breach is.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":

@@ -64,9 +64,10 @@ func (h *points) told(partition int, p point) {
 }
 
 // reached stores a point (latest time of a partition) that a check of the partition's sentinel key and mark has found.
-// The check of the sentinel key was made at the time began, in one run of a Redis server, which the argument on names.
-// The point is confirmed by as many replicas as must confirm a send. If the server has restarted since the check
-// before, the point of that check may be lost, and does not become the settled point.
+// The argument "began" of the method reached is the time of this check. The argument "on" of the method reached says in
+// which run of a Redis server the check was made. The point is confirmed by as many replicas as must confirm a send. If
+// the server has restarted since the check before, the point of that check may be lost, and does not become the settled
+// point.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,8 +117,8 @@ func keptBy(keepers []int) [][]int {
 
 // recall reads points (latest times) of partitions from Redis, where the marks of other partitions store them. recall
 // must run before the first check of sentinel keys, because that check changes marks. When every instance has
-// restarted, only the points in the marks of other partitions are still known. If a server does not answer recall, its
-// points are read by the first check of sentinel keys that reaches the server.
+// restarted, only the points in the marks of other partitions are still known. If a server does not answer recall, the
+// points (latest times) on this server are read later, by the first check of sentinel keys that reaches the server.
 func (t *Topology) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

@@ -107,8 +107,9 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 }
 
 // breach returns how the server has broken its promise to lose no logs: the cause and a description. If the promise
-// holds, it returns "". The argument "known" is the value of evicted_keys up to which evictions are known or accepted.
-// The argument "withoutFile" says that the server lacks the required append-only file.
+// holds, it returns "". The argument "known" of the method breach is the value of evicted_keys up to which evictions
+// are known or accepted. The argument "withoutFile" of the method breach says that the server lacks the required
+// append-only file.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -149,8 +150,8 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 
 // mark records in the ledger that the partition has an open breach, that is, a possible loss of logs. The caller of
 // mark holds the ledger's lock. If the partition already has an open breach, mark only raises the number of evicted
-// keys in it. If keys were evicted because of the eviction policy, mark also records this. The result "news" reports
-// whether operators should hear of the change; an increase of a known number is no news.
+// keys in it. If keys were evicted because of the eviction policy, mark also records this. The result "news" of the
+// method mark reports whether operators should hear of the change; an increase of a known number is no news.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
@@ -224,10 +225,10 @@ type evictedQuestion struct {
 	asked int64 // time of the command in µs
 }
 
-// AskEvicted adds a read of the counter evicted_keys to the end of a pipeline. The argument users is how many users the
-// commands of the pipeline have. From the reply, the store sees whether keys were evicted before a command of the
-// pipeline ran. If the last known value is recent enough, AskEvicted adds no command and returns nil. A read of
-// evicted_keys whose reply is still missing does not make the value recent.
+// AskEvicted adds a read of the counter evicted_keys to the end of a pipeline. The argument "users" of AskEvicted is
+// the number of users in the commands of the pipeline. From the reply to this read, the store sees whether keys were
+// evicted before a command of the pipeline ran. If the last known value is recent enough, AskEvicted adds no command
+// and returns nil. A read of evicted_keys whose reply is still missing does not make the value recent.
 func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *evictedQuestion {
 	s := n.standing.Load()
 	if s != nil && s.evicted < 0 {
@@ -298,7 +299,7 @@ func evictedOf(info string) (int64, bool) {
 func (t *Topology) BrokenPromises() []BrokenPromise { return t.ledger.broken((*Breach).Open) }
 
 // AcceptedPromises returns breaches (possible losses of logs) that operators accepted within the retention, because
-// they can still affect decisions. If the argument retention is 0, AcceptedPromises returns the breaches of all times
+// they can still affect decisions. If the argument "retention" is 0, AcceptedPromises returns the breaches of all times
 // that operators have accepted.
 func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
 	now := time.Now()
@@ -310,13 +311,13 @@ func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
 // ledgerKey returns the Redis key of the copy of the ledger (list of breaches) in this partition.
 func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
 
-// LedgerKey returns the Redis key of a copy of the ledger (list of breaches). The argument prefix is the prefix of the
-// partition's keys.
+// LedgerKey returns the Redis key of a copy of the ledger (list of breaches). The argument "prefix" of LedgerKey is the
+// prefix of the partition's keys.
 func LedgerKey(prefix string) string { return prefix + "-promises" }
 
 // KeepLedger merges the ledger (list of breaches) with its copies in Redis, and writes to each copy what it lacks. If
 // nobody writes to the copies of the ledger, they expire after the duration "life". KeepLedger removes breaches that
-// were accepted long before the retention. The result kept of KeepLedger is how many copies in Redis then equal the
+// were accepted long before the retention. The result "kept" of KeepLedger is how many copies in Redis then equal the
 // ledger.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
@@ -346,8 +347,8 @@ func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration
 	return kept, errors.Join(faults...)
 }
 
-// readLedger returns, by partition, every copy of the ledger (list of breaches) that can be read. The result "all"
-// reports whether all copies of the ledger could be read.
+// readLedger returns, by partition, every copy of the ledger (list of breaches) that can be read. The result "all" of
+// readLedger reports whether all copies of the ledger could be read.
 func (t *Topology) readLedger(ctx context.Context) (copies map[int]map[string]string, all bool, faults []error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -485,11 +486,11 @@ type AcceptError struct{ Err error }
 // Error returns the reason as text.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
-// Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why" is the
-// operator's reason. If a server with an open breach still evicts keys, lacks the append-only file or does not answer,
-// Accept returns an error. Before it accepts a breach, Accept creates the sentinel keys again that were lost. The
-// function "mend" must restore other lost records of the store, and the function "keep" must store the acceptance. If
-// the function mend or keep returns an error, Accept accepts nothing.
+// Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why" of Accept
+// is the operator's reason. If a server with an open breach still evicts keys, lacks the append-only file or does not
+// answer, Accept returns an error. Before it accepts a breach, Accept creates the sentinel keys again that were lost.
+// The function "mend" must restore other lost records of the store, and the function "keep" must store the acceptance.
+// If the function in the argument "mend" or "keep" returns an error, Accept accepts nothing.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf(

@@ -117,8 +117,8 @@ type Count struct {
 	missing bool // some known replicas are missing, and may return at any time
 }
 
-// A fed is a replica to which a master sends its replication stream. A fed has the replica's address, the last offset
-// that the replica has confirmed, and the seconds since this confirmation.
+// A fed value describes a replica to which a master sends its replication stream. A fed value has the replica's
+// address, the last offset that the replica has confirmed, and the seconds since this confirmation.
 type fed struct {
 	addr        string
 	offset, lag int64
@@ -245,8 +245,8 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// talking returns how many replicas have confirmed a write within the last "within" seconds. Every live replica
-// confirms writes once a second.
+// talking returns the number of replicas that have confirmed a write lately: within as many seconds as the argument
+// "within" says. Every live replica confirms writes once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {
@@ -272,7 +272,7 @@ func fedOf(info Facts) (online []fed, syncing, all int) {
 }
 
 // roleOf reads the address and the offset of each replica from a master's reply to ROLE. If the reply does not come
-// from a master, the result ok is false.
+// from a master, the result "ok" is false.
 func roleOf(reply any) (online []fed, ok bool) {
 	parts, _ := reply.([]any)
 	if len(parts) < 3 || parts[0] != "master" {

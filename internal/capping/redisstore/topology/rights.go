@@ -23,7 +23,7 @@ func ofKeys(text string) bool {
 	return false
 }
 
-// rights lists which rights are missing to the Redis user with which the store connects.
+// rights lists the rights that the store's Redis user lacks.
 type rights struct {
 	commands []string // names as in an ACL
 	unknown  []string // commands that the server does not know under these names
@@ -85,7 +85,8 @@ type Trial struct {
 	Cluster bool   // the commands of Redis Cluster are needed too
 }
 
-// A command is one that the method Rights tries, with the name that it has in an ACL.
+// A command is one Redis command that the method Rights tries, together with the name that this Redis command has in an
+// ACL.
 type command struct {
 	name string
 	args []any
@@ -151,7 +152,8 @@ func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lack
 	return found.err(t.Who, r), nil
 }
 
-// noteScript stores the errors that the script rights.lua returned; it tries commands inside a script.
+// noteScript stores the errors that the script rights.lua returned. The script rights.lua tries commands from inside a
+// script.
 func (r *rights) noteScript(name string, command *redis.Cmd) {
 	if name != "evalsha" {
 		return

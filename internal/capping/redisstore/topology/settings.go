@@ -53,8 +53,9 @@ func (r *Rules) checkRole(f *Findings, who string, err error) {
 		who, lacks)
 }
 
-// checkClock compares the clock of a server with the clock of this machine. The argument "off" is the difference when
-// the request began: the server's time minus the local time. The argument "took" is the time until the reply.
+// checkClock compares the clock of a server with the clock of this machine. The argument "off" of checkClock is the
+// difference when the request began: the server's time minus the local time. The argument "took" of checkClock is the
+// time until the reply.
 func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	skew := r.ClockSkew
 	switch {

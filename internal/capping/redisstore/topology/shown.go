@@ -76,7 +76,7 @@ func endOf(chain []*x509.Certificate) time.Time {
 }
 
 // Look makes a TLS handshake with the server at addr, as a new connection of the store would, and then closes the
-// connection. After Look, Shown has the certificate of the server.
+// connection. After Look has returned, the field Shown contains the certificate of the server.
 func (o *Options) Look(ctx context.Context, addr string) {
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()

@@ -70,7 +70,7 @@ func (s *sign) bar() *Bar {
 }
 
 // LookAtSigns checks the sentinel keys of all partitions. LookAtSigns puts partitions that have lost records into
-// quarantine. The result "all" reports whether LookAtSigns could check every sentinel key.
+// quarantine. The result "all" of LookAtSigns reports whether LookAtSigns could check every sentinel key.
 func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	t.recalled.Do(func() { t.recall(ctx) })
 	t.signLife.Store(look.Life.Milliseconds())
@@ -80,9 +80,9 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	return len(t.askSigns(ctx, &look, (*Node).lookAtSigns)) == len(t.signReads)
 }
 
-// CountSigns returns how many partitions have a sentinel key, and of how many the server replied. If a sentinel key
-// exists, CountSigns sets its TTL to the duration "life". CountSigns creates no sentinel keys and puts no partition
-// into quarantine.
+// CountSigns returns two numbers of partitions: how many have a sentinel key, and for how many the server replied. If a
+// sentinel key exists, CountSigns sets its TTL to the duration "life". CountSigns creates no sentinel keys and puts no
+// partition into quarantine.
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
@@ -229,8 +229,8 @@ func (t *Topology) judge(s *sign) {
 }
 
 // askSigns runs both steps of sign.lua for the partitions on the node, and records how far in time the partitions have
-// progressed. The result "seen" lists two kinds of partitions: those for which the node replied, and those whose slot
-// is moving to another node.
+// progressed. The result "seen" of askSigns lists two kinds of partitions: those for which the node replied, and those
+// whose slot is moving to another node.
 func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (found []sign, seen []int) {
 	for range 2 {
 		began, on := time.Now(), belief{n, n.process.Load()}
@@ -278,13 +278,13 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 	}
 }
 
-// confirmSigns is how long replicas may take to confirm the writes of sentinel keys. If the replicas need longer, only
-// the check of sentinel keys is delayed.
+// confirmSigns is how long replicas may take to confirm the writes of sentinel keys. If the replicas need longer than
+// confirmSigns, only the check of sentinel keys is delayed.
 const confirmSigns = 200 * time.Millisecond
 
-// runSigns runs both steps of sign.lua for the partitions, in a single pipeline. The result "confirmed" reports whether
-// enough replicas (as many as for a send) have confirmed the sentinel keys and marks. If the node does not have the
-// script sign.lua, the result "missing" is true.
+// runSigns runs both steps of sign.lua for the partitions, in a single pipeline. The result "confirmed" of runSigns
+// reports whether enough replicas (as many as for a send) have confirmed the sentinel keys and marks. If the node does
+// not have the script sign.lua, the result "missing" is true.
 func (n *Node) runSigns(
 	ctx context.Context, partitions []int, look *Look,
 ) (replies []*redis.Cmd, confirmed, missing bool) {

@@ -101,8 +101,8 @@ func slavesOf(text, master string) (addrs []string) {
 	return addrs
 }
 
-// listedAddr parses an address in a reply of CLUSTER NODES. The argument asked is the address of the node that replied.
-// If the text has no address, listedAddr returns "".
+// listedAddr parses an address in a reply of CLUSTER NODES. The argument "asked" of listedAddr is the address of the
+// node that replied. If the text has no address, listedAddr returns "".
 func listedAddr(text, asked string) string {
 	host, _, _ := net.SplitHostPort(asked)
 	addr, name, _ := strings.Cut(text, ",")
@@ -126,8 +126,8 @@ type Member struct {
 	Moving           int      // number of slots that are moving to or from the node
 }
 
-// Members returns the nodes that a reply of CLUSTER NODES lists. The argument asked is the address of the node that
-// replied.
+// Members returns the nodes that a reply of CLUSTER NODES lists. The argument "asked" of Members is the address of the
+// node that replied.
 func Members(text, asked string) (members []Member) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

@@ -23,9 +23,9 @@ type view struct {
 	epoch   int64
 }
 
-// better reports whether the store should use the view v of the cluster, and not the view than. If the cluster works in
-// one of the views and has failed in the other, better prefers the view in which it works. If the cluster works in both
-// views or in neither, better prefers the newer view, because a node that was cut off keeps an old view.
+// better reports whether the store should use the view "v" of the cluster, and not the view "than". If the cluster
+// works in one of the views and has failed in the other, better prefers the view in which it works. If the cluster
+// works in both views or in neither, better prefers the newer view, because a node that was cut off keeps an old view.
 func (v *view) better(than *view) bool {
 	if than == nil || v.ok != than.ok {
 		return than == nil || v.ok
@@ -277,7 +277,8 @@ func parseMember(described any) (member, error) {
 	return m, nil
 }
 
-// unknownHost is what a server that does not know its own host name has in its replies in place of the host.
+// unknownHost is the text that a Redis server without knowledge of its own host name writes in place of the host in its
+// replies.
 const unknownHost = "?"
 
 // otherAddress finds a name in a flat list of names and values, and returns the value after it.
