@@ -178,8 +178,8 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 // ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
-// DistinctMoved works like Distinct, and also calls the function moved for each user that it moves to a lower index.
-// The argument moved may be nil.
+// DistinctMoved works like Distinct, and also calls the function in the argument "moved" for each user that it moves to
+// a lower index. The argument "moved" of DistinctMoved may be nil.
 func DistinctMoved(users []UserID, moved func(to, from int)) (distinct []UserID, duplicates int) {
 	all := UserID(0)
 	for _, user := range users {

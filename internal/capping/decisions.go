@@ -64,8 +64,8 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	return d
 }
 
-// decide decides a send with the generation of segments and the policy of the basis. The arguments known and since of
-// decide have the meaning of Batch.Known and Batch.Since.
+// decide decides a send with the generation of segments and the policy of the basis. The arguments "known" and "since"
+// of decide have the meaning of Batch.Known and Batch.Since.
 func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []string, since Instant) *Decisions {
 	segments, policy := basis.segments, basis.policy
 	d := &Decisions{
@@ -179,7 +179,7 @@ func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) 
 	segments.LookupZones(d.numbers, d.zones)
 }
 
-// group puts those users of a call who have the same rules into the same group.
+// The method group puts users of a call into the same group if they have the same rules.
 func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.Duration) {
 	if !send.Enforce {
 		d.rulesets = make([]ruleset, len(d.Names)+1)
@@ -304,7 +304,7 @@ func (d *Decisions) parts() [][]int32 {
 }
 
 // judgePart lets the store decide one batch, which contains the users at the given indexes of the call. The argument
-// "first" is the number of the first group (users with equal rules) in the batch.
+// "first" of judgePart is the number of the first group (users with equal rules) in the batch.
 func (d *Decisions) judgePart(ctx context.Context, store Store, b Batch, at []int32, first int) error {
 	b.Rules = rulesOf(d.rulesets[first:min(first+maxGroups, len(d.rulesets))])
 	b.Users, b.Groups = make([]UserID, len(at)), make([]uint8, len(at))

@@ -76,12 +76,12 @@ func (m *Merge) Check(merged []Merged) error {
 // above 65,535 as 65,535.
 func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(added, math.MaxUint16))} }
 
-// Union appends the entries of the logs l and other to dst, and returns how many entries came only from other. The
-// returned log is in time order. The log that Union returns has only entries later than horizon, and at most the newest
-// LogBound entries of each channel. If both logs have an entry with the same channel and token, the two entries are the
-// same send, and Union keeps the entry of l. Two entries without a token are the same send when their times are equal.
-// If an entry of l and an entry of other have the same time, Union treats the entry of l as newer, so that a repeated
-// merge adds nothing.
+// Union appends the entries of the logs "l" and "other" to dst, and returns how many entries came only from "other".
+// The returned log is in time order. The log that Union returns has only entries later than horizon, and at most the
+// newest LogBound entries of each channel. If both logs have an entry with the same channel and token, the two entries
+// are the same send, and Union keeps the entry of the log "l". Two entries without a token are the same send when their
+// times are equal. If an entry of the log "l" and an entry of the log "other" have the same time, Union treats the
+// entry of "l" as newer. A repeated merge therefore adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)
@@ -107,7 +107,7 @@ func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added in
 	return dst, added
 }
 
-// lacking returns the sends of the log other that the log l does not have, each send once.
+// lacking compares two logs. It returns the sends of the log "other" that the log "l" does not have, each send once.
 func (l Log) lacking(other Log) (fresh Log) {
 	if max(l.Len(), other.Len()) > shortLog {
 		return l.lackingOfLong(other)
@@ -123,8 +123,8 @@ func (l Log) lacking(other Log) (fresh Log) {
 // shortLog is the number of log entries up to which a linear search is faster than a hash set, which allocates memory.
 const shortLog = 32
 
-// lackingOfLong returns the sends of other that l does not have, like lacking, but takes linear time even for long
-// logs.
+// lackingOfLong returns the sends of the log "other" that the log "l" does not have, like lacking, but takes linear
+// time even for long logs.
 func (l Log) lackingOfLong(other Log) (fresh Log) {
 	seen := make(map[Entry]struct{}, l.Len()+other.Len())
 	for i := range l.Len() {
@@ -139,7 +139,7 @@ func (l Log) lackingOfLong(other Log) (fresh Log) {
 	return fresh
 }
 
-// send returns a value that is equal for two log entries when both are the same send.
+// The function send returns a value that is equal for two log entries when both are the same send.
 func (e Entry) send() Entry {
 	if e.Token != (Token{}) {
 		e.At = 0

@@ -64,7 +64,7 @@ type Quiet struct {
 	MayLose  float64        // the largest percentage of users that may leave each set in Sets, as in Suppression
 }
 
-// in returns the time zone of the quiet hours: their own zone, or the zone of the user.
+// The method in returns the time zone of the quiet hours: their own zone, or the zone of the user.
 func (q *Quiet) in(zone *time.Location) *time.Location {
 	if q.UserZone {
 		return zone
@@ -126,7 +126,7 @@ func (p *Policy) ChannelName(c Channel) string {
 const noLimits = 24 * time.Hour
 
 // Retention returns the age up to which a log entry can count for a limit: the longest window of the policy plus the
-// duration widen.
+// duration in the argument "widen".
 func (p *Policy) Retention(widen time.Duration) time.Duration {
 	longest := longestOf(p.Default)
 	for _, limits := range p.Segments {
@@ -142,9 +142,9 @@ func longestOf(limits []Limit) (longest time.Duration) {
 	return longest
 }
 
-// Unmatched compares the policy with the segments of a generation. configured lists the segments that have limits but
-// are missing in the generation. published lists the segments of the generation that have no limits of their own and
-// get the default limits. configured and published are sorted.
+// Unmatched compares the policy with the segments of a generation. The result "configured" of Unmatched lists the
+// segments that have limits but are missing in the generation. The result "published" of Unmatched lists the segments
+// of the generation that have no limits of their own and get the default limits. Both lists are sorted.
 func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	for segment := range p.Segments {
 		if !slices.Contains(names, segment) {

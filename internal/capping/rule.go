@@ -32,8 +32,8 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// After returns the newest instant that is too old to count: at the instant now, the rule counts only log entries after
-// the returned instant.
+// After returns the newest instant that is too old to count for the rule. At the instant "now", the rule counts only
+// log entries after the returned instant.
 func (r *Rule) After(now Instant) Instant {
 	if r.Hold > 0 {
 		return now - Instant(r.Hold)

@@ -27,7 +27,7 @@ type useCount struct {
 	users   int
 }
 
-// A Use says, for one limit of a segment, how many users have how many sends that count for the limit.
+// A Use says, for one limit of a segment, how many users have a certain number of sends that count for the limit.
 type Use struct {
 	Segment string // "": users in no segment
 	Limit   Limit
@@ -129,8 +129,8 @@ type useStepKey struct {
 	sends int
 }
 
-// of returns a Use for each limit of a segment. The argument reached holds the number of users with at least a number
-// of sends, by limit and this number.
+// of returns a Use for each limit of a segment. The argument "reached" of the method of holds the number of users with
+// at least a number of sends, by limit and this number.
 func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
 	for _, l := range u.basis.Policy().Limits(segment) {
 		if !l.AppliesTo(u.channel) {

@@ -264,8 +264,8 @@ func (n *night) opens(at Instant) Instant {
 	return openingOf(n.timeline.Opens(at.Time()))
 }
 
-// quietAt reports whether quiet hours are on. The result by is the index of the first clock whose quiet hours are on,
-// and the result until is the instant at which all are off.
+// quietAt reports whether quiet hours are on. The result "by" of quietAt is the index of the first clock whose quiet
+// hours are on. The result "until" of quietAt is the instant at which the quiet hours of all clocks are off.
 func quietAt(clocks []quiet.Clock, now Instant) (on bool, by int, until Instant) {
 	piece := quiet.At(clocks, now.Time())
 	if !piece.On {

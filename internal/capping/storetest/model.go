@@ -14,7 +14,8 @@ type send struct {
 	message capping.Message
 }
 
-// window is one limit in the naive model: a rolling window, or a calendar period from start to until.
+// window is one limit in the naive model: a rolling window, or a calendar period from the field "start" to the field
+// "until".
 type window struct {
 	most         int
 	length       time.Duration // length of a rolling window; 0: a calendar period
@@ -58,9 +59,9 @@ func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	return sends
 }
 
-// answer is the decision that the naive model of a store expects for one user. If the outcome is Denied, until is the
-// first time at which all windows have a free slot, or zero for never. If the naive model allows the send, the field
-// shadow lists the shadow windows (limits that only count) that have no free slot.
+// answer is the decision that the naive model of a store expects for one user. If the outcome is Denied, the result
+// "until" is the first time at which all windows have a free slot, or zero for never. If the naive model allows the
+// send, the field "shadow" lists the shadow windows (limits that only count) that have no free slot.
 type answer struct {
 	outcome capping.Outcome
 	until   time.Time
@@ -124,8 +125,9 @@ func firstFree(windows []window, sends []send, now time.Time) time.Time {
 func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
 
 // release removes a user's sends of the message on the channel from the naive model; channel 0 means all channels. The
-// result "remembered" reports whether one of the removed sends was younger than the retention (time for which sends are
-// kept). The result "known" reports whether the model had any of the sends to remove, whatever their age.
+// result "remembered" of the method release reports whether one of the removed sends was younger than the retention
+// (time for which sends are kept). The result "known" of the method release reports whether the model had any of the
+// sends to remove, whatever their age.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []send

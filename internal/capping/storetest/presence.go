@@ -10,7 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// recorded calls Recorded of a Capper, which tells for which of the users the store has recorded a send of the message.
+// recorded calls the method Recorded of a Capper, which tells for which users the store has recorded a send of the
+// message.
 func (f *fixture) recorded(
 	message capping.Message, channel capping.Channel, users []capping.UserID,
 ) []capping.Presence {

@@ -25,7 +25,7 @@ type members struct {
 
 func (m members) has(user capping.UserID) bool { return slices.Contains(m.users, user) }
 
-// in reports whether the user is in the set with the given name.
+// The method in reports whether the user is in the set with the given name.
 func (w *world) in(name string, user capping.UserID) bool {
 	for _, set := range w.sets {
 		if set.name == name && set.has(user) {
@@ -112,7 +112,7 @@ func (s segments) LookupZones(numbers []uint32, zones []uint16) {
 	}
 }
 
-// Mark sets marks[i] to mark for each user i in the set whose mark is still 0.
+// Mark sets marks[i] to the argument "mark" for each user i in the set whose mark is still 0.
 func (m members) Mark(users []capping.UserID, _ []uint32, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] == 0 && m.has(user) {
