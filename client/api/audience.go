@@ -15,9 +15,8 @@ type AudienceQuery struct {
 	Sample   *Sample `json:"sample,omitempty"` // only a share of the users
 	Part     *Part   `json:"part,omitempty"`   // only one of several parts of about the same size
 	// MaxUsers is the maximum number of users of this API call; 0: all users. The service selects the users with the
-	// lowest ids, or with the lowest images (64-bit numbers of ids) if ids are not dense. AudienceTaken.Next selects
-	// the users that follow. If MaxUsers is 0 and the audience has more users than a call allows, the response is an
-	// error.
+	// lowest ids, or with the lowest id images (64-bit hashes) if ids are not dense. AudienceTaken.Next selects the
+	// users that follow. If MaxUsers is 0 and the audience has more users than a call allows, the response is an error.
 	MaxUsers int `json:"max_users,omitempty"`
 	// Cursor is the AudienceTaken.Next of the previous response. All other fields of the query must be unchanged.
 	Cursor string `json:"cursor,omitempty"`
@@ -123,8 +122,8 @@ type LimitUse struct {
 	Steps   []UseStep `json:"steps"` // ascending, from 0 to Max; not every number has its own step
 }
 
-// UseStep counts the users with at least Sends sends that count for the limit, but fewer than the Sends of the next
-// UseStep.
+// UseStep counts users by how many of their sends count for the limit: at least the field Sends, but fewer than the
+// field Sends of the next UseStep.
 type UseStep struct {
 	Sends int `json:"sends"`
 	Users int `json:"users"`

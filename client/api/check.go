@@ -24,8 +24,8 @@ type SendsCheck struct {
 	Summary     SendsCheckSummary `json:"summary"`
 }
 
-// MissingSends lists users without a recorded send of the message; the store keeps the logs of all these users in the
-// same partition.
+// MissingSends lists users for whom the store has no recorded send of the message. The store keeps the logs of all
+// these users in the same partition.
 type MissingSends struct {
 	Partition *int     `json:"partition,omitempty"` // for Redis only
 	Node      string   `json:"node,omitempty"`      // for Redis only: the server of the partition

@@ -1,7 +1,7 @@
 package api
 
-// IDs is the response to GET /v1/ids: the kind of a deployment's user ids, and their hash key. The service computes
-// the image of an id (the 64-bit number by which it stores a user) from the id and the hash key.
+// IDs is the response to GET /v1/ids: the kind of a deployment's user ids, and their hash key. The service computes the
+// image of an id (the 64-bit hash by which it stores a user) from the id and the hash key.
 type IDs struct {
 	Kind  string `json:"kind"`            // one of the kinds
 	Key   string `json:"key,omitempty"`   // 32 hexadecimal digits; "" for KindDense

@@ -10,9 +10,9 @@ type Messages struct {
 	Next     *string   `json:"next"` // parameter cursor of the next page; nil: this is the last page
 }
 
-// Message holds the counts of a message on one channel. Allowed and Released count the recorded sends; these counts
-// are exact unless AtLeast is set. All other fields of a Message count results of filter calls, so a user who was in
-// two filter calls about the message counts twice.
+// Message holds the counts of a message on one channel. Allowed and Released count the recorded sends; these counts are
+// exact unless the field AtLeast is true. All other fields of a Message count results of filter calls, so a user who
+// was in two filter calls about the message counts twice.
 type Message struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

@@ -95,7 +95,7 @@ type Members struct {
 }
 
 // MemberStrings is a page of the ids in a segment or set, in a deployment whose ids are uint64, uuid or text.
-// MemberStrings lists the ids in the order of their id images (64-bit numbers of ids). The order of ids by their id
+// MemberStrings lists the ids in the order of their id images (64-bit hashes of ids). The order of ids by their id
 // images is the same in all generations.
 type MemberStrings struct {
 	Generation string   `json:"generation"`

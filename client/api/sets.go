@@ -46,8 +46,8 @@ func (c SetChanged) MarshalJSON() ([]byte, error) {
 	}{plain(c), instant(c.At)})
 }
 
-// Sets is the response to GET /v1/sets: the sets of the segments generation in use, and the sets that consist only of
-// live changes (changes by API calls).
+// Sets is the response to GET /v1/sets. It lists the sets in the published data that the service uses now, and the sets
+// that exist only because API calls changed them.
 type Sets struct {
 	Generation string    `json:"generation"` // "": none is loaded
 	Sets       []SetInfo `json:"sets"`       // in the order of their names
@@ -103,8 +103,8 @@ type SetMembers struct {
 	Next    *string        `json:"next"` // parameter cursor of the next page; nil: this is the last page
 }
 
-// SetMemberStrings is a page of the changes that API calls made to a set, in a deployment whose ids are uint64, uuid
-// or text. SetMemberStrings lists the changes in the order of the users' id images (64-bit numbers of ids).
+// SetMemberStrings is a page of the changes that API calls made to a set, in a deployment whose ids are uint64, uuid or
+// text. SetMemberStrings lists the changes in the order of the users' id images (64-bit hashes of ids).
 type SetMemberStrings struct {
 	Set     string             `json:"set"`
 	Changes []MemberChangeOfID `json:"changes"`

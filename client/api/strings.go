@@ -133,9 +133,9 @@ type DecisionsOfID struct {
 	Decisions []Decision `json:"decisions"`
 }
 
-// DecidedIDs lists the users about whom the service has decided, by result, in a deployment whose ids are not dense.
-// If the generation in use does not contain an id, the list has "image:" with the 16 hexadecimal digits of the id's
-// image (64-bit number) instead. No user is in two lists.
+// DecidedIDs lists the users about whom the service has decided, by result, in a deployment whose ids are not dense. If
+// the generation in use does not contain an id, the list has "image:" with the 16 hexadecimal digits of the id's image
+// (64-bit hash) instead. No user is in two lists.
 type DecidedIDs struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
