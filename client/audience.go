@@ -119,7 +119,7 @@ func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.Audienc
 	}
 }
 
-// preview makes an API call for each part of an audience, and stores the sum of the previews in the argument into.
+// preview makes an API call for each part of an audience, and stores the sum of the previews in the argument "into".
 // preview also stores which generation and which configuration version the service used.
 func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *api.AudienceCount) error {
 	var mu sync.Mutex

@@ -37,7 +37,7 @@ func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	return c.FilterParts(ctx, r, parts, each)
 }
 
-// FilterParts works like FilterAll, but only for the given parts of r.Audience. The argument parts holds all parts of
+// FilterParts works like FilterAll, but only for the given parts of r.Audience. The argument "parts" holds all parts of
 // the audience, or only those that an earlier, interrupted call has not completed.
 func (c *Client) FilterParts(ctx context.Context, r *FilterRequest, parts *Parts,
 	each func(*FilterRequest, *FilterResult) error) error {
@@ -101,7 +101,7 @@ func (c *Client) batches(all *given) iter.Seq[batch] {
 	}
 }
 
-// parallel calls the function work for each batch, at most Config.Parallel batches at a time, until one call fails.
+// parallel calls the function "work" for each batch, at most Config.Parallel batches at a time, until one call fails.
 func (c *Client) parallel(ctx context.Context, batches iter.Seq[batch], work func(context.Context, batch) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

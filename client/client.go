@@ -93,7 +93,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, out any) e
 	return c.callWhile(ctx, Passing, method, path, body, out)
 }
 
-// callWhile works like the method call, but retries only after errors for which the argument passing (a function)
+// callWhile works like the method call(), but retries only after errors for which the argument "passing" (a function)
 // returns true.
 func (c *Client) callWhile(ctx context.Context, passing func(error) bool, method, path string, body, out any) error {
 	var encoded []byte
@@ -147,7 +147,7 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 	return nil
 }
 
-// send sends one HTTP request. The caller of send must close the body of the HTTP response.
+// send sends one HTTP request. The caller of send() must close the body of the HTTP response.
 func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	path, query, _ := strings.Cut(path, "?")
 	at := c.base.JoinPath(path)

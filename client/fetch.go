@@ -44,7 +44,7 @@ type refusal struct {
 	until time.Time
 }
 
-// again returns the stored QueueTooLongError with the remaining wait, or nil when the stored error no longer applies.
+// again() returns the stored QueueTooLongError with the remaining wait, or nil when the stored error no longer applies.
 func (r *refusal) again(now time.Time) error {
 	if r.err == nil || !now.Before(r.until) {
 		return nil
@@ -54,8 +54,8 @@ func (r *refusal) again(now time.Time) error {
 	return &e
 }
 
-// demand decides when a Pacer requests permits from the service, and how many. A request for permits asks for as many
-// permits as callers will probably use within the time Ahead plus two round trips.
+// demand decides when a Pacer requests permits from the service, and how many. A request for permits asks for the
+// permits that callers will probably use within the time Ahead plus two round trips.
 type demand struct {
 	ahead time.Duration
 	asked time.Time     // time of the last request for permits
@@ -78,10 +78,10 @@ func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 // lead returns how long before the slot of its last unused permit the Pacer requests the next batch of permits.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
-// batch returns the number of permits to request: how many callers will probably use within the horizon, computed
-// from the use since the last request. A batch of permits has at most twice as many permits as the last request for
-// permits. If a limit of the pacer is nearly reached, a batch has at most the permits that the limit allows within
-// the horizon. If a batch is limited in this way, other senders get the later permits.
+// batch returns the number of permits to request: how many callers will probably use within the horizon, computed from
+// the use since the last request. A batch of permits has at most twice as many permits as the last request for permits.
+// If a limit of the pacer is nearly reached, a batch has at most the permits that the limit allows within the horizon.
+// Other senders then get the permits that the batch left out.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -106,8 +106,8 @@ func (d *demand) learn(answer *timely) {
 	}
 }
 
-// due returns when the Pacer must request permits next, or false if no request is needed until a new caller arrives.
-// The argument lacking is the number of permits that waiting callers still need.
+// due() returns when the Pacer must request permits next, or false if no request is needed until a new caller arrives.
+// The argument "lacking" is the number of permits that waiting callers still need.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
 	at := p.stock.last().Add(-d.lead())
@@ -123,7 +123,7 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask starts a request for permits if the time for a request has come. If the time has not come yet, ask returns the
+// ask starts a request for permits if the time for a request has come. If the time has not come yet, ask() returns the
 // time of the next request, or false if no request is needed until a new caller arrives.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
@@ -156,7 +156,7 @@ type asking struct {
 	lease   leasing
 }
 
-// request returns a new request for permits. The argument awaited is false if no caller waits; the request then
+// request returns a new request for permits. The argument "awaited" is false if no caller waits; the request then
 // accepts only slots (start times) in the near future.
 func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	wait := p.longest()
@@ -203,7 +203,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 }
 
 // arrive adds the permits of a response to the unused permits of the Pacer. If the service refused some permits,
-// arrive decides when to ask again, or which error waiting callers get.
+// arrive() decides when to request permits again, or which error waiting callers get.
 func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	request.granted = answer.Granted
 	p.stock.add(answer, request)
@@ -236,7 +236,7 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 // changed limits.
 const mostPause = 10 * time.Second
 
-// until returns the pause before the next request for permits, if the service expects free slots after the time d.
+// until() returns the pause before the next request for permits, if the service expects free slots after the time d.
 // until varies the pause at random, so that the same client is not always the last to request permits.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
@@ -263,12 +263,11 @@ func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
 // short window.
 const promptly = 100 * time.Millisecond
 
-// bound computes how old the permits of a response may become. A response with permits is in time if it arrives
-// within 100 ms after the request. If the Pacer used the permits of a response that came too late, its sends could
-// coincide with sends of other callers that have later slots. Over a slow network, a response is also in time within
-// four times the quickest of the last round trips. Without the extension for slow networks, all permits would be late
-// over a slow network. bound leaves at least a quarter of the permitted age of a permit for the time between the
-// arrival of the response and the send.
+// bound computes how old the permits of a response may become. A response with permits is in time if it arrives within
+// 100 ms after the request. If the Pacer used the permits of a response that came too late, its sends could coincide
+// with sends of other callers that have later slots. Over a slow network, a response is also in time within four times
+// the quickest of the last round trips. Without this extension for slow networks, every response would arrive too late
+// there, and its permits could not be used.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))

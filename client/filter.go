@@ -32,11 +32,11 @@ type FilterRequest struct {
 }
 
 // FilterResult is the result of a filter call: which users are allowed, denied or unavailable. The way in which the
-// request names its users decides which fields of the FilterResult are set. If the request has Users, the fields
-// Allowed, Replayed, Denied and Unavailable of the FilterResult are set. If the request has IDs, or an Audience of
-// text ids, the fields of the FilterResult whose names end in IDs are set. If the request has a Bitmap, or an
-// Audience of dense ids, the bitmaps of the FilterResult are set. If the request has an Audience of UUIDs or uint64
-// ids, the fields of the FilterResult whose names end in Packed are set. If the request has Packed, the bitmaps of
+// request names its users decides which fields of the FilterResult are filled. If the request has Users, the fields
+// Allowed, Replayed, Denied and Unavailable of the FilterResult are filled. If the request has IDs, or an Audience of
+// text ids, the fields of the FilterResult whose names end in IDs are filled. If the request has a Bitmap, or an
+// Audience of dense ids, the bitmaps of the FilterResult are filled. If the request has an Audience of UUIDs or uint64
+// ids, the fields of the FilterResult whose names end in Packed are filled. If the request has Packed, the bitmaps of
 // the FilterResult hold positions in Packed, counted from 0. If an id occurs repeatedly in the field Packed of the
 // request, the bitmaps hold the position of its first occurrence.
 type FilterResult struct {
@@ -82,9 +82,9 @@ type Wave struct {
 }
 
 // Filter asks the service, in one filter call, which users may receive a send, and records the sends. Filter repeats
-// the call for unavailable users, up to Config.Attempts times, unless Config.LeaveUnavailable is set. In the result
-// of Filter, every user is either allowed, denied or unavailable. The service rejects a filter call with too many
-// users; use FilterAll instead.
+// the call for unavailable users, up to Config.Attempts times, unless Config.LeaveUnavailable is true. In the result of
+// Filter, every user is either allowed, denied or unavailable. The service rejects a filter call with too many users;
+// use FilterAll instead.
 func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, error) {
 	result, err := c.filterOnce(ctx, r)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 	return result, nil
 }
 
-// rest returns a request for those users who are unavailable in the result. If the request has the field Packed, rest
+// rest returns a request for those users who are unavailable in the result. If the request has the field Packed, rest()
 // also returns the positions of these users in r.Packed.
 func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
 	again := *r

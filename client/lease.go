@@ -26,8 +26,8 @@ func (l *leasing) lapsed(now, slot time.Time) bool {
 	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
 }
 
-// due returns the time of the next call that begins or extends the lease, or false if the lease needs no call. The
-// argument last is the last slot of the permits that the request got.
+// due() returns the time of the next call that begins or extends the lease, or false if the lease needs no call. The
+// argument "last" is the last slot of the permits that the request got.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {
 	case l.call:
@@ -62,8 +62,8 @@ func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 }
 
 // keepLease repeats a request for permits with a lease, so that the service begins or extends the lease. If the
-// response to the repeated request has fewer permits than before, the service has taken permits back. The duration of
-// a lease counts from the first API call that may have begun the lease.
+// response to the repeated request has fewer permits than before, the service has taken the missing permits back. The
+// duration of a lease counts from the first API call that may have begun the lease.
 func (p *Pacer) keepLease(request *asking) {
 	sent := time.Now()
 	answer, err := p.repeat(request.PermitsRequest)

@@ -45,8 +45,8 @@ func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Act
 	return read[api.Activity](ctx, c, inNamespace("/v1/activity", parameters, ""))
 }
 
-// Messages returns one page of the list of messages, with the counts of each message. A page of messages with the
-// field Next set may hold few messages or none, because the service reads a limited number of messages for each page.
+// Messages returns one page of the list of messages, with the counts of each message. A page of messages whose field
+// Next is filled may hold few messages or none, because the service reads a limited number of messages for each page.
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {
 	return read[api.Messages](ctx, c, q.Path())
 }
@@ -70,9 +70,9 @@ func (q *MessagesQuery) Path() string {
 	return inNamespace("/v1/messages", parameters, q.Namespace)
 }
 
-// Message returns the counts of one message on each channel. An empty argument namespace means the namespace of the
-// API key; any other value needs an API key without a namespace. If the service does not know the message, the error
-// is an *Error with CodeNotFound.
+// Message returns the counts of one message on each channel. An empty argument "namespace" means the namespace of the
+// API key; any other value needs an API key without a namespace. If the service does not know the message, the error is
+// an *Error with CodeNotFound.
 func (c *Client) Message(ctx context.Context, id, namespace string) (*api.MessageChannels, error) {
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{}, namespace))
 }
@@ -83,9 +83,9 @@ func (c *Client) MessageUsers(ctx context.Context, id, namespace string) (*api.M
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{"users": {"true"}}, namespace))
 }
 
-// SetTitle sets the title of a message, under which people see it, before or after the first call about the message.
-// An empty title removes the title. An empty argument namespace means the namespace of the API key. A repeated
-// SetTitle has no further effect.
+// SetTitle sets the title of a message, which people see instead of its id, before or after the first call about the
+// message. An empty title removes the title. An empty argument "namespace" means the namespace of the API key. A
+// repeated SetTitle has no further effect.
 func (c *Client) SetTitle(ctx context.Context, id, namespace, title string) (*api.MessageTitle, error) {
 	if id == "" {
 		return nil, errors.New("set the title of a message: the message id must not be empty")

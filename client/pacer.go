@@ -243,8 +243,8 @@ func (p *Pacer) tick() {
 	p.act(time.Now())
 }
 
-// act gives permits to waiting callers, requests permits from the service if necessary, and sets the timer. The
-// caller of act and of the functions below act must hold the Pacer's lock.
+// act gives permits to waiting callers, requests permits from the service if necessary, and sets the timer. The caller
+// of act() and of the functions below act must hold the Pacer's lock.
 func (p *Pacer) act(now time.Time) {
 	p.drop(now)
 	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {
@@ -274,7 +274,7 @@ func (p *Pacer) act(now time.Time) {
 	}
 }
 
-// give moves unused permits whose slot (start time) has come to a waiting caller.
+// give hands permits to a waiting caller: unused permits whose slot (start time) has come.
 func (p *Pacer) give(w *waiter, now time.Time) {
 	if t := p.stock.take(now, w.most-w.got); t.permits > 0 {
 		w.got, w.last = w.got+t.permits, t

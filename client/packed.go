@@ -67,7 +67,7 @@ func (p *Packed) slice(first, last int) *Packed {
 	return &Packed{Bytes: p.Bytes[p.Width*first : p.Width*last], Width: p.Width}
 }
 
-// among converts positions in a part of a request to positions in the whole request, by the slice "whole". whole[i]
+// among() converts positions in a part of a request to positions in the whole request, by the slice "whole". whole[i]
 // is the position, in the whole request, of the id at position i of the part.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
@@ -86,7 +86,7 @@ const (
 	inStrings             // a response about text ids
 )
 
-// formOf returns how a response names users. If the JSON response has a key that is the argument name followed by
+// formOf returns how a response names users. If the JSON response has a key that is the argument "name" followed by
 // "_packed", the response names users by packed ids. If the JSON response has the key in the argument "list", the
 // response names users by strings. A response with neither key names users by bitmaps. To find the keys, formOf looks
 // only at the outermost JSON object.

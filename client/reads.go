@@ -66,7 +66,7 @@ func idPath(id string) string {
 }
 
 // IDs returns the kind of the deployment's user ids, and the hash key with which the service computes the image of an
-// id (a 64-bit number). An API key with any scope may call IDs.
+// id (a 64-bit hash). An API key with any scope may call IDs.
 func (c *Client) IDs(ctx context.Context) (*api.IDs, error) { return read[api.IDs](ctx, c, "/v1/ids") }
 
 func userPath(user uint32) string { return "/v1/users/" + strconv.FormatUint(uint64(user), 10) }
@@ -84,7 +84,7 @@ func (c *Client) DecisionsOfID(ctx context.Context, id string, since time.Time) 
 }
 
 // DecidedUsers returns the users of a message on a channel by their latest result in the audit (record of decisions).
-// The channel "" means sends without a channel. An empty argument namespace means the namespace of the API key; any
+// The channel "" means sends without a channel. An empty argument "namespace" means the namespace of the API key; any
 // other value needs an API key without a namespace.
 func (c *Client) DecidedUsers(ctx context.Context, messageID, channel, namespace string) (*api.DecidedUsers, error) {
 	return read[api.DecidedUsers](ctx, c, decidedPath(messageID, channel, namespace))
@@ -115,8 +115,8 @@ func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 	return read[api.Status](ctx, c, "/v1/status")
 }
 
-// Alive calls /healthz once, which needs no API key, and returns nil unless the service must be restarted. If the error
-// of Alive is an *Error with CodeUnavailable, it describes a problem that only a restart solves.
+// Alive requests /healthz once; this request needs no API key. If the service must be restarted, Alive returns an
+// error. If the error of Alive is an *Error with CodeUnavailable, it describes a problem that only a restart solves.
 func (c *Client) Alive(ctx context.Context) error {
 	return c.once(ctx, "GET", "/healthz", nil, nil)
 }

@@ -43,8 +43,8 @@ type LookupRequest struct {
 	Generation string
 }
 
-// LookupResult says in which segment and sets users are. A LookupResult has either the field Users, the field IDs,
-// the bitmaps or the packed ids set, depending on how the request names users.
+// LookupResult says in which segment and sets users are. The way in which the request names users decides which fields
+// are filled: Users, IDs, the maps of bitmaps, or the maps of packed ids.
 type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup     // in the order of the request, each once
@@ -130,9 +130,9 @@ func lookedUp[Answer any](ctx context.Context, c *Client, request any, of func(*
 	return of(&answer), nil
 }
 
-// SegmentBitmap returns the users of a segment or set, and the name of the segments generation from which it took
-// them. The argument generation selects an earlier segments generation that the service still has in memory; ""
-// selects the current one.
+// SegmentBitmap returns the users of a segment or set, and the name of the segments generation from which it took them.
+// The argument "generation" selects an earlier segments generation that the service still has in memory; "" selects the
+// current one.
 func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (users *roaring.Bitmap, of string,
 	err error) {
 	var answer file
@@ -148,7 +148,7 @@ func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (us
 }
 
 // Members iterates over the ids of a segment or set in pages, in ascending order. All pages of Members are from one
-// generation of segments; an empty argument generation selects the one that is current at the first page. The
+// generation of segments; an empty argument "generation" selects the one that is current at the first page. The
 // iteration ends after an error.
 func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2[*api.Members, error] {
 	return func(yield func(*api.Members, error) bool) {
@@ -165,7 +165,7 @@ func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2
 }
 
 // MemberIDs works like Members, in a deployment whose ids are uint64, uuid or text. MemberIDs returns the ids in the
-// order of their images (64-bit numbers of ids).
+// order of their id images (64-bit hashes of ids).
 func (c *Client) MemberIDs(ctx context.Context, name, generation string) iter.Seq2[*api.MemberStrings, error] {
 	return func(yield func(*api.MemberStrings, error) bool) {
 		parameters := url.Values{}

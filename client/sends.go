@@ -15,7 +15,7 @@ func (c *Client) Import(ctx context.Context, r *api.ImportRequest) (*api.ImportA
 	return c.ImportInto(ctx, "", r)
 }
 
-// ImportInto works like Import, but records the sends in the given namespace. If the argument namespace is empty,
+// ImportInto works like Import, but records the sends in the given namespace. If the argument "namespace" is empty,
 // ImportInto records the sends in the namespace without a name.
 func (c *Client) ImportInto(ctx context.Context, namespace string, r *api.ImportRequest) (*api.ImportAnswer, error) {
 	return imported[api.ImportAnswer](ctx, c, namespace, r, len(r.Sends))

@@ -87,7 +87,7 @@ func (change *SetChange) bodies() ([]any, error) {
 	return bodies, nil
 }
 
-// at returns the time that the change of a set states, or nil if the time of the call applies.
+// at() returns the time that the change of a set states, or nil if the time of the call applies.
 func (change *SetChange) at() *time.Time {
 	if change.At.IsZero() {
 		return nil
@@ -135,7 +135,7 @@ func (change *SetChange) bodiesOfIDs() ([]any, error) {
 }
 
 // bodiesOfImages returns the request bodies of the API calls for a change of a set that names users by id images
-// (64-bit numbers).
+// (64-bit hashes).
 func (change *SetChange) bodiesOfImages() ([]any, error) {
 	if len(change.Add)+len(change.Remove) > 0 {
 		return nil, errors.New("AddImages and RemoveImages: must not be combined with Add or Remove")
@@ -186,7 +186,7 @@ func bodiesOf(add, remove []string, body func(add, remove []string) any) (bodies
 	return bodies
 }
 
-// changeSet makes one API call that changes a set, and adds the result of the call to the argument sum.
+// changeSet makes one API call that changes a set, and adds the result of the call to the argument "sum".
 func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.SetChanged) error {
 	var answer api.SetChanged
 	passing := func(err error) bool { return Passing(err) && !HasCode(err, CodeTooManyRecords) }
@@ -202,9 +202,8 @@ func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.S
 
 func setPath(set string) string { return "/v1/sets/" + url.PathEscape(set) + "/members" }
 
-// Sets lists the sets of the current generation, and the sets that exist only because of API calls. For each set,
-// Sets returns the numbers of live changes (changes by API calls). Sets needs an API key with the scope read or
-// lists.
+// Sets lists the sets of the current generation, and the sets that exist only because of API calls. For each set, Sets
+// returns how many live changes (changes by API calls) it has. Sets needs an API key with the scope read or lists.
 func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 	return read[api.Sets](ctx, c, "/v1/sets")
 }
@@ -219,7 +218,7 @@ func (c *Client) SetMembers(ctx context.Context, set string, since time.Time) it
 }
 
 // SetMemberIDs works like SetMembers, in a deployment whose ids are uint64, uuid or text. SetMemberIDs returns the
-// changes in the order of the users' id images (64-bit numbers of ids).
+// changes in the order of the users' id images (64-bit hashes of ids).
 func (c *Client) SetMemberIDs(
 	ctx context.Context, set string, since time.Time,
 ) iter.Seq2[*api.MemberChangeOfID, error] {

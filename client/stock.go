@@ -25,7 +25,7 @@ type stockRun struct {
 	of      *asking       // the request that got the permits; nil: their slots are past
 }
 
-// due returns how many permits of the run (permits with equal distances) may be used now, because their slots are not
+// due() returns how many permits of the run (permits with equal distances) may be used now, because their slots are not
 // later than now.
 func (r *stockRun) due(now time.Time) int {
 	switch passed := now.Sub(r.at); {
@@ -49,10 +49,11 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// add puts the permits of a response into the stock (the Pacer's unused permits). The wait for a permit counts from
-// the arrival of the response, and the age of a permit counts from the start of the client's attempt. In the response
-// to a repeated call, permits with past slots have a wait of 0 and may be as old as the first attempt of the call.
-// The Pacer uses permits with past slots only within the time inTime after the first attempt of the call.
+// add puts the permits of a response into the stock (the Pacer's unused permits). The wait for a permit counts from the
+// arrival of the response, and the age of a permit counts from the start of the client's attempt. In the response to a
+// repeated call, a permit whose slot has passed has a wait of 0. Such a permit may have been granted as early as the
+// first attempt of the call. The Pacer may use such a permit for the time "inTime", counted from the first attempt of
+// the call.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -68,7 +69,7 @@ func (s *stock) add(answer *timely, of *asking) {
 	s.sort()
 }
 
-// lasts returns, for each request with unused permits, the slot of its last permit.
+// lasts returns, for each request with unused permits, the slot (start time) of its last permit.
 func (s *stock) lasts() map[*asking]time.Time {
 	lasts := map[*asking]time.Time{}
 	for i := range s.runs {
@@ -89,7 +90,7 @@ func (s *stock) remove(of *asking) {
 	})
 }
 
-// lapse removes those unused permits whose lease has ended before their slot.
+// lapse removes unused permits whose lease ends before their slot, because the service takes such permits back.
 func (s *stock) lapse(now time.Time) {
 	left := s.runs[:0]
 	for _, run := range s.runs {
@@ -150,7 +151,7 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 	return t
 }
 
-// ahead removes all unused permits from the Pacer. For each request that has permits with slots after now, ahead
+// ahead() removes all unused permits from the Pacer. For each request that has permits with slots after now, ahead()
 // returns the number of its permits.
 func (s *stock) ahead(now time.Time) map[*asking]int {
 	permits, ahead := map[*asking]int{}, map[*asking]bool{}
