@@ -55,7 +55,7 @@ func newExpressionError(expression string, err error) *ExpressionError {
 // Generation returns the name of the generation (published version) in which the audience selects users.
 func (a *Audience) Generation() string { return a.of.Generation() }
 
-// Sample returns a random percentage of the audience; the argument percent must be above 0 and at most 100. Samples
+// Sample returns a random percentage of the audience; the argument "percent" must be above 0 and at most 100. Samples
 // with equal percent and salt select the same users, on every machine and in every generation. If the salt differs,
 // Sample selects other users.
 func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
@@ -82,9 +82,9 @@ func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Part returns one of several parts of the audience of about the same size. The argument index counts from 0. The
-// parts of an audience have no user in common and together contain the whole audience. Whether the caller calls
-// Sample or Part first, the audience is divided into parts before the sample applies.
+// Part returns one of several parts of the audience of about the same size. The argument "index" counts from 0. The
+// parts of an audience have no user in common and together contain the whole audience. The order of the calls of Sample
+// and Part has no effect: the audience is always divided into parts before the sample applies.
 func (a *Audience) Part(index, of int) (*Audience, error) {
 	switch {
 	case of < 1 || of > audience.MaxParts:
@@ -98,7 +98,7 @@ func (a *Audience) Part(index, of int) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Count returns the number of users in the audience. Count returns no other error than the error of ctx.
+// Count returns the number of users in the audience. Count returns no error except the error of ctx.
 func (a *Audience) Count(ctx context.Context) (uint64, error) { return a.of.Count(ctx, a.query) }
 
 // Users yields the users of the audience in ascending order, in slices of at most n users. The argument n must be above
@@ -121,7 +121,7 @@ func (a *Audience) Users(ctx context.Context, n int) iter.Seq2[[]uint32, error] 
 }
 
 // Bitmap returns the users of the audience as a bitmap in the portable roaring format, which the service accepts in
-// base64 as users_bitmap. Bitmap returns no other error than the error of ctx.
+// base64 as users_bitmap. Bitmap returns no error except the error of ctx.
 func (a *Audience) Bitmap(ctx context.Context) ([]byte, error) {
 	b, err := a.of.Bitmap(ctx, a.query)
 	if err != nil {

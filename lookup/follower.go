@@ -76,8 +76,8 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	return f, nil
 }
 
-// guardedBy returns what percentage of its users each required set may lose from one generation to the next. If a set
-// loses more, the new generation is rejected.
+// guardedBy returns, for each required set, what percentage of its users may leave it from one generation to the next.
+// If a required set loses a higher percentage, the Follower rejects the new generation.
 func guardedBy(cfg *Config) (segments.Guarded, error) {
 	g := segments.Guarded{MayLose: map[string]float64{}}
 	for _, name := range cfg.Require {

@@ -55,8 +55,8 @@ func (g *Generation) Segment(user uint32) string { return g.names[g.codes.Code(u
 // the slice.
 func (g *Generation) Segments() []string { return g.segments }
 
-// SegmentCodes sets codes[i] to a code for the segment of users[i]: the segment's index in Segments plus 1, or 0 for
-// no segment. The argument users may have any order, but the look-up is fastest for ascending users. The slice codes
+// SegmentCodes sets codes[i] to a code for the segment of users[i]: the segment's index in Segments plus 1, or 0 for no
+// segment. The argument "users" may have any order, but the look-up is fastest for ascending users. The slice codes
 // must be at least as long as the slice users. SegmentCodes does not allocate memory.
 func (g *Generation) SegmentCodes(users []uint32, codes []uint8) { g.codes.Lookup(users, codes) }
 
@@ -122,9 +122,9 @@ func (s Set) Contains(user uint32) bool {
 	return s.codes != nil && s.codes.Code(user) == s.code
 }
 
-// Mark sets in[i] to true if the set holds users[i], and to false otherwise. The argument users may have any order,
-// but the look-up is fastest for ascending users. The slice "in" must be at least as long as the slice users. Mark
-// does not allocate memory.
+// Mark sets in[i] to true if the set holds users[i], and to false otherwise. The argument "users" may have any order,
+// but the look-up is fastest for ascending users. The slice "in" must be at least as long as the slice users. Mark does
+// not allocate memory.
 func (s Set) Mark(users []uint32, in []bool) {
 	in = in[:len(users)]
 	var marks [256]uint8
