@@ -54,7 +54,7 @@ func (c *explainCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return printExplanation(on, explanation.UserID, explanation)
 }
 
-// printExplanation prints the explanation of a user. The argument id is a number or a string.
+// printExplanation prints the explanation of a user. The argument "id" is a number or a string.
 func printExplanation(on *terminal.Streams, id any, e *api.Explanation) error {
 	zone := ""
 	if e.Timezone != "" {

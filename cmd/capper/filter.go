@@ -155,7 +155,7 @@ func (c *filterCommand) nobodyTwice() string {
 }
 
 // decide makes filter calls about the whole audience. decide retries unavailable users (without a decision) until the
-// time limit. If the service becomes unavailable after its first response, decide repeats the calls for the remaining
+// time limit. If the service becomes unavailable after its first response, decide() repeats the calls for the remaining
 // users.
 func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,
 	todo *cli.Todo) (*cli.Results, error) {
@@ -297,8 +297,8 @@ func (c *filterCommand) printResults(to io.Writer, r *cli.Results, took time.Dur
 	return terminal.Table(to, terminal.Left, rows...)
 }
 
-// deniedRows returns table rows with numbers of users: denied by limit, suppressed by set, and those whom shadow limits
-// (on trial) would have denied.
+// deniedRows returns table rows with the number of users that each limit denied, that each suppressed set denied, and
+// that each shadow limit (a limit on trial) would have denied.
 func deniedRows(s *api.Summary) (rows [][]any) {
 	for _, limit := range sortedCounts(s.Denied) {
 		if limit == api.LimitSuppressed && len(s.Suppressed) > 0 {

@@ -43,8 +43,8 @@ func (c *statusCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-// printStatus prints the status of the service. The argument kind is the kind of user ids, or "" for dense ids (32-bit
-// numbers).
+// printStatus prints the status of the service. The argument "kind" is the kind of user ids, or "" for dense ids
+// (32-bit numbers).
 func printStatus(on *terminal.Streams, s *api.Status, kind string) error {
 	ready := "ready"
 	if !s.Ready {
