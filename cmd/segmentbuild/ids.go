@@ -34,9 +34,9 @@ func newIDsReport(c *publish.Candidate) *idsReport {
 	return r
 }
 
-// noteIDs adds warnings to the report about user ids that are nearly the same, and about different ids with the same
-// id image (64-bit number). The argument published contains the user ids of the published generation, which may
-// contain more ids than the result of the build.
+// noteIDs adds warnings to the report about user ids that are nearly the same, and about different ids with the same id
+// image (64-bit hash). The argument "published" contains the user ids of the published generation, which may contain
+// more ids than the result of the build.
 func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidate) {
 	r.IDs, r.idWarnings = newIDsReport(published), nil
 	if twins := result.Twins; twins.IDs > 0 {
