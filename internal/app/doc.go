@@ -16,10 +16,9 @@
 //	listen                  drain the calls
 //	ask for calls           ask for no more calls
 //
-// When the stop action "drain the calls" exceeds its time limit, it closes the connections of callers, and waits
-// until all calls have returned from the store. An API call returns from the store at the latest when the call
-// reaches its own time limit. The stop action "close the store" runs after all actions that use the store. If an
-// action that uses the store does not end in time, the store stays open until the process ends. A log line then names
-// the action. If capper closed the store during a call, the call could panic, or read from files that another process
-// has opened since then.
+// When the stop action "drain the calls" exceeds its time limit, it closes the connections of callers, and waits until
+// all calls have returned from the store. A store call returns at the latest when its API call reaches its own time
+// limit. The stop action "close the store" runs after all actions that use the store. If an action that uses the store
+// does not end in time, the store stays open until the process ends. A log line then names the action. If capper closed
+// the store during a call, the call could panic, or read from files that another process has opened since then.
 package app

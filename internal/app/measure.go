@@ -42,10 +42,10 @@ type measuredMerger struct {
 	merge  callMetrics
 }
 
-// Store wraps the argument store, and counts and times the calls to it in capper_store_calls_total and
-// capper_store_call_seconds. The metric capper_store_state reports the state of the store. All kinds of stores have
-// the metrics capper_store_*; the argument kind is the value of the metric label "store". Metrics that only one kind
-// of store has are defined in the package of that store. If the metrics registerer is nil, Store returns the store
+// Store wraps the argument "store", and counts and times the calls to it in capper_store_calls_total and
+// capper_store_call_seconds. The metric capper_store_state reports the state of the store. All kinds of stores have the
+// metrics capper_store_*; the argument "kind" is the value of the metric label "store". Metrics that only one kind of
+// store has are defined in the package of that store. If the metrics registerer is nil, Store returns the store
 // unchanged.
 func Store(store capping.Store, kind string, registerer prometheus.Registerer) (capping.Store, error) {
 	if registerer == nil {
@@ -90,7 +90,7 @@ func (m *callMetrics) observe(began time.Time, span trace.Span, r result) {
 	m.seconds.Observe(time.Since(began).Seconds())
 }
 
-// resultOf returns, as a metric label, the result of a store call that returned err. The argument decided is a
+// resultOf returns, as a metric label, the result of a store call that returned err. The argument "decided" is a
 // function that reports whether the store decided at least one user in spite of an error.
 func resultOf(err error, decided func() bool) result {
 	switch {

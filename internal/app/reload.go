@@ -74,8 +74,8 @@ func (s *Service) notify(states ...string) {
 	}
 }
 
-// reload applies a new configuration as a whole. If any part of the new configuration is not acceptable, reload returns
-// an error and keeps the previous configuration.
+// reload applies a new configuration as a whole. If any part of the new configuration is not acceptable, reload()
+// returns an error and keeps the previous configuration.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
 		return err // before announce, because reload is tried repeatedly
@@ -93,8 +93,8 @@ func (s *Service) reload(cfg *config.Config) error {
 	return nil
 }
 
-// take applies a configuration. Before a call of take, the caller has already sent the policy of this configuration
-// to the other instances (announce).
+// take applies a configuration. Before the caller calls take(), it must already have sent the policy of the new
+// configuration to the other instances (announce).
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
@@ -154,7 +154,7 @@ type announcer interface {
 }
 
 // announce publishes the policy through the store to the other instances that share the store. For an embedded store,
-// announce does nothing.
+// announce() does nothing.
 func (s *Service) announce(ctx context.Context, p *capping.Policy) error {
 	shared, ok := capping.As[announcer](s.store)
 	if !ok {

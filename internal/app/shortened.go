@@ -9,8 +9,8 @@ import (
 )
 
 // shortened remembers the last reload that shortened the longest window of the limits. A reload that shortens windows
-// may be a mistake. While the store keeps the older sends, operators can undo a reload that shortened windows without
-// harm.
+// may be a mistake. While the store keeps the older sends, operators can undo, without harm, a reload that shortened
+// windows.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {
