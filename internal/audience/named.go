@@ -90,7 +90,7 @@ func (n *Named) of() map[string]*Expression {
 }
 
 // With returns a copy of the expression in which each name of a named expression is replaced by its definition. With
-// returns an error if the expression, after this replacement, has too many names or too many levels.
+// returns an error if the resulting expression has too many names or too many nested levels.
 func (e *Expression) With(named *Named) (*Expression, error) {
 	return e.with(named.of())
 }
@@ -113,7 +113,7 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 }
 
 // measure counts how many names and nested levels the node would have after named expressions are replaced by their
-// definitions. measure records in the map used to which named expressions the node refers. measure stops counting
+// definitions. measure records in the map "used" to which named expressions the node refers. measure stops counting
 // names and levels as soon as a count is above its limit.
 func (n *node) measure(expanded map[string]*Expression, used map[string]int) (names, nesting int) {
 	if n.operator == 0 {
@@ -150,8 +150,8 @@ func (n *node) replace(expanded map[string]*Expression) *node {
 	return out
 }
 
-// in returns a copy of the node in which each name records that it comes from the given named expression, for error
-// messages. in does not change a name that already records a named expression.
+// in() returns a copy of the node in which each name records that it comes from the given named expression, for error
+// messages. in() does not change a name that already records a named expression.
 func (n *node) in(name string) *node {
 	out := *n
 	if n.operator != 0 {

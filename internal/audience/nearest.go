@@ -17,8 +17,8 @@ func Nearest(name string, names []string) (found string) {
 }
 
 // distance returns the Levenshtein distance between the texts a and b in bytes
-// (https://en.wikipedia.org/wiki/Levenshtein_distance). If the Levenshtein distance is at least the argument "limit",
-// the function distance returns limit.
+// (https://en.wikipedia.org/wiki/Levenshtein_distance). If the Levenshtein distance of the two texts is at least the
+// argument "limit", distance() returns the limit instead of the distance.
 func distance(a, b string, limit int) int {
 	if max(len(a)-len(b), len(b)-len(a)) >= limit {
 		return limit

@@ -96,7 +96,7 @@ func (n *node) write(b *strings.Builder) {
 	n.right.writeOperand(b, n.operator == '&' || n.right.operator != '&')
 }
 
-// writeOperand writes the text of a node, which is an operand, to the argument b. If the argument parentheses is
+// writeOperand writes the text of a node, which is an operand, to the argument b. If the argument "parentheses" is
 // true, writeOperand puts an operator and its operands in parentheses, because the operator would otherwise bind to
 // another operand.
 func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
@@ -136,7 +136,7 @@ func (p *parser) expectedOperator(end string) error {
 	return p.expected(anyOperator + end)
 }
 
-// expression parses an audience expression: terms and the operators between them. The argument depth is the number of
+// expression parses an audience expression: terms and the operators between them. The argument "depth" is the number of
 // opening parentheses in the expression that are not closed yet.
 func (p *parser) expression(depth int) (*node, error) {
 	return p.chain("|-", func() (*node, error) {

@@ -111,7 +111,7 @@ func sum(counts []uint32) (total uint64) {
 	return total
 }
 
-// rank returns the n-th lowest number (counted from 0) of a user in the audience. The caller of rank must make sure
+// rank returns the n-th lowest number (counted from 0) of a user in the audience. The caller of rank() must make sure
 // that the audience has more than n users.
 func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	key := 0
@@ -126,8 +126,8 @@ func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	return uint32(key)<<16 | uint32(d.words[0].Rank(int(n)))
 }
 
-// narrow removes all users who are not in the slice from the desk's first buffer, which holds 65,536 neighbouring
-// users of the audience.
+// narrow removes from the desk's first buffer (65,536 neighbouring users of the audience) all users who are not in the
+// slice.
 func (s *slice) narrow(key int, a *Audience, d *desk, extent bitmap.Extent) {
 	w := &d.words[0]
 	if extent == bitmap.Everything {
@@ -159,8 +159,8 @@ func (a *Audience) Count(ctx context.Context, q Query) (uint64, error) {
 	return users.Load(), err
 }
 
-// eachOf calls the function use for each block (65,536 neighbouring numbers) with those of its users that the query
-// selects. eachOf calls the function use on all CPU cores at the same time and in any order.
+// eachOf calls the function "use" for each block (65,536 neighbouring numbers) with those of its users that the query
+// selects. eachOf calls the function "use" on all CPU cores at the same time and in any order.
 func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bitmap.Words)) error {
 	s, err := a.slice(ctx, q)
 	if err != nil {
