@@ -24,15 +24,15 @@ type Archive struct {
 	policies map[string]*capping.Policy
 }
 
-// New returns an archive that reads audit records from the given location. The argument parse is a function that
+// New returns an archive that reads audit records from the given location. The argument "parse" is a function that
 // decodes a stored policy, like config.ParsePolicy. New itself reads nothing.
 func New(at objects.Source, parse func(raw []byte) (*capping.Policy, error)) *Archive {
 	return &Archive{at: at, parse: parse, entries: map[objects.Object]*Entry{}, policies: map[string]*capping.Policy{}}
 }
 
 // Of makes the archive expect user ids with the given kind and key in the audit records, and returns the archive.
-// Without a call of Of, the archive expects dense ids (32-bit numbers) in the audit records. If an audit file has
-// other ids, the archive returns a *FileError that wraps an *audit.OtherIDsError.
+// Without a call of Of, the archive expects dense ids (32-bit numbers) in the audit records. If an audit file has user
+// ids of another kind or with another key, the archive returns a *FileError that wraps an *audit.OtherIDsError.
 func (a *Archive) Of(ids audit.IDs) *Archive {
 	a.ids = ids
 	return a
@@ -41,8 +41,8 @@ func (a *Archive) Of(ids audit.IDs) *Archive {
 // IDs returns the kind and key of the user ids in the records that the archive reads.
 func (a *Archive) IDs() audit.IDs { return a.ids }
 
-// ReadIDs returns the kind and key of the user ids at an audit location. The ids at an audit location are dense
-// (32-bit numbers), unless a document at the location names another kind.
+// ReadIDs returns the kind (such as UUID) and the hash key of the user ids at an audit location. The ids at an audit
+// location are dense (32-bit numbers), unless a document at the location names another kind.
 func ReadIDs(ctx context.Context, at objects.Source) (audit.IDs, error) {
 	raw, err := at.Read(ctx, audit.IDsKey, objects.MaxDocumentBytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -112,7 +112,7 @@ func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Poli
 	return policy, nil
 }
 
-// isVersion reports whether a text has the form of a configuration version. Without isVersion, the version in a
+// isVersion reports whether a text has the form of a configuration version. Without this check, the version in a
 // damaged record could name an object outside the folder "policies".
 func isVersion(text string) bool {
 	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool {

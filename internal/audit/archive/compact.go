@@ -46,9 +46,9 @@ type run struct {
 	faults  []error
 }
 
-// Compact removes old audit files from a location, and removes erased users from all other audit files. The argument
-// a (an Archive) must read the same location as the argument at. If Compact cannot process an audit file, it
-// continues with the others; the error of Compact names all such files.
+// Compact removes old audit files from a location, and removes erased users from all other audit files. The argument a
+// (an Archive) must read the same location as the argument "at". If Compact cannot process an audit file, it continues
+// with the others; the error of Compact names all such files.
 func Compact(ctx context.Context, at objects.Location, a *Archive, config CompactConfig) (CompactReport, error) {
 	r := &run{at: at, archive: a, config: config}
 	var err error
@@ -167,7 +167,7 @@ func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.
 	return nil
 }
 
-// without returns a copy of an audit file without the erased users, and the number of users that were removed.
+// without() returns a copy of an audit file without the erased users, and the number of users that were removed.
 func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users int64, err error) {
 	reader, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {

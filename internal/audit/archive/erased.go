@@ -90,7 +90,7 @@ func newErased(list []audit.Erasure, ids audit.IDs) *Erased {
 // Users returns the number of erased users.
 func (e *Erased) Users() int { return len(e.at) }
 
-// At returns the time of the user's last erasure. The result ok is false if the user was never erased.
+// At returns the time of the user's last erasure. The result "ok" is false if the user was never erased.
 func (e *Erased) At(user capping.UserID) (at capping.Instant, ok bool) {
 	at, ok = e.at[user]
 	return at, ok
@@ -133,7 +133,7 @@ func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	return taken
 }
 
-// without returns those of the given users whom readers may show in the record of a call at the given instant.
+// without() returns those of the given users whom readers may show in the record of a call at the given instant.
 func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitmap {
 	if users.Cardinality() > uint64(len(e.at)) {
 		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {
@@ -154,7 +154,7 @@ func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitma
 	return set.Bitmap()
 }
 
-// withoutImages works like without, for id images (64-bit hashes of ids) instead of dense ids.
+// withoutImages works like without(), for id images (64-bit hashes of ids) instead of dense ids.
 func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []capping.UserID {
 	if len(images) <= len(e.at) {
 		return slices.DeleteFunc(images, func(image capping.UserID) bool { return e.Hides(image, at) })
@@ -183,7 +183,7 @@ func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []ca
 // few is the largest number of users for which the archive checks each user separately for an erasure.
 const few = 4096
 
-// among returns those of the given users whom readers must hide in the record of a call at the given instant.
+// among() returns those of the given users whom readers must hide in the record of a call at the given instant.
 func (e *Erased) among(users *bitmap.Bitmap, at capping.Instant) (hidden []capping.UserID) {
 	if users.Cardinality() <= uint64(len(e.at)) {
 		for id := range users.All() {
