@@ -27,7 +27,7 @@ type writer struct {
 const keptBuffer = 16 << 20
 
 // settle waits until the tape (the queue of records in memory) contains all records that are older than the call of
-// settle. settle returns the time of the call. If settle returns an error, the time that it returns is zero.
+// settle. settle returns the time of the call. If settle() returns an error, the time that it returns is zero.
 func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	before = j.Clock()
 	if err := j.beside.wait(ctx); err != nil {
@@ -37,7 +37,7 @@ func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 }
 
 // flush writes the records on the tape (the queue of records in memory) to the disk. The argument "before" is a time:
-// the tape contains all earlier records. The zero time means "unknown". If the argument "end" is true, flush also
+// the tape contains all earlier records. The zero time means "unknown". If the argument "end" is true, flush() also
 // ends the audit file.
 func (j *Journal) flush(before time.Time, end bool) error {
 	j.flushing.Lock()

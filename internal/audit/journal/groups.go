@@ -190,7 +190,7 @@ func (s *sorter) encode(g *audit.Group, users []uint32) {
 	s.encoded = g.SetSorted(users, s.encoded)
 }
 
-// encodeImages works like encode, for id images (64-bit hashes) instead of dense ids. If two ids have the same id
+// encodeImages works like encode(), for id images (64-bit hashes) instead of dense ids. If two ids have the same id
 // image (64-bit hash), they count as one user.
 func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	if !ascending(images) {

@@ -174,8 +174,8 @@ func (j *Journal) Permits(r *audit.Record) {
 }
 
 // Change writes the audit record of a call that changed a set. The caller of Change sets all fields of the record r
-// except Kind and Groups. The arguments added, removed and unavailable list the users whom the call added to the set,
-// those whom it removed, and those for whom the result is unknown. The lists of users that Change gets must be in
+// except Kind and Groups. The arguments "added", "removed" and "unavailable" list the users whom the call added to the
+// set, those whom it removed, and those for whom the result is unknown. The lists of users that Change gets must be in
 // strictly ascending order, and no user may be in two lists. Change returns at once; the caller must not change the
 // record r or the lists of users afterwards.
 func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
@@ -196,8 +196,8 @@ func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.
 	})
 }
 
-// group returns the group of an audit record for users with the same outcome. The users that group gets must be in
-// strictly ascending order.
+// group returns the group of an audit record for users with the same outcome. The caller of group() must pass the users
+// in strictly ascending order.
 func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Group {
 	if !j.IDs.Dense() {
 		return audit.Group{Outcome: outcome, Images: users}

@@ -35,7 +35,7 @@ type tape struct {
 	lastLost bool // set if the last record was lost
 }
 
-// append adds a record to the tape (the queue of records in memory). If the tape is full, append counts the record as
+// append adds a record to the tape (the queue of records in memory). If the tape is full, append() counts the record as
 // lost instead.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
@@ -111,8 +111,8 @@ type cut struct {
 }
 
 // take removes from the tape (the queue of records in memory) the frames that the writer must write next. If the
-// argument "end" is true, or the audit file is older than the argument "roll", take ends the file with the frames
-// that it removes. The tape uses the memory of the argument spare for later audit records.
+// argument "end" is true, or the audit file is older than the argument "roll", take() ends the file with the frames
+// that it removes. The tape uses the memory of the argument "spare" for later audit records.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,8 +134,8 @@ func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	return c
 }
 
-// written notes that the frames that take removed are on the disk, so that they no longer count as memory of the
-// tape.
+// written notes that the frames that take() removed from the tape are on the disk. The memory of these frames then no
+// longer counts as held by the tape.
 func (t *tape) written() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
