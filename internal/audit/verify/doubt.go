@@ -20,13 +20,13 @@ type doubts struct {
 // mostMessages is the maximum number of messages for which verify requests counts from the store.
 const mostMessages = 1000
 
-// settle removes from the list of missing sends those whose absence a release with a lost record may explain.
+// settle removes from the list of missing sends those that may be missing because of a release whose record was lost.
 //
-// For each message, the store counts how many recorded sends were released. Let n be how many more releases of a
-// message the store has counted than the audit contains. If at most n sends of the message are missing, the lost
-// records of these n releases explain all missing sends. If the store has no count for the message, lost audit
-// records after the send explain the missing send. If more sends are missing than crashed instances can have lost,
-// lost releases do not explain the missing sends.
+// For each message, the store counts how many recorded sends were released. Let n be the number of releases of a
+// message that the store has counted but that the audit does not contain. If at most n sends of the message are
+// missing, the lost records of these n releases explain all missing sends. If the store has no count for the message,
+// lost audit records after the send explain the missing send. If more sends are missing than crashed instances can have
+// lost, lost releases do not explain the missing sends.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {
@@ -65,7 +65,7 @@ func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
 }
 
-// lost returns how many releases of the message's sends the store counted in addition to those in the audit. The
+// lost() returns how many releases of the message's sends the store counted in addition to those in the audit. The
 // result "counted" is false if the store may not have counted the sends of the message, or has only a lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
@@ -82,7 +82,7 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 	return released - known, counted || bulk && channels == 0, nil
 }
 
-// known returns the maximum number of releases of the message's sends according to the audit. The result "bulk" is
+// known() returns the maximum number of releases of the message's sends according to the audit. The result "bulk" is
 // true if some call for the message was so large that the store counts the sends of the message.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,

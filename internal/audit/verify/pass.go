@@ -82,8 +82,8 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 // hash) are the number of the block of users to which the id image belongs.
 const imageBits = 48
 
-// countBlocks counts the users of a group of an audit record for each block of 65,536 ids, and adds the numbers to
-// the argument counts.
+// countBlocks counts the users of a group of an audit record for each block of 65,536 ids, and adds the numbers to the
+// argument "counts".
 func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	for _, image := range g.Images {
 		counts[image>>imageBits]++
@@ -109,8 +109,8 @@ func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	}
 }
 
-// few is a number of users: if a bitmap has at most so many users, a loop over the users is faster than a loop over
-// the blocks.
+// few is a number of users: for a bitmap with at most this number of users, a loop over the users is faster than a loop
+// over the blocks.
 const few = 64
 
 // notePolicy notes that the policy that an audit record names was in force at the time of the record.
@@ -337,7 +337,7 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 }
 
 // memberships returns the codes of the segments and time zones of the users in one block, at most bitmap.BlockIDs
-// users. The argument numbers is a function that returns the numbers of the users in a segments generation.
+// users. The argument "numbers" is a function that returns the numbers of the users in a segments generation.
 func (p *pass) memberships(
 	number uint32, what happening, users int, numbers func(capping.Segments) []uint32,
 ) ([]uint8, []uint16) {
@@ -376,7 +376,7 @@ func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	p.blocks[key-p.first] = events
 }
 
-// within returns those of the given id images (64-bit hashes) whose users the current pass over the audit checks.
+// within() returns those of the given id images (64-bit hashes) whose users the current pass over the audit checks.
 func (p *pass) within(images []capping.UserID) []capping.UserID {
 	place := func(block int) int {
 		if block == bitmap.MaxBlocks {
@@ -388,7 +388,7 @@ func (p *pass) within(images []capping.UserID) []capping.UserID {
 	return images[place(p.first):place(p.first+len(p.blocks))]
 }
 
-// noteImages works like note, for users with id images (64-bit hashes) instead of dense ids. The given id images may
+// noteImages works like note(), for users with id images (64-bit hashes) instead of dense ids. The given id images may
 // belong to several of the blocks that the pass covers.
 func (p *pass) noteImages(number uint32, what happening, images []capping.UserID) {
 	for part := range slices.Chunk(images, bitmap.BlockIDs) {

@@ -44,7 +44,7 @@ type event struct {
 }
 
 // happens returns the effect of a call on the sends of the users in one group of the call's audit record. The result
-// ok is false if the call has no effect on these sends.
+// "ok" is false if the call has no effect on these sends.
 func happens(g *audit.Group) (what happening, ok bool) {
 	switch g.Outcome {
 	case audit.Allowed:
@@ -65,8 +65,8 @@ type send struct {
 	gone    capping.Instant // time from which the send may be missing from the log
 }
 
-// sendsOf computes the sends of a user from the effects (events) of calls on this user. The events must be complete
-// and in the order of time. The sends have the same order.
+// sendsOf computes the sends of a user from the effects (events) of calls on this user. The caller must pass all events
+// of the user, in the order of time. The sends have the same order.
 func (t *table) sendsOf(events []event, sends []send) []send {
 	sends = sends[:0]
 	for _, e := range events {
@@ -188,7 +188,7 @@ func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	return p.Limits(w.names[s.segment-1]), true
 }
 
-// location returns the user's time zone at the time of a send. The result ok is false if the time zone is unknown.
+// location returns the user's time zone at the time of a send. The result "ok" is false if the time zone is unknown.
 func (t *table) location(s *send) (place *time.Location, ok bool) {
 	w := &t.worlds[s.world]
 	switch {

@@ -128,7 +128,7 @@ type expectedSend struct {
 	user capping.UserID
 }
 
-// begin computes, from the longest window of all policies, from which time on verify compares sends with the store.
+// begin uses the longest window of all policies to compute the time from which on verify compares sends with the store.
 func (c *comparison) begin(ctx context.Context, w *work) error {
 	if c.Now == 0 {
 		c.Now = capping.InstantOf(time.Now())
@@ -161,8 +161,8 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// owes adds those of a user's sends that the store should have to the list of expected sends. The sends that owes
-// gets must be in the order of time.
+// owes finds those of a user's sends that the store should have, and adds them to the list of expected sends. The
+// caller of owes() must pass the sends in the order of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)
 	for i := len(sends) - 1; i >= 0; i-- {
