@@ -27,7 +27,7 @@ type dictionary struct {
 }
 
 // room reports whether the dictionary of texts in an audit file has space for another text. The writer and the reader
-// of an audit file must get equal results from room.
+// of an audit file must get equal results from room().
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes
 }
@@ -52,7 +52,8 @@ func (d *dictionary) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// read reads a text that append has stored as a number or as itself, and returns the text.
+// read reads a text that append() has stored, either as a number in the dictionary or as the text itself, and returns
+// the text.
 func (d *dictionary) read(c *cursor) string {
 	ref := c.uvarint()
 	if ref >= refFirst {

@@ -16,9 +16,9 @@
 // in ascending order. If the million users have ids that are not dense, the record of the call takes 5.7 MB.
 //
 // A record holds the time when the service passed the call to the store (At) and the time that the store took (Took).
-// The timestamp of each send of a call is between At and At plus Took. An analysis of the audit records therefore
-// knows the time of a send only as exactly as the call was long. If the recorded times are not precise enough to show
-// a violated limit, an analysis assumes that the service decided correctly.
+// The timestamp of each send of a call is between At and At plus Took. Readers of the audit records therefore do not
+// know the exact time of a send, but only when the call began and ended. If the recorded times are not precise enough
+// to show a violated limit, an analysis assumes that the service decided correctly.
 //
 // # Location
 //
@@ -57,6 +57,6 @@
 // and hold id images (64-bit hashes) as Rice-coded gaps; see images.go.
 //
 // If an audit file has no end frame, its writer is still writing, or has died. If the last frame of an audit file
-// without an end frame is incomplete, the file counts as torn (TornError). A torn audit file does not count as
-// damaged (DamageError).
+// without an end frame is incomplete, the file counts as torn (TornError). A torn audit file (one that ends inside a
+// record) does not count as damaged (DamageError).
 package audit

@@ -227,9 +227,9 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 // users, a list takes less space than a bitmap.
 const fewUsers = 8
 
-// appendUsers appends a set of users, either as a bitmap or as a list. If appendUsers stores a bitmap, it writes
-// twice the size of the bitmap, followed by the bitmap. If appendUsers stores a list of a few users, it writes twice
-// the number of users plus 1. After that number, appendUsers writes, for each user of the list, how many ids lie
+// appendUsers appends a set of users, either as a bitmap or as a list. If appendUsers stores a bitmap, it writes twice
+// the size of the bitmap, followed by the bitmap. If appendUsers stores a list of a few users, it writes twice the
+// number of users plus 1. After this number, appendUsers writes a distance for each user of the list: how many ids lie
 // between the previous user and this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {

@@ -53,7 +53,7 @@ func (e *OtherIDsError) Error() string {
 	return fmt.Sprintf("the records have ids of the kind %s, and the ids of this deployment are %s", e.Have, e.Want)
 }
 
-// Same returns an *OtherIDsError if the kind or the key of the user ids differs from the argument want.
+// Same returns an *OtherIDsError if the kind or the key of the user ids differs from the argument "want".
 func (i IDs) Same(want IDs) error {
 	if i == want {
 		return nil

@@ -115,8 +115,8 @@ func (c *cursor) images() []capping.UserID {
 	return images
 }
 
-// bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value
-// 1, so that every sequence of zeros ends. After the end of the input, the method end of bitReader returns the error
+// bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value 1,
+// so that every sequence of zeros ends. After the end of the input, the method end() of bitReader returns the error
 // that the input was too short.
 type bitReader struct {
 	in []byte
@@ -164,7 +164,7 @@ func (r *bitReader) zeros() (n uint64) {
 	}
 }
 
-// end returns how many bytes the bitReader has read. The error of end says that the input was too short, or that
+// end returns how many bytes the bitReader has read. The error of end() says that the input was too short, or that
 // unused bits of the last byte are not 0.
 func (r *bitReader) end() (used int, err error) {
 	used = (r.at + 7) / 8

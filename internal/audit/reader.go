@@ -111,7 +111,7 @@ func (r *Reader) read() (frame Frame, err error) {
 
 func (r *Reader) damaged(err error) error { return &DamageError{r.offset, err} }
 
-// cut returns the error for an audit file that ends inside a frame (entry). The argument part holds those bytes of
+// cut returns the error for an audit file that ends inside a frame (entry). The argument "part" holds those bytes of
 // the incomplete frame that the file contains.
 func (r *Reader) cut(err error, part []byte) error {
 	switch {

@@ -84,7 +84,7 @@ func Outcomes() (list []Outcome) {
 	return list
 }
 
-// known reports whether the outcome is in the list that Outcomes returns.
+// known() reports whether the outcome is in the list that Outcomes returns.
 func (o Outcome) known() bool { return o > 0 && int(o) < len(outcomeNames) }
 
 // String returns the name of the outcome.
@@ -112,9 +112,9 @@ type Group struct {
 	wide    bool // encoded holds id images
 }
 
-// SetSorted sets the users of a group without creating a Bitmap, for a group that is only written to an audit file
-// and not read. The ids that SetSorted gets must be in strictly ascending order. The group uses the memory of the
-// argument buffer until the group is encoded; SetSorted returns the extended buffer.
+// SetSorted sets the users of a group without creating a Bitmap, for a group that is only written to an audit file and
+// not read. The ids that the caller passes to SetSorted must be in strictly ascending order. The group uses the memory
+// of the argument "buffer" until the group is encoded; SetSorted returns the extended buffer.
 func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	start := len(buffer)
 	buffer = appendSorted(buffer, ids)

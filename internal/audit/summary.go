@@ -62,7 +62,7 @@ func (s *Summary) record(r *Record) {
 	}
 }
 
-// Entry returns the index entry of the audit file, whose bytes are the argument raw. The object key in the index
+// Entry returns the index entry of the audit file, whose bytes are the argument "raw". The object key in the index
 // entry contains the day of the file's first record. If the audit file has no records, the first and the last instant
 // are the time when the file was begun.
 func (s *Summary) Entry(raw []byte) Entry {
