@@ -39,7 +39,7 @@ func (c *RestoreCommand) Help() string {
 		"the changes of the audit again."
 }
 
-// Run checks the backup archive and, if the flag --to is set, extracts it to a directory.
+// Run checks the backup archive and, if the command line has the flag --to, extracts it to a directory.
 func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 	file, err := os.Open(c.File)
 	if err != nil {

@@ -151,9 +151,9 @@ func (s *sender) count(sum *api.ImportSummary) {
 }
 
 // call sends a batch of rows once, and returns the rows of unavailable users (whose result is unknown). If a user is
-// unavailable, the returned rows also include the user's expired sends, so a retry sends these rows again. Although
-// the rows of an expired send are sent again, the command counts the send once, because only sends that have not
-// expired count as unavailable.
+// unavailable, the returned rows also include the user's expired sends, so a retry sends these rows again. The command
+// counts each send once, although a retry repeats the rows of expired sends: only sends that have not expired count as
+// unavailable.
 func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []format.SendRow, sum api.ImportSummary,
 	err error) {
 	if batch[0].ID == "" {
@@ -211,7 +211,7 @@ func (r *refusedSend) Error() string {
 // Unwrap returns the error with which the service rejected the send.
 func (r *refusedSend) Unwrap() error { return r.err }
 
-// refusedOf returns the row of a batch to which an error of the service refers. The result ok of refusedOf is false
+// refusedOf returns the row of a batch to which an error of the service refers. The result "ok" of refusedOf is false
 // if the error refers to no row.
 func refusedOf(batch []format.SendRow, err error) (row format.SendRow, ok bool) {
 	var refused *client.Error
@@ -274,8 +274,8 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// unless returns the value that one row of an import request needs in a field: the argument "own". If the import
-// request contains the value once for all its rows, unless returns "".
+// unless() returns the value that one row of an import request needs in a field: the argument "own". If the import
+// request contains the value once for all its rows, unless() returns "".
 func unless(shared, own string) string {
 	if shared != "" {
 		return ""
@@ -283,7 +283,7 @@ func unless(shared, own string) string {
 	return own
 }
 
-// lost returns the error for an import after which n sends were missing.
+// lost() returns the error for an import after which n sends were missing.
 func lost(n int) error {
 	return fmt.Errorf("%d sends were missing after the import, and capper added them again", n)
 }

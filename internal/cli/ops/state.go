@@ -58,7 +58,7 @@ func (s *state) errAnother(what string) error {
 
 // takes returns an error if the last pass of a migration must not read the store with the given id and mark. The last
 // pass of a migration must not read another store, or an older version of the store than the copies of the earlier
-// passes. The argument mark is the store's identity mark: a counter that increases while a service uses the store.
+// passes. The argument "mark" is the store's identity mark: a counter that increases while a service uses the store.
 func (s *state) takes(dir, id string, mark uint64) error {
 	switch {
 	case s.Store == "":

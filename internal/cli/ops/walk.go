@@ -26,7 +26,7 @@ type walk struct {
 	ended  bool           // the source has no next portion
 }
 
-// head returns the next user of the walk. The result ok is false at the end.
+// head returns the next user of the walk. The result "ok" is false at the end.
 func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err error) {
 	if len(w.users) == 0 && !w.ended {
 		if w.users, w.logs, err = w.source.Logs(ctx, w.from, portion); err != nil {
@@ -43,8 +43,8 @@ func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err erro
 	return w.users[0], true, nil
 }
 
-// take returns the log of the given user if this user is the next one of the walk, and advances the walk. If the
-// source store has no log of the user, take returns nil.
+// take returns the log of the given user if this user is the next one of the walk, and advances the walk. If the source
+// store has no log of the user, take() returns nil.
 func (w *walk) take(user capping.UserID) (log capping.Log) {
 	if len(w.users) > 0 && w.users[0] == user {
 		log = w.logs[0]
@@ -53,8 +53,8 @@ func (w *walk) take(user capping.UserID) (log capping.Log) {
 	return log
 }
 
-// lowest returns the lowest of the users that the walks (readers of stores) reach next. The result ok is false when
-// all walks have reached their end.
+// lowest compares the next user of each walk (reader of one store) and returns the user with the lowest id. The result
+// "ok" is false when all walks have reached their end.
 func lowest(ctx context.Context, walks []*walk) (user capping.UserID, ok bool, err error) {
 	for _, w := range walks {
 		at, is, err := w.head(ctx)
