@@ -9,8 +9,8 @@ import (
 	"capper/client"
 )
 
-// Copy copies lines unchanged from a reader to a writer, at the rate that the function Take allows. Callers may call
-// Run once.
+// Copy copies lines unchanged from a reader to a writer, at the rate that the function Take allows. A caller may call
+// the method Run only once for each Copy.
 //
 // If Outlet is set, Copy writes lines only after the program that consumes the output has read the previous lines. If
 // Outlet is set, Copy counts only lines that the consumer has read. If the consumer reads a line after the time of
@@ -76,7 +76,7 @@ func (c *Copy) Run(ctx context.Context) error {
 	return nil
 }
 
-// some copies the next lines of a block of input, as many as the next permits allow.
+// some() copies lines from the block of input, one for each permit that the pacers grant next.
 func (c *Copy) some(ctx context.Context, b *block) error {
 	if c.Outlet != nil {
 		return c.hand(ctx, b)
@@ -92,8 +92,8 @@ func (c *Copy) some(ctx context.Context, b *block) error {
 	return nil
 }
 
-// hand writes as many lines as the consumer of the output will probably read in time, and waits until the consumer has
-// read them.
+// hand writes only the lines that the consumer of the output will probably read in time, and waits until the consumer
+// has read them.
 func (c *Copy) hand(ctx context.Context, b *block) error {
 	for c.again > 0 {
 		start, err := c.Take(ctx, c.again)

@@ -29,7 +29,7 @@ type flight struct {
 	until   time.Time // a line that the consumer reads later needs a second permit
 }
 
-// settle counts which lines of a write the consumer of the output has read. The argument unread is the number of
+// settle counts which lines of a write the consumer of the output has read. The argument "unread" is the number of
 // bytes of the output that the consumer has not read yet.
 func (c *Copy) settle(f *flight, unread int) {
 	f.taken = max(f.taken, sort.SearchInts(f.ends, f.start+f.written-unread+1))

@@ -32,7 +32,7 @@ const (
 )
 
 // next reads at least one more line of the input, and returns the lines that it has read. At the end of the input,
-// next returns io.EOF.
+// next() returns io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
 		if cap(r.rest)-len(r.rest) < smallRead { // allocate a new buffer, because callers still use the old one

@@ -76,7 +76,7 @@ type changeList struct {
 	rows [][]any
 }
 
-// add adds a change of a set to the output. The argument answer is the change for the JSON output, and user is the
+// add adds a change of a set to the output. The argument "answer" is the change for the JSON output, and user is the
 // text for the table.
 func (l *changeList) add(answer, user any, change *api.MemberChange) error {
 	if l.json {

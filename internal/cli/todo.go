@@ -34,9 +34,9 @@ func (t *Todo) List() *IDs { return t.list }
 // users from r.
 func (t *Todo) Again(r *Results) *Todo { return &Todo{users: r.Retry(), list: t.list} }
 
-// TodoParts returns a Todo (users who need a decision) for parts of an audience expression. The argument scheme
-// describes the kind and key of the deployment's user ids. The arguments batch and parallel are for calls that retry
-// unavailable users: the maximum number of users in a call, and the number of simultaneous calls.
+// TodoParts returns a Todo (users who need a decision) for parts of an audience expression. The argument "scheme"
+// describes the kind and key of the deployment's user ids. The arguments "batch" and "parallel" are for calls that
+// retry unavailable users: the maximum number of users in a call, and the number of simultaneous calls.
 func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *Todo {
 	t := &Todo{parts: parts, answered: map[int]uint64{}}
 	if scheme.Kind() != ids.Dense {
@@ -54,7 +54,7 @@ func (t *Todo) Users() int64 {
 }
 
 // Ask asks the service once for decisions about all users of the Todo (the users who need a decision), and adds the
-// responses to r. After each response, Ask calls the argument report, which is a function.
+// responses to r. After each response, Ask calls the argument "report", which is a function.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
 	report func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
@@ -102,7 +102,7 @@ func (t *Todo) Rest(r *Results) *Todo {
 	return rest
 }
 
-// found returns the list of the users whom the service found for an audience expression, for ids that are not dense
+// found() returns the list of the users whom the service found for an audience expression, for ids that are not dense
 // (not 32-bit numbers).
 func (t *Todo) found() (found *foundIDs, ok bool) {
 	if t.list == nil {
