@@ -87,7 +87,7 @@ type Server struct {
 }
 
 // TLS contains the file names of the server's certificate chain and private key. The fields CertFile and KeyFile of a
-// TLS must both be set, or both be empty.
+// TLS must both be filled, or both be empty.
 type TLS struct{ CertFile, KeyFile string }
 
 // Segments holds the location of the segments and the settings for loading them.

@@ -159,8 +159,8 @@ func (r *reader) timezone(v yamltree.Value) {
 	r.Policy.Zone = location(v, "", zone)
 }
 
-// checkZones warns when rules use the time zones of users and the key "timezone" is not set. checkZones also warns when
-// "timezone" is set and no rule uses the time zones of users.
+// checkZones warns if rules use the time zones of users but the configuration lacks the key "timezone". checkZones also
+// warns if the configuration has the key "timezone" but no rule uses the time zones of users.
 func (r *reader) checkZones(given map[string]bool) {
 	switch {
 	case r.userZones && !given["timezone"]:

@@ -18,7 +18,7 @@ import (
 )
 
 // defaults returns a configuration with the default values that package config defines. If the zero value of a field
-// has a meaning of its own, defaults also sets the field's default, which another package defines.
+// has a meaning of its own, defaults() also sets the field's default, which another package defines.
 func defaults() *Config {
 	c := &Config{
 		Server: Server{
@@ -52,7 +52,7 @@ func Load(file string) (*Config, error) {
 	return Parse(file, data)
 }
 
-// Parse checks the content of a configuration file. The argument file of Parse is the file name for error messages.
+// Parse checks the content of a configuration file. The argument "file" of Parse is the file name for error messages.
 // Relative paths in this configuration start at the directory of the configuration file.
 func Parse(file string, data []byte) (*Config, error) {
 	c, _, err := parse(file, data)

@@ -152,7 +152,7 @@ func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 	return warnings
 }
 
-// judgedKey returns the configuration key of a pacer's limit. The argument judged is the index of the limit in the
+// judgedKey returns the configuration key of a pacer's limit. The argument "judged" is the index of the limit in the
 // result of Pacer.Judged.
 func judgedKey(p *pacing.Pacer, judged int) string {
 	if judged < len(p.Limits) {

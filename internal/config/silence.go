@@ -72,8 +72,8 @@ type silences struct {
 // time zones in which every day has a minute for sends.
 type silence map[string]string
 
-// on describes the days without possible sends on a channel, first for all users and then for users of sets with
-// further such days. Each returned text contains the placeholder %s for the names of the affected channels.
+// on() describes the days without possible sends on a channel: first for all users, and then for users of those sets
+// that have further such days. Each returned text contains the placeholder %s for the names of the affected channels.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
 	var ofSets []int
@@ -110,8 +110,8 @@ func masks(common uint32, ofSets []int) (list []uint32) {
 	return list
 }
 
-// beyond returns the time zones that a combination of quiet hours silences for whole days. beyond leaves out time zones
-// for which a smaller combination is already reported.
+// beyond() returns the time zones that a combination of quiet hours silences for whole days. beyond() leaves out time
+// zones for which a smaller combination is already reported.
 func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	more := maps.Clone(s.of(mask))
 	for fewer, zones := range reported {
@@ -126,7 +126,7 @@ func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 // user.
 const everywhere = ""
 
-// of returns the time zones in which a combination of quiet hours leaves whole days without a minute for sends.
+// of() returns the time zones in which a combination of quiet hours leaves whole days without a minute for sends.
 func (s *silences) of(mask uint32) silence {
 	if known, ok := s.found[mask]; ok {
 		return known
@@ -159,7 +159,7 @@ func (s *silences) of(mask uint32) silence {
 }
 
 // look finds the days on which users in the named time zones have no minute for sends. The clocks of all named time
-// zones always show the same time as the clock of the argument place.
+// zones always show the same time as the clock of the argument "place".
 func (s *silences) look(mask uint32, place *time.Location, names []string, silent silence) {
 	var clocks []quiet.Clock
 	for i := range s.policy.Quiet {

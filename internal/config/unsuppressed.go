@@ -44,7 +44,7 @@ func (r *reader) narrowedSets(v yamltree.Value) {
 	})
 }
 
-// setNames reads a list of distinct set names from a configuration file. The argument check is a function that
+// setNames reads a list of distinct set names from a configuration file. The argument "check" is a function that
 // applies further rules to each name.
 func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (names []string) {
 	v.List(func(v yamltree.Value) {

@@ -16,7 +16,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// named returns a reader of a configuration value that must be a string and match the pattern.
+// named() returns a reader of a configuration value that must be a string and match the pattern.
 func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)
@@ -26,8 +26,8 @@ func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	}
 }
 
-// duration returns a reader of a configuration value that must be a duration from the argument low to the argument
-// high, in whole milliseconds.
+// duration returns a reader of a configuration value that must be a duration from the argument "low" to the argument
+// "high", in whole milliseconds.
 func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 	return func(v yamltree.Value) {
 		if v.IsZero() && low == 0 {
@@ -176,7 +176,7 @@ func cached(dir string) bool {
 	})
 }
 
-// something reports whether the path is a file or a non-empty directory.
+// something() reports whether the path is a file or a non-empty directory.
 func something(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {

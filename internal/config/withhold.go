@@ -14,7 +14,7 @@ import (
 )
 
 // These constants are the names that API responses use for denials that are not caused by a limit. No limit may have
-// the name "suppressed", "holdout" or "quiet", because responses and metrics could not distinguish the reasons for a
+// the name "suppressed", "holdout" or "quiet", because responses and metrics use these names for other reasons for a
 // denial.
 const (
 	suppressedName = "suppressed"
