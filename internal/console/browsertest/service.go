@@ -151,7 +151,7 @@ func (s *Service) Client(key string) *client.Client {
 	return c
 }
 
-// Get makes a GET request to the API, and decodes the response body into the argument answer.
+// Get makes a GET request to the API, and decodes the response body into the argument "answer".
 func (s *Service) Get(path string, answer any) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.URL+path, nil)

@@ -29,7 +29,7 @@ type Tab struct {
 	watch *watch
 }
 
-// Tab opens a browser tab for the service at the address in the argument base. At the end of the test, the method Tab
+// Tab opens a browser tab for the service at the address in the argument "base". At the end of the test, the method Tab
 // also closes the browser tab. The test fails if a page of the browser tab did something forbidden (see Misbehaved).
 func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	t.Helper()
@@ -66,13 +66,13 @@ var (
 	Phone   = Screen{390, 844}
 )
 
-// On sets the size of the browser window to the given screen.
+// On changes the size of the browser window to that of the given screen.
 func (tab *Tab) On(s Screen) {
 	tab.t.Helper()
 	tab.do(chromedp.EmulateViewport(s.Width, s.Height))
 }
 
-// In sets the time zone that pages of the browser tab see.
+// In makes the pages of the browser tab use the given time zone.
 func (tab *Tab) In(zone string) {
 	tab.t.Helper()
 	_, err := chromedp.Call(tab.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{
@@ -195,7 +195,7 @@ func (tab *Tab) Click(selector string) {
 	tab.do(chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Leave calls the function act, which must lead to another page, and waits until the other page is loaded.
+// Leave calls the function "act", which must lead to another page, and waits until the other page is loaded.
 func (tab *Tab) Leave(act func()) {
 	tab.t.Helper()
 	Eval[bool](tab, "document.documentElement.left = true")

@@ -256,7 +256,7 @@ func addressOf(r *http.Request) string {
 	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String()
 }
 
-// nav returns the links of the navigation, and marks the link to the current page, which is the argument here. If
+// nav returns the links of the navigation, and marks the link to the current page, which is the argument "here". If
 // here is nil, nav marks no link.
 func (f *Frame) nav(here *Page) (links []link) {
 	for i := range f.cfg.Pages {
@@ -268,7 +268,7 @@ func (f *Frame) nav(here *Page) (links []link) {
 	return links
 }
 
-// render renders a whole page from its template before it writes the response. If the HTTP status is 503, render sets
+// render renders a whole page from its template before it writes the response. If the HTTP status is 503, render() sets
 // the header Retry-After.
 func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, status int) {
 	var page bytes.Buffer

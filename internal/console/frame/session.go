@@ -47,7 +47,7 @@ func newSessions(inForce func() *gate.Control, clock func() time.Time) *sessions
 	return &sessions{access: inForce, clock: clock, open: rand.Text()}
 }
 
-// Begin returns the cookie for a new session of a visitor with the given API key. If the argument secure is true,
+// Begin returns the cookie for a new session of a visitor with the given API key. If the argument "secure" is true,
 // browsers send the session cookie only over TLS.
 func (s *sessions) Begin(key string, secure bool) *http.Cookie {
 	ends := s.clock().Add(lifetime)

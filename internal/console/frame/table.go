@@ -135,7 +135,7 @@ func harmless(text string) string {
 	return text
 }
 
-// with returns the address of the page with the given query parameters added.
+// with() returns the address of the page with the given query parameters added.
 func (c *content) with(pairs ...string) string {
 	at, err := url.Parse(c.at)
 	if err != nil {
@@ -171,8 +171,8 @@ func (t *Table) Show(cell Cell) shown {
 const longName = 18
 
 // Cut reports whether narrow screens may show the name of a row shortened. The page lets visitors focus a shortened
-// name, so that they can see it in full. If the name is a link, Cut returns false, because visitors can focus links
-// in any case.
+// name, so that they can see it in full. If the name is a link, Cut returns false, because visitors can focus a link
+// without further help of the page.
 func (c Cell) Cut() bool {
 	return c.To == "" && c.At.IsZero() && slices.ContainsFunc(strings.Fields(c.Text),
 		func(word string) bool { return utf8.RuneCountInString(word) >= longName })
