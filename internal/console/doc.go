@@ -19,11 +19,11 @@
 //
 // # Outlook
 //
-// An outlook is a forecast for a group of users. An outlook shows how many users of the group may receive a message
-// on a channel, now and over the next days, if no other message is sent before. For each time of the forecast, the
-// service decides the users as in a filter call, and records nothing. Each time in a forecast costs as much as a
-// filter call. If the group is large, the console decides only a sample of the users, and the page says so. The
-// console caches each outlook (forecast for a group of users) for a minute.
+// An outlook is a forecast for a group of users. An outlook shows how many users of the group may receive a message on
+// a channel, now and over the next days, if no other message is sent before. For each time of the forecast, the service
+// decides the users as in a filter call, and records nothing. Computing the forecast for one time takes the service as
+// much work as one filter call. If the group is large, the console decides only a sample of the users, and the page
+// says so. The console caches each outlook (forecast for a group of users) for a minute.
 //
 // # Series
 //

@@ -123,7 +123,7 @@ func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels
 }
 
 // choose returns the campaign on the named channel, with links to the other channels of the message. If the channel
-// name is empty, choose returns the campaign on the first channel.
+// name is empty, choose() returns the campaign on the first channel.
 func choose(found *api.MessageChannels, channel string) (m *api.Message, links []link) {
 	for i := range found.Channels {
 		if c := &found.Channels[i]; m == nil && (channel == "" || c.Channel == channel) {
@@ -141,8 +141,8 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 	return m, links
 }
 
-// messageSends returns a table of the recorded sends of a message. The page about a message shows recorded sends
-// because the counts of responses also include responses to retries.
+// messageSends returns a table of the recorded sends of a message. In addition to the counts of responses, the page
+// about a message shows the recorded sends, because responses to retries count again.
 func messageSends(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "sends", Folded: true, Caption: "Sends, each exactly once",
@@ -286,8 +286,8 @@ func messageSegments(m *api.Message, r *reach) *frame.Table {
 	return t
 }
 
-// messageSegmentUsers returns a table of the message's distinct users by their segments in the current segments
-// generation.
+// messageSegmentUsers returns a table with one row for each segment: how many users of the message are now in this
+// segment. The table counts each user once, even if the message had several calls for the user.
 func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
 	t := &frame.Table{
 		Name: "segments", Caption: "By segment of today: users, each counted once",

@@ -40,9 +40,9 @@ type Outlook struct {
 	now *tried // counts of a larger sample for the first time; nil: the counts in Points
 }
 
-// from returns a copy of the forecast in which the numbers for the current time are those of a trial. A page with the
-// copy shows only one number for the current time, although the trial and the forecast decide samples of different
-// sizes.
+// from() returns a copy of the forecast. In the copy, the numbers for the current time come from a trial instead of the
+// forecast. A page with this copy shows only the trial's number for the current time, and not a second, different
+// number from the forecast's sample.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
 		return o
@@ -85,7 +85,7 @@ type keptOutlook struct {
 // newOutlooks returns an outlooks (computes and caches forecasts) with an empty cache.
 func newOutlooks() *outlooks { return &outlooks{known: map[string]keptOutlook{}} }
 
-// Of returns the cached forecast with the given name, or calls the argument find (a function) to compute a new
+// Of returns the cached forecast with the given name, or calls the argument "find" (a function) to compute a new
 // forecast for the visitor.
 func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)) (*Outlook, error) {
 	name = v.Session.Key + "\x00" + name
@@ -110,8 +110,8 @@ func (o *outlooks) Of(v *frame.Visit, name string, find func() (*Outlook, error)
 	return made, nil
 }
 
-// Audience computes the outlook (forecast) for the users of an audience expression. The argument users is the number of
-// users who match the expression.
+// Audience computes the outlook (forecast) for the users of an audience expression. The argument "users" is the number
+// of users who match the expression.
 func Audience(v *frame.Visit, channel string, of client.Audience, users uint64) (*Outlook, error) {
 	if users > mostUsers {
 		of.Sample = &api.Sample{Percent: 100 * float64(mostUsers) / float64(users), Salt: "console"}
@@ -146,7 +146,7 @@ func (o *Outlook) Scaled(n int) uint64 {
 	return uint64(float64(n)/float64(o.Decided)*float64(o.Users) + 0.5)
 }
 
-// Says describes in sentences about which users the forecast is.
+// Says describes in sentences which users the forecast covers.
 func (o *Outlook) Says() string {
 	all := "each of the " + people(o.Users)
 	if o.Users == 1 {

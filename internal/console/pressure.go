@@ -26,10 +26,9 @@ type pressureView struct {
 	Faults          []string
 }
 
-// pressureMost is a number of messages: the page counts all people with so many or more messages together.
+// pressureMost is a number of messages: the page counts all people with this number of messages or more together.
 // pressureWeeks is the number of weeks that the page shows for a segment, channel or team. If a page is about a
-// campaign that was held back, pressureTakers is the maximum number of responsible other campaigns that the page
-// shows.
+// campaign that was held back, pressureTakers is the maximum number of responsible other campaigns that the page shows.
 const (
 	pressureMost   = 5
 	pressureWeeks  = 2

@@ -47,7 +47,7 @@ func (r *reach) AtLimit() (users int64) {
 	return users - r.Withheld()
 }
 
-// Of returns, in parentheses, the percentage of the requested users that the argument part makes up.
+// Of returns, in parentheses, the percentage of the requested users that the argument "part" makes up.
 func (r *reach) Of(part int64) string {
 	if r.Asked <= 0 {
 		return ""
@@ -77,7 +77,7 @@ func (r *reach) funnel() []step {
 	return steps
 }
 
-// says returns a summary of the campaign in sentences.
+// says() returns a summary of the campaign in sentences.
 func (r *reach) says(m *api.Message) string {
 	on := ""
 	if m.Channel != "" {

@@ -26,7 +26,7 @@ func segmentsPage() frame.Page {
 		Show: showSegments}
 }
 
-// toolWords returns words that name the program that built a segments generation. The argument version is from the
+// toolWords returns words that name the program that built a segments generation. The argument "version" is from the
 // manifest of the segments generation, and usually begins with the name of the program.
 func toolWords(version string) string {
 	switch {

@@ -61,7 +61,7 @@ func NewSeries(now time.Time) *Series {
 	return &Series{since: now, newest: now.Truncate(time.Second), before: Totals{}, counts: map[Name]*rings{}}
 }
 
-// Run calls the function totals once a second until ctx ends, and adds the increase of each counter to the Series.
+// Run calls the function "totals" once a second until ctx ends, and adds the increase of each counter to the Series.
 func (s *Series) Run(ctx context.Context, clock func() time.Time, totals func() Totals) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -195,7 +195,7 @@ func (w *Window) Sum(name Name) (sum float64) {
 }
 
 // PerSecond returns the counts of a counter as rates per second. For the last step, PerSecond divides only by the
-// elapsed time of the step. If the counter was not counted in the period, PerSecond returns nil.
+// elapsed time of the step. If the Window has no values of the counter, PerSecond returns nil.
 func (w *Window) PerSecond(name Name) []float64 {
 	counts := w.Counts[name]
 	rates := make([]float64, len(counts))

@@ -243,7 +243,7 @@ func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basi
 // during a trial, the page repeats the trial.
 const mostTimes = 3
 
-// atOnce calls the argument ask (a function) repeatedly, until all results are based on the same segments generation
+// atOnce calls the argument "ask" (a function) repeatedly, until all results are based on the same segments generation
 // and configuration.
 func atOnce(ask func() (now, later basis, err error)) error {
 	for range mostTimes {

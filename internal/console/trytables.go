@@ -143,8 +143,8 @@ func tryUsed(t *tried) *frame.Table {
 	return table
 }
 
-// stepCell returns a table cell that says how many users had a number of sends between the arguments least and most.
-// If the arguments least and most differ, the cell has a note with both numbers.
+// stepCell returns a table cell that says how many users had a number of sends between the arguments "least" and
+// "most". If the arguments "least" and "most" differ, the cell has a note with both numbers.
 func stepCell(users uint64, least, most int) frame.Cell {
 	cell := frame.Count(users)
 	if most > least && users > 0 {
