@@ -46,7 +46,7 @@ type check struct {
 const defaultTime = 15 * time.Second
 
 // notes collects the findings of one check. notes is safe for concurrent use. After the time limit of its check, a
-// notes ignores further findings.
+// value of the type notes ignores further findings.
 type notes struct {
 	check  string
 	mu     sync.Mutex
@@ -84,7 +84,7 @@ func (n *notes) Fail(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Failed, Seen: seen, Change: change, Why: why})
 }
 
-// take returns the findings of a check so far. After a call of take, the notes ignore findings that the check adds.
+// take returns the findings of a check so far. After a call of take(), the notes ignore findings that the check adds.
 func (n *notes) take() []Finding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
