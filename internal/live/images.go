@@ -9,12 +9,12 @@ import (
 	"capper/internal/capping"
 )
 
-// A bitmap cannot contain images (64-bit numbers of ids). The bitmaps of a generation contain 32-bit numbers of users,
+// A bitmap cannot contain images (64-bit hashes of ids). The bitmaps of a generation contain 32-bit numbers of users,
 // and a user whom no input file of a build contains has no such number. For images, a View therefore holds the changes
 // that determine membership separately from its bitmap.
 
-// decided holds those users for whom a live change (API call), and not the build, determines whether they are in a
-// set. The users with live changes (type decided) are stored immutably: the method put returns a copy that shares the
+// decided holds those users for whom a live change (API call), and not the build, determines whether they are in a set.
+// The users with live changes (type decided) are stored immutably: the method put() returns a copy that shares the
 // unchanged blocks. The zero decided contains no users.
 type decided struct {
 	pages [2 * narrowKeys / pageKeys]*page
@@ -72,7 +72,7 @@ func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	return slices.Clip(all)
 }
 
-// of reports whether a live change determines the membership of the user, and if so, whether the user is a member.
+// of() reports whether a live change determines the membership of the user, and if so, whether the user is a member.
 func (d *decided) of(user capping.UserID) (decides, member bool) {
 	key := keyOf(user)
 	p := d.pages[key/pageKeys]
@@ -84,7 +84,7 @@ func (d *decided) of(user capping.UserID) (decides, member bool) {
 	return found, found && all[at]&1 == 1
 }
 
-// mark sets marks[i] to the argument mark if users[i] is a member of the set and marks[i] is 0. The caller of mark
+// mark sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The caller of mark()
 // must set base[i] to a value other than 0 if the build of the set contains users[i].
 func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) {
 	for i, user := range users {
@@ -99,7 +99,7 @@ func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) 
 }
 
 // viewOfImages returns a View (the members of a set) with all changes of the list, for users with id images (64-bit
-// numbers). viewOfImages reuses the unchanged blocks of the earlier view "before".
+// hashes). viewOfImages reuses the unchanged blocks of the earlier view "before".
 func (l *list) viewOfImages(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, merged: orNobody(base), upTo: l.end(), end: l.end()}
 	if before != nil && before.base == base && before.asOf == asOf && before.images != nil {

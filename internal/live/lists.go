@@ -30,7 +30,7 @@ func New(partitions int) *Lists {
 		numbers: map[string]uint16{"": 0}}
 }
 
-// NewOfImages works like New, for deployments in which id images (64-bit numbers) stand for users because ids are not
+// NewOfImages works like New, for deployments in which id images (64-bit hashes) stand for users because ids are not
 // dense.
 func NewOfImages(partitions int) *Lists {
 	l := New(partitions)
@@ -47,9 +47,9 @@ func (l *Lists) Apply(records ...*Record) {
 }
 
 // ApplyUpTo updates the live changes of one partition in memory to the given version of the store. ApplyUpTo first
-// removes changes up to the times in the argument freed, and then applies the records. The records that ApplyUpTo
-// gets must be all records of the partition, or all records after the version that the lists have. If the lists
-// already have the given version and the argument records is empty, ApplyUpTo does nothing.
+// removes changes up to the times in the argument "freed", and then applies the records. The records that ApplyUpTo
+// gets must be all records of the partition, or all records after the version that the lists have. If the lists already
+// have the given version and the argument "records" is empty, ApplyUpTo does nothing.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]cappin
 	l.versions[partition] = version
 }
 
-// Drop removes the live changes of each set up to the time in the map freed, because the generations in use contain
+// Drop removes the live changes of each set up to the time in the map "freed", because the generations in use contain
 // these changes.
 func (l *Lists) Drop(freed map[string]capping.Instant) {
 	l.mu.Lock()
@@ -94,7 +94,7 @@ func (l *Lists) list(set string) *list {
 }
 
 // number returns the number by which live changes refer to the name of a client. If 65,535 clients already have a
-// number, number returns 0 for further clients, so their changes have no client name.
+// number, number() returns 0 for further clients, so their changes have no client name.
 func (l *Lists) number(client string) uint16 {
 	n, ok := l.numbers[client]
 	if !ok && len(l.clients) < 1<<16 {
@@ -117,8 +117,8 @@ func (l *Lists) Version(partition int) string {
 }
 
 // Stamp returns the time that the changes of a batch (an API call) get. If the batch itself names a time for its
-// changes, Stamp returns this time. If the batch names no time, Stamp returns now. If Batch.After or a known change
-// of the same users in the set is not before now, Stamp returns the first time after them.
+// changes, Stamp returns this time. If the batch names no time, Stamp usually returns the time now. The returned time
+// is then always later than Batch.After and than each known change of these users in the set.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
@@ -196,7 +196,7 @@ func (l *Lists) OfUser(user capping.UserID) map[string]Change {
 }
 
 // Since returns the changes of a set at or after the given time, in ascending order of users. Since begins with the
-// user in the argument "from", and returns at most as many changes as the argument limit says.
+// user in the argument "from", and returns at most as many changes as the argument "limit" says.
 func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit int) (changes []Change) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -220,9 +220,9 @@ func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit
 	return changes
 }
 
-// Overruled returns the users whom an API call added to the set and whom a newer build may have lost. If the older
-// build has the as-of time "before" and the newer one "next", the addition overrides the older build but not the
-// newer one.
+// Overruled returns the users whom an API call added to the set and whom a newer build may have lost. The times
+// "before" and "next" are the as-of times of the older and of the newer build. Overruled returns a user if the addition
+// overrides the older build but not the newer one.
 func (l *Lists) Overruled(set string, before, next capping.Instant) (users []capping.UserID) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -252,8 +252,8 @@ type Size struct {
 	Freed          capping.Instant // changes up to this time were removed; 0: no removed changes
 }
 
-// Sizes returns the numbers of live changes for all sets that have any, in the order of the names. Sizes reads every
-// live change.
+// Sizes returns, for each set that has live changes, how many it has, ordered by the names of the sets. Sizes reads
+// every live change.
 func (l *Lists) Sizes() (sizes []Size) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -307,7 +307,7 @@ func (l *Lists) AllFreed() map[string]capping.Instant {
 	return freed
 }
 
-// Records returns the live changes of all users for whom the function keep returns true, packed into records. If a
+// Records returns the live changes of all users for whom the function "keep" returns true, packed into records. If a
 // store has lost live changes, it can store the records that Records returns again.
 func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	l.mu.RLock()
@@ -327,7 +327,7 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 }
 
 // Pack combines old records of live changes into fewer records. Pack keeps only the latest change of each user in a
-// set, and omits changes that the store has removed. If the argument "whole" of Pack is true, the argument old
+// set, and omits changes that the store has removed. If the argument "whole" of Pack is true, the argument "old"
 // contains all stored records of its users. If "whole" is true, Pack also omits changes of the kind Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()

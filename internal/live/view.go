@@ -38,8 +38,8 @@ var nobody = bitmap.Of()
 // id images, Bitmap returns the user numbers of the members in the build, without any live changes.
 func (v *View) Bitmap() *bitmap.Bitmap { return v.merged }
 
-// Mark sets marks[i] to the argument mark if users[i] is a member of the set and marks[i] is 0. The argument numbers
-// of Mark holds, for each user, the number that stands for the user in bitmaps of the generation.
+// Mark sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The argument
+// "numbers" of Mark holds, for each user, the number that stands for the user in bitmaps of the generation.
 func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	if v.images != nil {
 		own := make([]uint8, len(numbers))
@@ -65,9 +65,9 @@ func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mar
 	}
 }
 
-// View returns a View of a set: the members in a generation, combined with live changes. The argument base is the
+// View returns a View of a set: the members in a generation, combined with live changes. The argument "base" is the
 // bitmap of the set in the generation, or nil. The argument asOf is the time up to which the bitmap contains all
-// changes. The argument before is an earlier View of the same base, or nil; View reuses its results. If the new View
+// changes. The argument "before" is an earlier View of the same base, or nil; View reuses its results. If the new View
 // differs from the earlier View in too many users, the method View merges all changes into the bitmap.
 func (l *Lists) View(set string, base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	l.mu.RLock()
@@ -189,7 +189,8 @@ func narrow(keys []uint32) (narrow []uint16) {
 	return narrow
 }
 
-// keysOf returns the distinct upper halves of users below 2^32, in ascending order.
+// keysOf returns, in ascending order and without repetitions, the upper 16 bits of those users whose numbers are below
+// 2^32.
 func keysOf(users []capping.UserID) []uint16 {
 	var seen [1 << 16]bool
 	var keys []uint16

@@ -17,7 +17,7 @@ import (
 const Set = "opted-out"
 
 // NewCapper returns a Capper over the store. The policy of the returned Capper denies sends to the users of Set. The
-// argument retention is the window of the only limit in the policy. The argument clock must be the clock that the
+// argument "retention" is the window of the only limit in the policy. The argument "clock" must be the clock that the
 // store uses.
 func NewCapper(store capping.Store, retention time.Duration, clock func() time.Time) *capping.Capper {
 	changes, ok := capping.As[live.Store](store)

@@ -124,8 +124,8 @@ func (s *Storm) End() {
 	s.running.Wait()
 }
 
-// Silence calls the function "do", which stops the store. From the beginning of "do" on, the Storm ignores all
-// replies.
+// Silence calls the function "do", which stops the store. From the beginning of the function "do" on, the Storm ignores
+// all replies.
 func (s *Storm) Silence(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Storm) Tally() Tally {
 	return s.tally
 }
 
-// some returns random indexes of users, usually few and sometimes many. No other caller changes these users at the
+// some() returns random indexes of users, usually few and sometimes many. No other caller changes these users at the
 // same time.
 func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	n := len(s.Users) / callers
@@ -152,7 +152,7 @@ func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 }
 
 // change adds the users at the given indexes to the set, removes them, or cancels their earlier changes. The argument
-// drawn is a random number from which change takes the kind of change.
+// "drawn" is a random number from which change() derives the kind of change.
 func (s *Storm) change(at Instance, users []int, drawn int) {
 	b := &live.Batch{Set: Set, By: "storm"}
 	list, next := &b.Add, present
