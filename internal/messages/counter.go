@@ -30,7 +30,7 @@ type Counter struct {
 }
 
 // mostKeys and smallKeys limit for how many messages and channels a Counter collects counts between two writes to the
-// store. If a call has few users, the lower limit smallKeys applies, because a store counts only few messages of such
+// store. For calls with few users, the lower limit smallKeys applies, because a store counts only few messages of such
 // calls.
 const (
 	mostKeys  = 20_000
@@ -44,8 +44,8 @@ const (
 	flushWithin = 5 * time.Second
 )
 
-// NewCounter returns a Counter that writes its counts to the store. The arguments logger and registerer of NewCounter
-// may be nil.
+// NewCounter returns a Counter that writes its counts to the store. The arguments "logger" and "registerer" of
+// NewCounter may be nil.
 func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Registerer) (*Counter, error) {
 	if store == nil {
 		return nil, errors.New("message counter: the store must be set")
@@ -120,8 +120,8 @@ func (c *Counter) flushWithin(ctx context.Context) {
 	c.logger.Info("counts of messages are up to date again")
 }
 
-// Flush adds the collected counts to the store. If the store could not add some of these counts, the Counter keeps
-// them for the next Flush.
+// Flush adds the collected counts to the store. If the store could not add some counts, the Counter keeps them for the
+// next Flush.
 func (c *Counter) Flush(ctx context.Context) error {
 	select {
 	case c.flushing <- struct{}{}:

@@ -8,13 +8,13 @@ import (
 )
 
 // MinKeep and MaxKeep are the minimum and the maximum time for which a store keeps the counts of a message after the
-// last call. Between these bounds, a store keeps the counts of a message as long as it keeps recorded sends.
+// last call. Within these limits, a store keeps the counts of a message for as long as it keeps recorded sends.
 const (
 	MinKeep = 24 * time.Hour
 	MaxKeep = 31 * 24 * time.Hour
 )
 
-// KeepFor returns how long a store keeps the counts of a message after the last call. The argument retention is how
+// KeepFor returns how long a store keeps the counts of a message after the last call. The argument "retention" is how
 // long the store keeps recorded sends.
 func KeepFor(retention time.Duration) time.Duration { return min(max(retention, MinKeep), MaxKeep) }
 
@@ -67,10 +67,10 @@ func (a *Answers) AllWithheld() bool {
 	return a.Asked > 0 && withheld == a.Asked
 }
 
-// Begins reports whether a store must begin to count the message if it does not count it yet. A store must begin if
-// the counts are those of an hour (Activity), have at least capping.BulkUsers asked users, or if all users were
-// withheld (AllWithheld). If all users were withheld, the store gets no filter call, so Begins looks in the given
-// MessageMemory whether the store counts the message.
+// Begins reports whether a store must begin to count the message if it does not count it yet. A store must begin to
+// count if the counts are those of an hour (Activity), if they have at least capping.BulkUsers requested users, or if
+// all users were withheld (AllWithheld). If all users were withheld, the store gets no filter call, so Begins looks in
+// the given MessageMemory whether the store counts the message.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
 }
@@ -89,9 +89,9 @@ type Delta struct {
 // of ctx.
 //
 // The store counts a message from the first call for which it remembers the message (capping.MessageMemory), even if
-// the call denied every user. If sends are merged from another store with capping.Merge.Counted, the store also
-// begins the counts of their messages. A merge of sends from another store counts as no call and as no decision in
-// Answers. A merge of sends changes Answers.Last, with the precision of an hour, but not Answers.First.
+// the call denied every user. If sends are merged from another store with capping.Merge.Counted, the store also begins
+// the counts of their messages. A merge of sends from another store is not a call, and adds no decisions to Answers. A
+// merge of sends changes Answers.Last, with the precision of an hour, but not Answers.First.
 type Store interface {
 	// AddAnswers adds the decision counts of instances to the store's counts. If the store does not count the message
 	// of a delta yet and the delta does not begin the counts (see Delta.Begins), AddAnswers drops the delta. After an

@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Query selects the messages of a list, and their order. A Query in which only Max is set selects the messages with the
-// latest calls.
+// Query selects the messages of a list, and their order. A Query in which only Max is filled selects the messages with
+// the latest calls.
 type Query struct {
 	Since   capping.Instant // the last call of the message was at this instant or later
 	Until   capping.Instant // the last call of the message was before this instant; 0: no bound
@@ -30,8 +30,8 @@ const (
 	ByAsked              // the message with the most asked users first
 )
 
-// Position is a position in a list of messages. A Position without a message is before all messages that have the
-// Value of the Position.
+// Position is a position in a list of messages. A Position without a message comes before all messages whose value is
+// the field Value of the Position.
 type Position struct {
 	Value int64 // Answers.Last in the order ByLast, Answers.Asked in the order ByAsked
 	Key
@@ -98,9 +98,9 @@ func (o Order) First(list []Candidate, n int) []Candidate {
 	return list[:min(n, len(list))]
 }
 
-// Cut returns those candidates that belong to one page, and the position after which the next page begins. The
-// argument list of Cut holds the first candidates in the order of the query. If there is a next page of messages, the
-// argument list holds more than Query.Max candidates.
+// Cut returns those candidates that belong to one page, and the position after which the next page begins. The argument
+// "list" of Cut holds the first candidates in the order of the query. If there is a next page of messages, the argument
+// "list" holds more than Query.Max candidates.
 func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	if len(list) <= q.Max {
 		return list, nil
@@ -109,7 +109,7 @@ func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	return list[:q.Max], &at
 }
 
-// Named reports whether a message's id or title (the argument text) contains Query.Part in upper or lower case.
+// Named reports whether a message's id or title (the argument "text") contains Query.Part in upper or lower case.
 func (q *Query) Named(text string) bool {
 	return strings.Contains(text, q.Part) || strings.Contains(strings.ToLower(text), strings.ToLower(q.Part))
 }

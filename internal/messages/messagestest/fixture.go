@@ -124,7 +124,7 @@ func (f *fixture) campaign(key messages.Key) messages.Counts {
 	return found
 }
 
-// agree checks that the store counts as many sends of each message as the model does.
+// agree checks, for each message, that the store and the model count the same number of sends.
 func (f *fixture) agree() {
 	f.Helper()
 	for key, want := range f.model.sends {

@@ -17,8 +17,7 @@ func newModel() *model {
 	return &model{map[capping.UserID][]messages.Key{}, map[messages.Key]*messages.Sends{}}
 }
 
-// filter records a send of the message in the model for each user who has fewer than "most" sends; most 0 means no
-// limit.
+// filter records a send of the message in the model for each user who has fewer than "most" sends; 0 means no limit.
 func (m *model) filter(key messages.Key, most int, users []capping.UserID) (outcomes []capping.Outcome) {
 	if m.sends[key] == nil {
 		m.sends[key] = &messages.Sends{}

@@ -95,8 +95,9 @@ func singles(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 2600}, f.campaign(key).Sends)
 }
 
-// brought checks that sends that are merged from another store count as sends but not as decisions. Before a call
-// about a message of merged sends, the store knows only the number of sends and the time of the merge.
+// brought() checks that the store counts sends from another store (merged sends) as sends, but not as decisions. Before
+// the first call about a message whose sends were merged, the store knows only how many sends there are and when they
+// were merged.
 func brought(f *fixture) {
 	merger, ok := capping.As[capping.Merger](f.store)
 	require.True(f, ok)
