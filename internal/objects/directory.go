@@ -185,7 +185,7 @@ func (d *Directory) List(ctx context.Context, prefix string) ([]Object, error) {
 	return list, nil
 }
 
-// list returns the objects whose keys begin with the argument prefix. list reads only the folder in which prefix
+// list returns the objects whose keys begin with the argument "prefix". list reads only the folder in which prefix
 // ends, and those of its subfolders whose keys can begin with prefix.
 func (d *Directory) list(prefix string) ([]Object, error) {
 	var list []Object

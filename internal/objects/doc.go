@@ -11,16 +11,16 @@
 // TestLocation checks that a directory and a real S3 server behave in the same way.
 //
 // A Directory writes an object to a file with a temporary name, which begins with TempPrefix, and then renames the
-// file. After a crash, this temporary file may remain in the directory. Replace of a Directory holds a file lock; if
-// the process dies, the operating system releases the lock. If the file system hangs, the methods of a Directory
-// return when their contexts end. For each path, at most one hung file operation remains.
+// file. After a crash, this temporary file may remain in the directory. The method Replace of a Directory holds a file
+// lock while it works; if the process dies, the operating system releases the lock. If the file system hangs, the
+// methods of a Directory return when their contexts end. For each path, at most one hung file operation remains.
 //
 // In S3, Replace sends a conditional PUT request (If-Match, If-None-Match). Before the first conditional PUT, a probe
-// checks that the server honours such conditions. If the S3 server ignores conditions, Replace returns
-// ErrNoConditions. The S3 server verifies the SHA-256 of all bytes that it receives. Package objects transfers S3
-// objects above 8 MiB in parallel parts. If a request to S3 transfers no bytes for some time, package objects cancels
-// the request and retries it a few times. If S3Config.Patient is set, package objects retries a request to S3 until
-// the context of the request ends.
+// checks that the server honours such conditions. If the S3 server ignores conditions, Replace returns ErrNoConditions.
+// The S3 server verifies the SHA-256 of all bytes that it receives. Package objects transfers S3 objects above 8 MiB in
+// parallel parts. If a request to S3 transfers no bytes for some time, package objects cancels the request and retries
+// it a few times. If S3Config.Patient is true, package objects retries a request to S3 until the context of the request
+// ends.
 //
 // # Files
 //

@@ -23,7 +23,7 @@ type Dated interface {
 }
 
 // ChangedAt returns when an input file that Files.Open has opened was last written. If the time of the last write is
-// unknown, for example for a pipe, the result ok is false.
+// unknown, for example for a pipe, the result "ok" is false.
 func ChangedAt(body io.Reader) (at time.Time, ok bool) {
 	switch b := body.(type) {
 	case Dated:

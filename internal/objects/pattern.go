@@ -50,7 +50,7 @@ func (p *pattern) sort(names []string) Matches {
 }
 
 // match reports whether a file name matches the pattern, and whether, judged by its name, the file contains data. The
-// arguments of match are the path elements of the pattern and of the file name.
+// arguments of match() are the path elements of the pattern and of the file name.
 func match(parts, name []string) (ok, data bool) {
 	if len(parts) == 0 || len(name) == 0 {
 		ok = len(parts) == 0 && len(name) == 0

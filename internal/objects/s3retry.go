@@ -27,8 +27,8 @@ const defaultStall = time.Minute
 // until its context ends.
 const maxPause = 5 * time.Second
 
-// setRetries configures how the AWS SDK retries requests. If cfg.Patient is set, the AWS SDK retries until the
-// context of the request ends. If cfg.Patient is not set, the AWS SDK makes its default number of attempts.
+// setRetries configures how the AWS SDK retries requests. If cfg.Patient is true, the AWS SDK retries until the context
+// of the request ends. If cfg.Patient is not set, the AWS SDK makes its default number of attempts.
 func setRetries(o *s3.Options, cfg S3Config) {
 	o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
 		// Retry status 409 and 429, too: 409 means that another conditional write is in progress, and 429 that the
