@@ -54,7 +54,7 @@ func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 }
 
 // Latest returns the configuration version and the segments generation of the latest call before the time "until". If
-// the audit contains no call before the time "until", the result ok of Latest is false.
+// the audit contains no call before the time "until", the result "ok" of Latest is false.
 func Latest(ctx context.Context, a *archive.Archive, until capping.Instant) (config, generation string, ok bool,
 	err error) {
 	for _, back := range []capping.Instant{1, 7, 31, 400} {

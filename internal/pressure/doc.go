@@ -15,9 +15,9 @@
 // A send counts in the week of its call. A send with "enforce": false counts too. If a caller repeats a call for the
 // same send, the repeated call does not count, because the first call has already been counted. If the result of the
 // first call for a send was unknown, the repeated call counts as a send at the time of the repeated call. A release
-// takes the latest send of the message on the channel out of the counts of the week of this send. If a release has an
-// unknown result, it takes the send out of the counts when a repeated release reports that the user's log contains no
-// such send. If the audit does not contain a send, such as an imported send or a lost send, the send is not counted.
+// reduces a count: that of the week in which the latest send of the message on the channel was made. If a release has
+// an unknown result, it takes the send out of the counts when a repeated release reports that the user's log contains
+// no such send. If the audit does not contain a send, such as an imported send or a lost send, the send is not counted.
 // Messages to erased users are not counted, because readers of the audit leave them out. Erased users are counted as
 // users without messages until a new build of the segments no longer contains them.
 //

@@ -80,8 +80,8 @@ func (e *engine) sweep(now capping.Instant) {
 	}
 }
 
-// forget removes the sends of the message that are not later than the horizon (time up to which logs have lost
-// sends).
+// forget removes a message's sends that are not later than the horizon (the time up to which users' logs have lost
+// their sends).
 func (m *message) forget(horizon capping.Instant, t *takers) {
 	n := 0
 	for n < len(m.parts) && m.parts[n].at <= horizon {
@@ -118,7 +118,7 @@ func (e *engine) filter(r *audit.Record) {
 	}
 }
 
-// sent counts one send of the message to each user of a call.
+// sent() counts one send of the message to each user of a call.
 func (e *engine) sent(m *message, p part) {
 	n := int(p.raw.Cardinality())
 	if n == 0 {
@@ -206,7 +206,7 @@ func (m *message) settled(users *roaring.Bitmap) {
 	}
 }
 
-// takeBack removes the latest send of the message to each of the users from the counts, if this send is later than
+// takeBack subtracts from the counts the latest send of the message to each of the users, if this send is later than
 // the horizon.
 func (e *engine) takeBack(m *message, users *roaring.Bitmap, horizon capping.Instant) {
 	left := users.Clone()

@@ -246,8 +246,8 @@ func (o *output) sizeOfAll() *int64 {
 	return &all
 }
 
-// row returns a row of the table that says how many people received how many messages. The row says, for each number
-// of messages, how many users received so many messages.
+// row returns a row of the table that says how many people received how many messages. The row says, for each number of
+// messages, how many users received exactly this number of messages.
 func (o *output) row(by, name string, size *int64, spreads []spread) api.PressurePeople {
 	row := api.PressurePeople{By: by, Name: name, Size: size}
 	for i := range spreads {
@@ -337,7 +337,7 @@ func (o *output) rows() []api.PressureCampaign {
 	return list
 }
 
-// held returns the campaigns that were denied to the most users.
+// held() returns the campaigns that were denied to the most users.
 func (o *output) held() []api.PressureHeld {
 	list := []api.PressureHeld{}
 	for _, c := range o.sorted(func(c *campaign) int64 { return sum(c.held) }) {

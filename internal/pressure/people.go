@@ -178,7 +178,7 @@ func size(counts []*bitmap.Counts) (bytes int64) {
 	return bytes
 }
 
-// remove takes sends of the message to the users in the bitmap out of the counts, to which add has added them.
+// remove subtracts from the counts the message's sends to the users in the bitmap, which add() added before.
 func (p *people) remove(m *message, at capping.Instant, week int, users *roaring.Bitmap) {
 	p.use(m)
 	var counts []*bitmap.Counts
@@ -219,7 +219,7 @@ func (p *people) bound() {
 	}
 }
 
-// end adds the numbers of messages to all users of the pass to the output.
+// end adds to the output, for all users of the pass, how many messages they received.
 func (p *people) end(ctx context.Context) error {
 	l := newLookup(p)
 	for n, key := range slices.Sorted(maps.Keys(p.pages)) {

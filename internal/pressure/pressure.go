@@ -61,7 +61,7 @@ type Segments interface {
 
 var _ Segments = (*segments.Snapshot)(nil)
 
-// In stores the current segments generation, with the sizes of its segments, in the Config.
+// In puts the current segments generation, with the sizes of its segments, into the Config.
 func (c *Config) In(s *segments.Snapshot) {
 	c.Segments, c.Sizes = s, map[string]int64{}
 	for _, size := range s.Segments() {

@@ -18,9 +18,9 @@ type Table struct {
 	Rows  [][]string
 }
 
-// Tables returns the counts of messages per person as tables. If the argument whole is true, the tables are for
-// programs: they have a column for each number of messages, and empty cells for unknown numbers. If a week ends
-// before the beginning of the audit, its numbers are unknown.
+// Tables returns the counts of messages per person as tables. If the argument "whole" is true, the tables are for
+// programs: they have a column for each number of messages, and empty cells for unknown numbers. If a week ends before
+// the beginning of the audit, its numbers are unknown.
 func Tables(p *api.Pressure, whole bool) []Table {
 	return []Table{peopleTable(p, whole), atLimits(p), campaigns(p, whole), heldBack(p, whole)}
 }
@@ -77,7 +77,7 @@ func peopleTable(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// known reports whether the numbers of a week are known, because the audit begins before the end of the week.
+// known() reports whether the numbers of a week are known, because the audit begins before the end of the week.
 func known(p *api.Pressure, week int) bool { return p.Weeks[week].To.After(p.AuditBegins) }
 
 func nameOf(name string, whole bool) string {
