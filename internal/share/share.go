@@ -115,7 +115,7 @@ func Has[User ~uint32 | ~uint64](s *Share, user User) bool {
 	return marks[0] != 0
 }
 
-// Mark sets marks[i] to the argument mark if users[i] is in the share and marks[i] is 0. Mark allocates no memory,
+// Mark sets marks[i] to the argument "mark" if users[i] is in the share and marks[i] is 0. Mark allocates no memory,
 // and takes less time than a call of Has for each user.
 func Mark[User ~uint32 | ~uint64](s *Share, users []User, marks []uint8, mark uint8) {
 	var buffer [MaxSalt + 24]byte

@@ -123,8 +123,8 @@ func CopyOnWrite(l Load) float64 {
 // RedisMachine returns how many bytes of memory the machine of a Redis master or replica needs.
 func RedisMachine(l Load) float64 { return Maxmemory(l)*fragmentation + CopyOnWrite(l) }
 
-// These constants are the seconds of processor time that Redis needs to decide one user (docs/benchmarks.md). The
-// first constant is for consecutive users in a blast (large campaign), and the second for random users. The third is
+// These constants are the seconds of processor time that Redis needs to decide one user (docs/benchmarks.md). The first
+// constant is for consecutive users in a blast (large campaign), and the second for random users. The third constant is
 // for calls with one user, because each of these calls needs a separate reply.
 const (
 	blastSeconds  = 2.2e-6
