@@ -37,12 +37,12 @@ type connection struct {
 	all, idle *list.Element // idle is nil during a request
 }
 
-// newConnections returns a tracker that allows at most as many open connections as the argument bound says.
+// newConnections returns a tracker that allows at most as many open connections as the argument "bound" says.
 func newConnections(bound int) *connections {
 	return &connections{bound: bound, all: map[net.Conn]*connection{}, byAddress: map[string]*ofAddress{}}
 }
 
-// Watch tracks the state of a connection. An http.Server gets Watch as its ConnState function.
+// Watch tracks the state of a connection. A caller passes the method Watch to an http.Server as its field ConnState.
 func (c *connections) Watch(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

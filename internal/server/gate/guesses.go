@@ -41,7 +41,7 @@ func NewGuesses(clock func() time.Time) *Guesses {
 }
 
 // Try counts a sign-in attempt from the address as an attempt with a wrong key. After Try, the caller checks the key,
-// and calls the returned function right if the key is valid. If the address must wait before a further attempt with
+// and, if the key is valid, calls the returned function "right". If the address must wait before a further attempt with
 // the key id, Try returns a failure that names the wait.
 func (g *Guesses) Try(address, key string) (right func(), err error) {
 	id, _, _ := strings.Cut(key, ".")

@@ -41,15 +41,15 @@ func newPace(set func(time.Time) error, rate int64) *pace {
 }
 
 // push sets the deadline of the connection according to the number of bytes transferred so far. If the connection
-// supports no deadlines, push ignores the error.
+// supports no deadlines, push() ignores the error.
 func (p *pace) push() {
 	earned := time.Duration(float64(p.moved) / float64(p.rate) * float64(time.Second))
 	_ = p.set(p.start.Add(GraceTime + earned))
 	p.at = p.moved
 }
 
-// move counts n transferred bytes. To save system calls, move extends the deadline of the connection only after as
-// many bytes as the minimum rate requires in one second.
+// move counts n transferred bytes. To save system calls, move() does not extend the deadline of the connection for
+// every byte. It extends the deadline once for the bytes that the minimum rate requires in one second.
 func (p *pace) move(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// piece returns how many bytes of a response the method write sends under one deadline. A client at the minimum rate
+// piece returns how many bytes of a response the method write() sends under one deadline. A client at the minimum rate
 // reads one piece in half of GraceTime, but a piece has at least 4 KiB and at most 512 KiB.
 func (p *pace) piece() int {
 	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))

@@ -35,7 +35,7 @@ func errTooManyAnswers() *wire.Failure {
 	return wire.Overloaded("too many bytes of responses are being written")
 }
 
-// Refuse decides whether to refuse a call before the server reads the request body. The argument announced is the
+// Refuse decides whether to refuse a call before the server reads the request body. The argument "announced" is the
 // size of the request body in bytes, according to the request header. If a budget is exhausted and the client already
 // holds its share of that budget, Refuse returns an error.
 func (b *Budgets) Refuse(client string, announced int64) error {
@@ -83,9 +83,8 @@ func (p *Place) Buffer(expected int64) []byte {
 	return p.out
 }
 
-// FreeUsers gives the users of a call back to the budget before the response is written, because a slow client may
-// read for a long time. The argument out is the encoded response, whose memory stays reserved in the budget for
-// responses.
+// FreeUsers gives the users of a call back to the budget before the response is written, because a slow client may read
+// for a long time. The argument "out" is the encoded response, whose memory stays reserved in the budget for responses.
 func (p *Place) FreeUsers(out []byte) {
 	p.users.Close()
 	p.out = out
