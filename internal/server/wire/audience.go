@@ -25,7 +25,7 @@ type Finder struct {
 	turns  turns
 }
 
-// NewFinder returns a Finder that gets segments generations from the argument pin, a function.
+// NewFinder returns a Finder that gets segments generations from the argument "pin", a function.
 func NewFinder(pin Pin) *Finder {
 	return &Finder{Pin: pin, engine: audience.NewEngine(0)}
 }

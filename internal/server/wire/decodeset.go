@@ -72,8 +72,8 @@ type setDecoder struct {
 	field  map[*[]capping.UserID]string // name of the field that gave the list
 }
 
-// DecodeSetChange strictly decodes the body of POST /v1/sets/{set}/members. DecodeSetChange rejects a time of the
-// change after "latest", and replaces a time between "now" and "latest" by "now".
+// DecodeSetChange strictly decodes the body of POST /v1/sets/{set}/members. DecodeSetChange rejects a change whose time
+// is after "latest". If the time is between "now" and "latest", DecodeSetChange replaces it by "now".
 func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetChange, error) {
 	d := &setDecoder{decoder: newDecoder(body, bounds), field: map[*[]capping.UserID]string{}}
 	c := &d.change
@@ -147,7 +147,7 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	return nil
 }
 
-// most returns the maximum number of users that the request may add or remove.
+// most() returns the maximum number of users that the request may add or remove.
 func (d *setDecoder) most() int { return min(d.bounds.IDs, api.MaxSetUsers) }
 
 // images decodes an array of id images (64-bit keyed hashes of ids), and returns the distinct users in ascending order.

@@ -14,10 +14,10 @@
 // container of many runs.
 //
 // The decoder converts dense ids (32-bit numbers) in JSON numbers directly to the numbers of users. If ids are not
-// dense, or if dense ids are JSON strings, the decoder also keeps the original ids in a Given. A Given keeps the ids
-// in one slice, packed or as text, in the order of the users. The encoder copies the original ids from the Given into
-// the response. For each list of ids, the decoder chooses once between user numbers alone and a Given with the
-// original ids.
+// dense, or if dense ids are JSON strings, the decoder also keeps the original ids in a Given. A Given keeps the ids in
+// one slice, packed or as text, in the order of the users. The encoder copies the original ids from the Given (the ids
+// that the request contained) into the response. For each list of ids, the decoder chooses once between user numbers
+// alone and a Given with the original ids.
 //
 // # Encoding
 //

@@ -31,9 +31,9 @@ type group struct {
 	places    []int // positions of the users in the request
 }
 
-// CheckAnswer returns the response to POST /v1/sends/check, which looks for recorded sends. The argument locate is a
-// function that returns the partition and node with a user's log; nil means that the store has only one location.
-// Even if the request contained a bitmap or packed ids, the response to POST /v1/sends/check lists ids.
+// CheckAnswer returns the response to POST /v1/sends/check, which looks for recorded sends. The argument "locate" is a
+// function that returns the partition and node with a user's log; nil means that the store has only one location. Even
+// if the request contained a bitmap or packed ids, the response to POST /v1/sends/check lists ids.
 func CheckAnswer(
 	r *MessageRequest, found []capping.Presence, at time.Time, locate func(capping.UserID) capping.Location,
 ) any {
@@ -69,8 +69,8 @@ func CheckAnswer(
 	return a
 }
 
-// grouped groups users by the partition that holds their logs of sends, in ascending order of partitions. The
-// argument places lists, for each user, the position of the user in the request.
+// grouped groups users by the partition that holds their logs of sends, in ascending order of partitions. The argument
+// "places" lists, for each user, the position of the user in the request.
 func grouped(users []capping.UserID, places []int, locate func(capping.UserID) capping.Location) (groups []*group) {
 	if locate == nil {
 		if len(places) == 0 {

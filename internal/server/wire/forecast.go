@@ -94,7 +94,8 @@ func ForecastTimes(at []string, now time.Time) ([]capping.Instant, error) {
 	return times, nil
 }
 
-// LimitUses converts numbers of users (for each limit, by how many sends they have used) to the type of package api.
+// LimitUses converts counts of users to the type of package api. The counts say, for each limit, how many users have
+// used how many of their sends.
 func LimitUses(uses []capping.Use) []api.LimitUse {
 	list := make([]api.LimitUse, len(uses))
 	for i := range uses {

@@ -23,7 +23,7 @@ const notYetFor = 5 * time.Second
 type Pin func(generation string) (*segments.Snapshot, error)
 
 // Generation returns the segments generation with the given name. If the name is "", Generation returns the current
-// segments generation. The argument field is the name of the request field that contained the generation name.
+// segments generation. The argument "field" is the name of the request field that contained the generation name.
 func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 	s, err := p(name)
 	if err == nil {
@@ -71,7 +71,7 @@ func SegmentList(s *segments.Snapshot) *api.Segments {
 	return list
 }
 
-// meant returns a hint for an error text: the existing name that is most similar to a given, unknown name.
+// meant() returns a hint for an error text: the existing name that is most similar to a given, unknown name.
 func meant(name string, names []string) string {
 	if nearest := audience.Nearest(name, names); nearest != "" {
 		return fmt.Sprintf("; the nearest is %q", nearest)

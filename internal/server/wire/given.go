@@ -32,7 +32,7 @@ type Given struct {
 // that parse numbers as floating-point numbers would round the id.
 const maxNumber = 1 << 53
 
-// givenOf returns the ids of users. The argument numbers lists the users by their numbers in a segments generation.
+// givenOf returns the ids of users. The argument "numbers" lists the users by their numbers in a segments generation.
 // The snapshot s of the segments generation must contain the ids of its users.
 func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 	g = &Given{scheme: s.IDs(), quoted: true}
@@ -71,7 +71,7 @@ func givenSize(s *segments.Snapshot, numbers []uint32) int64 {
 	return int64(s.IDs().Width() * len(numbers))
 }
 
-// size returns how many bytes of memory the ids take. For a nil *Given, size returns 0.
+// size returns how many bytes of memory the ids take. For a nil *Given, size() returns 0.
 func (g *Given) size() int64 {
 	if g == nil {
 		return 0
@@ -151,8 +151,8 @@ func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places
 	return append(dst, '"'), scratch
 }
 
-// move copies an id within the list from the index "from" to the smaller or equal index "to". After move, the ids
-// between the two indexes are invalid.
+// move copies an id within the list from the index "from" to the smaller or equal index "to". After a call of move(),
+// the ids between the two indexes are invalid.
 func (g *Given) move(to, from int) {
 	switch width := g.scheme.Width(); {
 	case width > 0:
@@ -254,7 +254,7 @@ type givenDecoder struct {
 const givenBytes = 8 + 16 + 8
 
 // givenIDs decodes a JSON array of at most "limit" ids, which the scheme parses. If the array has more ids, the error
-// text ends with the argument remedy, which tells the caller what to do instead.
+// text ends with the argument "remedy", which tells the caller what to do instead.
 func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy string) (
 	[]capping.UserID, *Given, error) {
 	if !d.accept('[') {
@@ -290,7 +290,7 @@ func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy s
 	}
 }
 
-// allocate allocates memory for at most n further ids of the request. For text ids, the caller of allocate has
+// allocate allocates memory for at most n further ids of the request. For text ids, the caller of allocate() has
 // already reserved the memory.
 func (g *givenDecoder) allocate(n int) {
 	if width := g.given.scheme.Width(); width > 0 {
@@ -301,7 +301,7 @@ func (g *givenDecoder) allocate(n int) {
 	}
 }
 
-// reserved returns how many bytes of memory the method allocate needs for n ids.
+// reserved returns how many bytes of memory the method allocate() needs for n ids.
 func (g *givenDecoder) reserved(n int) int64 {
 	if g.kind == ids.Text {
 		return int64(len(g.data)-g.pos) + 4*int64(n)
@@ -309,7 +309,7 @@ func (g *givenDecoder) reserved(n int) int64 {
 	return int64(g.given.scheme.Width() * n)
 }
 
-// one decodes the next id of the request.
+// one() decodes the next id of the request.
 func (g *givenDecoder) one() error {
 	g.skipSpace()
 	if g.kind == ids.UUID && g.dashedUUID() {
@@ -330,7 +330,7 @@ func (g *givenDecoder) one() error {
 	return nil
 }
 
-// at returns the JSON path of the id that is being decoded, for error texts.
+// at() returns the JSON path of the id that is being decoded, for error texts.
 func (g *givenDecoder) at() string {
 	if g.path != nil {
 		return g.path()

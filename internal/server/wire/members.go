@@ -61,7 +61,7 @@ func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	return extent != bitmap.Nothing
 }
 
-// numbers returns up to n members in ascending order, none below the argument first, and reports whether further
+// numbers returns up to n members in ascending order, none below the argument "first", and reports whether further
 // members follow.
 func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	numbers = []uint32{}
@@ -81,7 +81,7 @@ func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	return numbers, false
 }
 
-// Page returns a page of up to n members, beginning at the position in the argument from.
+// Page returns a page of up to n members, beginning at the position in the argument "from".
 func (m *Members) Page(from Position, n int) (*PageOfMembers, error) {
 	first := uint64(0)
 	if from.given {

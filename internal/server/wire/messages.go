@@ -34,8 +34,8 @@ func AddAnswers(to *messages.Answers, d *capping.Decisions, s *Summary, at cappi
 	}
 }
 
-// Totals returns how many users one call allowed, denied and left undecided. The result of Totals has no counts for
-// segments, sets and shadow limits.
+// Totals returns how many users one call allowed, how many it denied, and about how many it could not decide. The
+// result of Totals has no counts for segments, sets and shadow limits.
 func Totals(s *Summary, at capping.Instant) *messages.Answers {
 	call := &messages.Answers{Calls: 1, First: at, Last: at, Asked: int64(s.Requested), Allowed: int64(s.Allowed),
 		Replayed: int64(s.Replayed), Unavailable: int64(s.Unavailable)}

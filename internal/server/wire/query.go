@@ -112,7 +112,7 @@ func (d *decoder) part() (*api.Part, error) {
 }
 
 // object decodes a JSON object that may have the given fields, and returns the names of the fields that occur in it.
-// The argument member is a function that must decode the value of each field.
+// The argument "member" is a function that must decode the value of each field.
 func (d *decoder) object(
 	field string, members []string, member func(name, field string) error,
 ) (given map[string]bool, err error) {
@@ -136,7 +136,7 @@ func (d *decoder) object(
 	})
 }
 
-// whole decodes an integer that must be between the arguments "least" and "most", inclusive.
+// whole() decodes an integer that must be between the arguments "least" and "most", inclusive.
 func (d *decoder) whole(field string, least, most int) (int, error) {
 	d.skipSpace()
 	n, end := number(d.data, d.pos)

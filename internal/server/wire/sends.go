@@ -51,7 +51,7 @@ type importAnswer struct {
 	Summary     api.ImportSummary `json:"summary"`
 }
 
-// Answer returns the response to a call that imports sends. The argument unavailable lists, in ascending order, the
+// Answer returns the response to a call that imports sends. The argument "unavailable" lists, in ascending order, the
 // users for whom it is unknown whether the store recorded their sends. If several sends of a user are unknown, the
 // response lists the id of the user once.
 func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSummary) any {
@@ -333,8 +333,8 @@ func (d *importDecoder) image() (capping.UserID, error) {
 	return user, nil
 }
 
-// plain decodes a JSON string. The errors of plain contain the argument field as the JSON path of the string. If the
-// argument field is "", the errors contain the path of the field name in the send that is being decoded.
+// plain decodes a JSON string. The errors of plain contain the argument "field" as the JSON path of the string. If the
+// argument "field" is "", the errors contain the path of the field name in the send that is being decoded.
 func (d *importDecoder) plain(field, name string) ([]byte, error) {
 	if field == "" {
 		field = d.path(name)

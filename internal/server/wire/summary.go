@@ -51,7 +51,8 @@ type shadowCount struct {
 	users int
 }
 
-// Summary holds how many users a call allowed, denied and left undecided, by segment, rule and set.
+// Summary holds how many users a call allowed, how many it denied, and about how many it could not decide: by segment,
+// rule and set.
 type Summary struct {
 	Counts                  // over all segments
 	byCode  []Counts        // by segment code
@@ -117,7 +118,7 @@ func (s *Summary) shadow(d *capping.Decisions, i int) {
 	}
 }
 
-// Each calls the argument yield (a function) once for each outcome, with the number of users who had it. The number
+// Each calls the argument "yield" (a function) once for each outcome, with the number of users who had it. The number
 // of allowed users leaves out replayed users, who had the same send before.
 func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Allowed.String(), c.Allowed-c.Replayed)
@@ -126,10 +127,10 @@ func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Unavailable.String(), c.Unavailable)
 }
 
-// EachSegment calls the argument yield (a function) with the number of users for each outcome of each segment.
-// EachSegment splits the denied users by the name of the limit. For an outcome other than denied, EachSegment passes
-// "" as the argument limit to yield. The argument "names" holds the segment names, because the decisions refer to
-// segments by number.
+// EachSegment calls the argument "yield" (a function) with the number of users for each outcome of each segment.
+// EachSegment splits the denied users by the name of the limit. For an outcome other than denied, EachSegment passes ""
+// as the argument limit to yield. The argument "names" holds the segment names, because the decisions refer to segments
+// by number.
 func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit string, users int)) {
 	for code := range s.byCode {
 		segment := api.NoSegment
@@ -151,7 +152,7 @@ func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit
 	}
 }
 
-// EachSet calls the argument yield (a function) with the number of users whom each set of suppressed users denied.
+// EachSet calls the argument "yield" (a function) with the number of users whom each set of suppressed users denied.
 func (s *Summary) EachSet(yield func(set string, users int)) {
 	for code := range s.denials {
 		for _, row := range s.denials[code][capping.BySuppression] {
@@ -162,9 +163,9 @@ func (s *Summary) EachSet(yield func(set string, users int)) {
 	}
 }
 
-// EachShadow calls the argument yield (a function) with the number of users that each shadow limit (a limit on trial)
-// would have denied, by segment. The argument "names" holds the segment names, because the decisions refer to
-// segments by number.
+// EachShadow calls the argument "yield" (a function) with the number of users that each shadow limit (a limit on trial)
+// would have denied, by segment. The argument "names" holds the segment names, because the decisions refer to segments
+// by number.
 func (s *Summary) EachShadow(names []string, yield func(segment, limit string, users int)) {
 	for code, rows := range s.shadows {
 		segment := api.NoSegment
@@ -192,7 +193,7 @@ func (s *Summary) byLimit() []count {
 	return sorted(users)
 }
 
-// eachDenial calls the argument yield (a function) with the number of users that each limit denied, by segment.
+// eachDenial calls the argument "yield" (a function) with the number of users that each limit denied, by segment.
 func (s *Summary) eachDenial(yield func(limit string, users int)) {
 	for code := range s.denials {
 		for _, rows := range s.denials[code] {
@@ -264,9 +265,9 @@ func (s *Summary) bySegment(names []string) []segmentCount {
 	return append(counts, segmentCount{api.NoSegment, none})
 }
 
-// BySegment calls the argument yield (a function) with the counts of each segment that has users in the call, in the
-// order of precedence. The users without a segment come last, with the segment name "". The argument "names" holds
-// the segment names, because the decisions refer to segments by number.
+// BySegment calls the argument "yield" (a function) with the counts of each segment that has users in the call, in the
+// order of precedence. The users without a segment come last, with the segment name "". The argument "names" holds the
+// segment names, because the decisions refer to segments by number.
 func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)) {
 	for i := range s.byCode {
 		code, segment := (i+1)%len(s.byCode), ""
@@ -279,7 +280,7 @@ func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)
 	}
 }
 
-// ByShadow calls the argument yield (a function) with the number of users that each shadow limit (on trial) would
+// ByShadow calls the argument "yield" (a function) with the number of users that each shadow limit (on trial) would
 // have denied, sorted by limit name.
 func (s *Summary) ByShadow(yield func(limit string, users int)) {
 	for _, c := range s.byShadow() {

@@ -24,7 +24,7 @@ type turns struct {
 }
 
 // take waits until the client (holder) may start to evaluate an audience expression, or until ctx ends. At the end of
-// the evaluation, the caller must call the function that take returned.
+// the evaluation, the caller must call the function that take() returned.
 func (t *turns) take(ctx context.Context, holder string) (end func(), err error) {
 	turn, err := t.queue(holder)
 	if err != nil {
@@ -43,8 +43,8 @@ func (t *turns) take(ctx context.Context, holder string) (end func(), err error)
 	return nil, ctx.Err()
 }
 
-// queue adds a call to the queue of its client (holder). The channel that queue returns is closed when the call may
-// start its evaluation, which may be immediately.
+// queue adds a call to the queue of its client (holder). The Go channel that queue() returns is closed when the call
+// may start its evaluation, which may be immediately.
 func (t *turns) queue(holder string) (turn chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +73,7 @@ func (t *turns) end() {
 }
 
 // pass lets the next client (holder) start an evaluation: the client that has waited longest since its last evaluation.
-// The caller of pass must hold t.mu.
+// The caller of pass() must hold t.mu.
 func (t *turns) pass() {
 	if len(t.order) == 0 {
 		t.working--
@@ -90,8 +90,8 @@ func (t *turns) pass() {
 	close(turn)
 }
 
-// leave removes a call from the queue of its client (holder). If the call is no longer in the queue, leave returns
-// false. The caller of leave must hold t.mu.
+// leave removes a call from the queue of its client (holder). If the call is no longer in the queue, leave() returns
+// false. The caller of leave() must hold t.mu.
 func (t *turns) leave(holder string, turn chan struct{}) bool {
 	at := slices.Index(t.waiting[holder], turn)
 	if at < 0 {
@@ -104,7 +104,7 @@ func (t *turns) leave(holder string, turn chan struct{}) bool {
 	return true
 }
 
-// late returns the failure of a call whose audience evaluation did not start or did not finish in time.
+// late() returns the failure of a call whose audience evaluation did not start or did not finish in time.
 func late(err error) error {
 	f := NewFailure(api.CodeUnavailable, "the audience could not be computed in time: try again")
 	f.RetryAfter, f.Cause = overloadedFor, err

@@ -111,8 +111,8 @@ func (d *decoder) limitChange(field string) (change whatif.Change, err error) {
 // Slack is the duration by which the clock of a caller may be ahead of the server's clock.
 const Slack = time.Minute
 
-// Config returns the settings of the what-if replay. The argument policy is the current policy, and the argument
-// published lists the names of the published segments.
+// Config returns the settings of the what-if replay. The argument "policy" is the current policy, and the argument
+// "published" lists the names of the published segments.
 func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now time.Time) (cfg whatif.Config,
 	err error) {
 	if cfg.Generation = r.Generation; r.Generation != "" && !segments.IsGeneration(r.Generation) {
@@ -146,7 +146,7 @@ func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now t
 }
 
 // pastTime parses an RFC 3339 time and, unlike ForecastAt, returns a past time unchanged. If the text of the time is
-// empty, pastTime returns the time in the argument usual.
+// empty, pastTime returns the time in the argument "usual".
 func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(usual), nil
