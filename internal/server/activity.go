@@ -17,9 +17,9 @@ import (
 // activityParameters lists the query parameters of GET /v1/activity.
 var activityParameters = []string{"since", "until"}
 
-// usualActivity and mostActivity are the default and the maximum period of GET /v1/activity. If an hour ended longer
-// ago than the constant settled, its counts stay in memory for the duration reused. The counts of more recent hours
-// are not kept in memory, because other instances may still add to them.
+// usualActivity and mostActivity are the default and the maximum period of GET /v1/activity. The counts of an hour stay
+// in memory for the time "reused" (a constant) if the hour ended longer ago than the time "settled" (a constant). The
+// counts of more recent hours are not kept in memory, because other instances may still add to them.
 const (
 	usualActivity = 24 * time.Hour
 	mostActivity  = 31 * 24 * time.Hour
@@ -160,7 +160,7 @@ func hourOf(at time.Time, found []messages.Counts) *api.ActivityHour {
 	return hour
 }
 
-// timeOf parses the value of the query parameter in the argument field: a time, a date or an age such as 36h.
+// timeOf parses the value of the query parameter in the argument "field": a time, a date or an age such as 36h.
 func timeOf(field, text string, now time.Time) (capping.Instant, error) {
 	at, err := since(text, now)
 	if err != nil {

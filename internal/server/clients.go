@@ -43,7 +43,7 @@ func newClients() *clientMetrics {
 // "result".
 var exemptResults = map[bool]string{true: "accepted", false: "refused"}
 
-// AddExempt counts a call of the client with "enforce": false, which the server either accepted or refused.
+// AddExempt counts a client's call with "enforce": false, as accepted or as refused by the server.
 func (c *clientMetrics) AddExempt(client string, accepted bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -62,7 +62,7 @@ func (c *clientMetrics) AddRecordless(client string) {
 	}
 }
 
-// now returns the names of the clients that the current configuration has.
+// now() returns the names of the clients that the current configuration has.
 func (c *clientMetrics) now() []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -55,8 +55,8 @@ var (
 	_ outcomes = (*imageOutcomes)(nil)
 )
 
-// userOutcomes maps each outcome of a message to a bitmap of users, if ids are dense (32-bit numbers). Before a call
-// of settle, a user with a send may be in the bitmaps of several outcomes.
+// userOutcomes maps each outcome of a message to a bitmap of users, if ids are dense (32-bit numbers). Before the call
+// of settle(), a user with a send may be in the bitmaps of several outcomes.
 type userOutcomes map[userOutcome]*bitmap.Set
 
 // say moves users from the bitmaps of their earlier outcomes into the bitmap of a new outcome.
@@ -166,7 +166,7 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	return answer, nil
 }
 
-// calls passes each audit record of a message on a channel to the argument take (a function), from the earliest to
+// calls passes each audit record of a message on a channel to the argument "take" (a function), from the earliest to
 // the latest. calls also returns faults, which name the audit files that could not be read.
 func (r *auditReader) calls(
 	ctx context.Context, message capping.Message, channel capping.Channel, take func(*audit.Record),

@@ -61,7 +61,7 @@ func (o *imageOutcomes) each(yield func(o userOutcome, users []capping.UserID)) 
 	}
 }
 
-// MessageIDs works like Message, for ids that are not dense (not 32-bit numbers). The argument name is a function
+// MessageIDs works like Message, for ids that are not dense (not 32-bit numbers). The argument "name" is a function
 // that appends the text of a user id to its argument dst.
 func (r *auditReader) MessageIDs(
 	ctx context.Context, message capping.Message, channel capping.Channel,

@@ -134,7 +134,7 @@ func (s *Server) pacer(c *call) error {
 	return writeJSON(c.w, standingOf(&standings[0]))
 }
 
-// look reads the state of the named pacer. If the argument name is "", look reads the states of all pacers.
+// look reads the state of the named pacer. If the argument "name" is "", look() reads the states of all pacers.
 func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
@@ -178,8 +178,8 @@ func standingOf(s *pacing.Standing) api.PacerState {
 }
 
 // forgetPacer serves DELETE /v1/pacers/{name}. forgetPacer accepts every valid name, because the log of a pacer may
-// outlive its configuration. Without forgetPacer, the permits in the old log would count if an operator configured
-// the removed pacer again.
+// outlive its configuration. If operators could not delete the log, the permits in the old log would count if an
+// operator configured the removed pacer again.
 func (s *Server) forgetPacer(c *call) error {
 	if !capping.IsName(c.id) {
 		return noSuchPacer(c)

@@ -69,15 +69,15 @@ func (s *Server) showReturned(ctx context.Context, pacers []pacing.Pacer) {
 	}
 }
 
-// ReturnEnded gives the unused permits of requests whose lease has ended back to the pacers. If a return fails, the
-// next call of ReturnEnded continues with the remaining requests.
+// ReturnEnded finds the requests whose lease has ended, and gives their unused permits back to the pacers. If giving
+// permits back fails, the next call of ReturnEnded continues with the remaining requests.
 func (s *Server) ReturnEnded(ctx context.Context) error {
 	pacers, err := s.pacers.ReturnEnded(ctx)
 	s.showReturned(ctx, pacers)
 	return err
 }
 
-// returnedOf converts the result of a return of permits to the type that responses use.
+// returnedOf converts the result of giving permits back to the type that responses use.
 func returnedOf(back *pacing.Back) *api.PermitsReturned {
 	answer := &api.PermitsReturned{Returned: back.Permits, Kept: back.Kept, Remembered: back.Known}
 	for i := range back.Pacers {

@@ -62,24 +62,24 @@ func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.echo.ServeHTTP(w, withWholeName(req))
 }
 
-// handle adds a route from a method and a path to the handler h, for clients whose API key has the scope. The
-// argument parameters lists the query parameters that the new route accepts.
+// handle adds a route from a method and a path to the handler h, for clients whose API key has the scope. The argument
+// "parameters" lists the query parameters that the new route accepts.
 func (r *router) handle(method, path string, scope gate.Scope, h handler, parameters ...string) {
 	r.route(method, path, func(*http.Request) []gate.Scope { return []gate.Scope{scope} }, h, parameters...)
 }
 
-// handleEither adds a route like handle, for clients whose API key has the scope "read" or the scope "lists".
+// handleEither adds a route like handle(), for clients whose API key has the scope "read" or the scope "lists".
 func (r *router) handleEither(method, path string, h handler, parameters ...string) {
 	either := []gate.Scope{gate.ScopeRead, gate.ScopeLists}
 	r.route(method, path, func(*http.Request) []gate.Scope { return either }, h, parameters...)
 }
 
-// handleAny adds a route like handle, for clients whose API key has any scope.
+// handleAny adds a route like handle(), for clients whose API key has any scope.
 func (r *router) handleAny(method, path string, h handler, parameters ...string) {
 	r.route(method, path, func(*http.Request) []gate.Scope { return gate.Scopes() }, h, parameters...)
 }
 
-// handleLocal adds a route like handle, but callers on this machine need no API key.
+// handleLocal adds a route like handle(), but callers on this machine need no API key.
 func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
 	r.route(method, path, func(req *http.Request) []gate.Scope {
 		if arrivedLocally(req) {
@@ -135,7 +135,8 @@ const (
 	messagesPath = "/v1/messages/"
 )
 
-// named reports whether the URL path belongs to a route whose path parameter, such as a set name, may contain slashes.
+// named() reports whether the URL path belongs to a route whose path parameter, such as a set name, may contain
+// slashes.
 func named(path string) bool {
 	return slices.ContainsFunc([]string{segmentsPath, setsPath, messagesPath}, func(begin string) bool {
 		return strings.HasPrefix(path, begin)

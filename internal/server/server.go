@@ -173,7 +173,7 @@ func (s *Server) Inside() http.Handler {
 	return r
 }
 
-// Counted calls the function yield with the value of every counter since the start of the process; see Metrics.Each.
+// Counted calls the function "yield" with the value of every counter since the start of the process; see Metrics.Each.
 func (s *Server) Counted(yield func(what, of string, n float64)) { s.metrics.Each(yield) }
 
 // Limits returns the current policy in the form in which GET /v1/limits returns it.

@@ -87,8 +87,8 @@ func spanRefused(span trace.Span, f *wire.Failure) {
 	}
 }
 
-// spanDecided notes on the trace span how many users a call allowed, denied and left undecided, and the versions of
-// segments and configuration.
+// spanDecided notes numbers of users on the trace span: how many a call allowed, how many it denied, and about how many
+// it could not decide. spanDecided also notes the versions of segments and configuration.
 func spanDecided(span trace.Span, d *capping.Decisions, sum *wire.Summary) {
 	span.SetAttributes(trace.Int("capper.users.requested", sum.Requested),
 		trace.Int("capper.users.allowed", sum.Allowed), trace.Int("capper.users.denied", sum.Denied),

@@ -93,7 +93,7 @@ type turns struct {
 }
 
 // enter lets a call with the API key begin a what-if replay, or returns an error. When the replay has finished, the
-// caller must call the function leave that enter returned.
+// caller must call the function leave that enter() returned.
 func (t *turns) enter(key string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
