@@ -45,7 +45,7 @@ func CheckTarget(path string) error {
 func CreateFile(path string) (*File, error) { return create(path, 0) }
 
 // create creates a file with the given mode, regardless of the umask and of the mode of a replaced file. If the
-// argument rights is 0, create works like CreateFile.
+// argument "rights" is 0, create() works like CreateFile.
 func create(path string, rights fs.FileMode) (*File, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +68,7 @@ func create(path string, rights fs.FileMode) (*File, error) {
 	return begin(target, cmp.Or(rights, info.Mode().Perm()))
 }
 
-// begin creates the temporary file in the directory of the target. If the argument rights is 0, the temporary file
+// begin creates the temporary file in the directory of the target. If the argument "rights" is 0, the temporary file
 // has the default mode.
 func begin(target string, rights fs.FileMode) (*File, error) {
 	folder, base := filepath.Split(target)
@@ -126,7 +126,7 @@ func (f *File) Abort() {
 	}
 }
 
-// WriteFile writes a file; the argument write is a function that writes the content. If the function "write" returns
+// WriteFile writes a file; the argument "write" is a function that writes the content. If the function "write" returns
 // an error, WriteFile leaves no new file behind.
 func WriteFile(path string, write func(io.Writer) error) error {
 	f, err := CreateFile(path)
@@ -152,7 +152,7 @@ func WritePrivateFile(path string, write func(io.Writer) error) error {
 	return f.fill(write)
 }
 
-// fill calls the argument write, a function that writes the content of the file, and then commits the file.
+// fill calls the argument "write", a function that writes the content of the file, and then commits the file.
 func (f *File) fill(write func(io.Writer) error) error {
 	defer f.Abort()
 	if err := write(f); err != nil {

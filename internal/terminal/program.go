@@ -36,7 +36,7 @@ type Program struct {
 	Judge func(error) (Status, string)
 }
 
-// Run executes one command line and returns the exit status. The argument commands is a pointer to a struct, from
+// Run executes one command line and returns the exit status. The argument "commands" is a pointer to a struct, from
 // which the library kong takes the program's commands. The method Run of each command gets a *Streams and a
 // context.Context, which ends after a signal.
 func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -86,7 +86,7 @@ func repeated(command *kong.Context) error {
 }
 
 // misused adds advice and the exit status for wrong usage to an error of the command line. If the error already has
-// advice, the method misused keeps this advice.
+// advice, the method misused() keeps this advice.
 func (p Program) misused(err error) error {
 	hint := Hint(err)
 	hint = cmp.Or(hint, p.Name+" --help lists the commands, "+p.Name+" COMMAND --help the flags of one")

@@ -50,7 +50,7 @@ func NewProgress(on *Streams, unit Unit) *Progress {
 	return p
 }
 
-// Step ends the previous step, and begins a step with the given number of units. If the argument total is 0, the
+// Step ends the previous step, and begins a step with the given number of units. If the argument "total" is 0, the
 // number of units in the step is not yet known.
 func (p *Progress) Step(what string, total int64) {
 	p.mu.Lock()
@@ -80,7 +80,7 @@ func (p *Progress) newBar() *mpb.Bar {
 		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), p.beside()))
 }
 
-// beside returns a function that draws the text after the numbers of the progress bar.
+// beside() returns a function that draws the text after the numbers of the progress bar.
 func (p *Progress) beside() decor.Decorator {
 	return decor.Any(func(decor.Statistics) string {
 		if state := p.state.Load(); state != nil && *state != "" {
@@ -90,7 +90,7 @@ func (p *Progress) beside() decor.Decorator {
 	})
 }
 
-// Add increases the number of finished units in the current step, and adds the argument total to the number of units
+// Add increases the number of finished units in the current step, and adds the argument "total" to the number of units
 // in the step.
 func (p *Progress) Add(done, total int64) {
 	now, sum := p.done.Add(done), p.total.Add(total)
@@ -139,7 +139,7 @@ func (p *Progress) Note(text string) {
 	p.state.Store(&text)
 }
 
-// colon returns ": " followed by the text. For an empty text, colon returns "".
+// colon returns ": " followed by the text. For an empty text, colon() returns "".
 func colon(text string) string {
 	if text == "" {
 		return ""

@@ -32,8 +32,8 @@ var meanings = [...]string{
 	Findings: "findings",
 }
 
-// describe returns the help text about the exit statuses of a program: all statuses up to the argument last, and the
-// statuses in the argument beyond. The argument "more" contains additional texts for some statuses.
+// describe returns the help text about the exit statuses of a program: all statuses up to the argument "last", and the
+// statuses in the argument "beyond". The argument "more" contains additional texts for some statuses.
 func describe(last Status, beyond []Status, more map[Status]string) string {
 	var list []string
 	for status := Done; status <= Findings; status++ {

@@ -73,7 +73,7 @@ func (a *Authority) Leaf(t testing.TB, name string, hosts ...string) {
 	a.LeafUntil(t, name, time.Now().Add(time.Hour), hosts...)
 }
 
-// LeafUntil works like Leaf, but the certificate is valid until the time in the argument end.
+// LeafUntil works like Leaf, but the certificate is valid until the time in the argument "end".
 func (a *Authority) LeafUntil(t testing.TB, name string, end time.Time, hosts ...string) {
 	t.Helper()
 	certificate := &x509.Certificate{

@@ -20,7 +20,7 @@ type Mount struct {
 	current string // the directory to which ..data points
 }
 
-// NewMount returns a Mount with the given files. The keys of the map files are the names of the files.
+// NewMount returns a Mount with the given files. The keys of the map "files" are the names of the files.
 func NewMount(t testing.TB, files map[string]string) *Mount {
 	t.Helper()
 	m := &Mount{Dir: t.TempDir(), t: t}

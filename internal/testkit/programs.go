@@ -13,8 +13,8 @@ import (
 // In a whole test run, the script scripts/test.sh builds both programs once.
 const ProgramsVariable = "CAPPER_TEST_BIN"
 
-// ownPrograms is the directory into which this process built the programs. If this process has not built the programs
-// yet, ownPrograms is empty.
+// ownPrograms is the directory into which this process built the programs. Until this process has built the programs,
+// the text ownPrograms is empty.
 var ownPrograms string
 
 var buildPrograms = sync.OnceValues(func() (dir string, err error) {

@@ -16,7 +16,7 @@ import (
 // may be slow.
 const Patience = 2 * time.Minute
 
-// Eventually calls the argument condition (a function) repeatedly until it returns true. If the condition does not
+// Eventually calls the argument "condition" (a function) repeatedly until it returns true. If the condition does not
 // become true within Patience, Eventually fails the test. The arguments in "message" have the form of the message
 // arguments in testify's assertions.
 func Eventually(t testing.TB, condition func() bool, message ...any) {
@@ -24,7 +24,7 @@ func Eventually(t testing.TB, condition func() bool, message ...any) {
 	require.Eventually(t, condition, Patience, 5*time.Millisecond, message...)
 }
 
-// Poll calls the argument condition (a function) until it returns true. If the condition does not become true within
+// Poll calls the argument "condition" (a function) until it returns true. If the condition does not become true within
 // Patience, Poll returns false. Poll is for code that has no testing.TB.
 func Poll(condition func() bool) bool {
 	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
@@ -35,9 +35,8 @@ func Poll(condition func() bool) bool {
 	return true
 }
 
-// FailsWith repeats a function call until the call returns an error that contains the text in the argument why. Every
-// call must return an error. FailsWith repeats the call because, on a busy machine, the first errors may be
-// time-outs.
+// FailsWith repeats a function call until the call returns an error that contains the text in the argument "why". Every
+// call must return an error. FailsWith repeats the call because, on a busy machine, the first errors may be time-outs.
 func FailsWith(t testing.TB, why string, call func() error) {
 	t.Helper()
 	var err error

@@ -91,8 +91,8 @@ func isPort(text string) bool {
 	return err == nil && port > 0
 }
 
-// shown returns the part of an invalid endpoint that an error text may contain. shown removes the text after the host,
-// because that text may be a secret.
+// shown() returns the part of an invalid endpoint that an error text may contain. shown() removes the text after the
+// host, because that text may be a secret.
 func shown(text string) string {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {

@@ -8,9 +8,9 @@ import (
 // handler adds to each log record the ids of the request to which the context belongs.
 type handler struct{ slog.Handler }
 
-// Handler wraps a slog.Handler. The log handler that Handler returns adds "request_id" to each log record whose
-// context belongs to a request. If the request is traced, the log handler also adds "trace_id" and "span_id". If the
-// handler next is already wrapped, Handler returns it unchanged.
+// Handler wraps a slog.Handler. The log handler that Handler returns adds "request_id" to each log record whose context
+// belongs to a request. If the request is traced, the log handler also adds "trace_id" and "span_id". If the handler
+// "next" is already wrapped, Handler returns it unchanged.
 func Handler(next slog.Handler) slog.Handler {
 	if known, ok := next.(handler); ok {
 		return known

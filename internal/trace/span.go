@@ -62,7 +62,7 @@ func Sampled(s Span) bool {
 	return at.IsSampled() && !at.IsRemote()
 }
 
-// StartClient begins a child span for a request to another service. The argument links contains the spans of other
+// StartClient begins a child span for a request to another service. The argument "links" contains the spans of other
 // traces that also need this request. If the parent span is not sampled, StartClient returns the parent.
 func StartClient(parent Span, name string, at time.Time, links []Span) Span {
 	to := make([]otel.Link, len(links))
