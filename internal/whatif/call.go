@@ -47,8 +47,8 @@ type call struct {
 	images       []capping.UserID // users by their ids
 }
 
-// atOnce is the number of users that the replay checks together. The data of atOnce users fits in the cache of a
-// processor core.
+// atOnce is the number of users that the replay checks together. The data of this number of users (atOnce) fits in the
+// cache of a processor core.
 const atOnce = 1 << 12
 
 // begin prepares the call c for the replay of the next audit record.
@@ -103,7 +103,7 @@ func (c *call) lookUp() (err error) {
 	return nil
 }
 
-// own reports whether the replay decides the call by the segments generation that the audit record names.
+// own() reports whether the replay decides the call by the segments generation that the audit record names.
 func (c *call) own() bool { return c.cfg.Generation == "" || c.cfg.Generation == c.r.Generation }
 
 // count adds the numbers of users in the audit record to the counts of both policies. If the replay judges a user
@@ -157,8 +157,8 @@ func (c *call) anyDiverged() (found bool) {
 }
 
 // blocks calls the function "each" for every block of 65,536 ids with users of the call, in ascending order. During a
-// call of the function "each", c.cursors holds, for each group of the record, the position of the block with this
-// key, or of the next block. After the last block of ids, blocks checks the users who are still queued.
+// call of the function "each", c.cursors holds, for each group of the record, the position of the block with this key,
+// or of the next block. After the last block of ids, blocks() checks the users who are still queued.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
 	for {
@@ -182,7 +182,7 @@ func (c *call) blocks(each func(key int) error) error {
 	}
 }
 
-// in reports whether the group of the audit record has users in the current block of ids, which has the given key.
+// in() reports whether the group of the audit record has users in the current block of ids, which has the given key.
 func (c *call) in(group, key int) bool {
 	users, at := c.r.Groups[group].Users, c.cursors[group]
 	return at < users.Filled() && users.KeyAt(at) == key
@@ -232,7 +232,7 @@ func (c *call) number() uint32 {
 	return c.n
 }
 
-// take queues the users of a group who are in one block of ids, so that flush checks them one by one.
+// take queues the users of a group who are in one block of ids, so that flush() checks them one by one.
 func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	c.ids = users.AppendAt(c.ids[:0], at)
 	c.users = capping.AppendUsers(c.users, c.ids)
@@ -302,7 +302,7 @@ func (c *call) byID(users []capping.UserID) []capping.UserID {
 }
 
 // decide decides users with the code of the service (capping.Capper). decide uses the time of the recorded call, and
-// the sets that the record shows. The argument groups says, for each user, to which group of the audit record the
+// the sets that the record shows. The argument "groups" says, for each user, to which group of the audit record the
 // user belongs.
 func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments

@@ -31,7 +31,7 @@ func (e *ChangeError) Error() string {
 }
 
 // Changed returns a copy of the policy p, to which it has applied the changes in their order. The policy p itself is
-// unchanged. The argument segments lists the names of the published segments. If a segment has no limits of its own,
+// unchanged. The argument "segments" lists the names of the published segments. If a segment has no limits of its own,
 // it has the default limits until a change names the segment. The error is a *ChangeError.
 func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.Policy, error) {
 	changed := *p

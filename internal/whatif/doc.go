@@ -6,13 +6,14 @@
 //
 // # Demand
 //
-// Each user in a recorded filter call who was decided, even a denied user, counts as one request for a send. The
-// replay processes the requests in the order of the records. The replay assumes that callers ask again for a denied
-// user exactly as often as recorded. If a user was unavailable, the user does not count as a request, because the
-// retry counts. If a record calls a send a repetition, but no record has the first send, the repetition counts as the
-// send. If no record has the first send, it is older than the audit, or belongs to a call whose response was lost. A
-// release removes the sends of the message from both histories of a user: from the recorded sends and from those
-// under the other policy. A send that ignored the limits (exempt) counts in both histories of a user.
+// Each user in a recorded filter call who was decided, even a denied user, counts as one request for a send. The replay
+// processes the requests in the order of the records. A caller may ask several times about a user who was denied. The
+// replay assumes that it would ask equally often under the other limits. If a user was unavailable, this call counts as
+// no request for the user, because the caller retries, and the retry counts. If a record calls a send a repetition, but
+// no record has the first send, the repetition counts as the first send. If no record has the first send, it is older
+// than the audit, or belongs to a call whose response was lost. A release removes the sends of the message from both
+// histories of a user: from the recorded sends and from those under the other policy. A send that ignored the limits
+// (exempt) counts in both histories of a user.
 //
 // # Two histories
 //
@@ -46,8 +47,8 @@
 // the cache of a processor core.
 //
 // If ids are not dense 32-bit numbers, the replay numbers the users in the order in which they first occur in the
-// records (package numbering). The numbering of users takes about 20 bytes of memory more for each user. To look up
-// users in segments, sets and shares, the replay uses the id images (64-bit hashes of ids).
+// records (package numbering). The numbering takes about 20 additional bytes of memory for each user. To look up users
+// in segments, sets and shares, the replay uses the id images (64-bit hashes of ids).
 //
 // # Report
 //

@@ -197,7 +197,7 @@ func (e *engine) policy(version string) (*inForce, error) {
 	return p, nil
 }
 
-// retain extends the time for which the replay keeps the sends of users to the retention of the policy.
+// retain extends the time for which the replay keeps users' sends: to the time for which the policy keeps them.
 func (e *engine) retain(policy *capping.Policy) {
 	retention := policy.Retention(e.cfg.Widen)
 	if e.longest = max(e.longest, retention); e.shortest == 0 || retention < e.shortest {
@@ -226,8 +226,8 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 // generations at a time, because the instances of a service use one or two different ones at the same moment.
 const keptGenerations = 4
 
-// use notes that a segments generation was used. If too many are in memory, use removes the generation whose last use
-// is longest ago.
+// use notes that a segments generation was used. If too many generations are in memory, use() removes the one that was
+// not used for the longest time.
 func (e *engine) use(name string) {
 	if n := len(e.lastUsed); n > 0 && e.lastUsed[n-1] == name {
 		return
@@ -276,8 +276,8 @@ func newFirstAsked() *firstAsked {
 	return &firstAsked{young: map[messageKey]capping.Instant{}}
 }
 
-// since returns the time of the first call for a message, which may be the current call. If the last call for the
-// message was longer ago than the argument longest, the current call counts as the first.
+// since() returns the time of the first call for a message, which may be the current call. If the last call for the
+// message was longer ago than the argument "longest", the current call counts as the first.
 func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant,
 	longest time.Duration) capping.Instant {
 	if f.began+capping.Instant(longest.Milliseconds()) < now {

@@ -65,7 +65,7 @@ func (h *histories) page(key int) *page {
 	return h.pages[key]
 }
 
-// later notes that a call sent a message, under both policies, to the users in one block of 65,536 ids: the block
+// later() notes that a call sent a message, under both policies, to the users in one block of 65,536 ids: the block
 // with the index i of a bitmap. A page of the replay keeps the users of a later call as one bitmap until the replay
 // needs the histories of single users.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
@@ -142,7 +142,7 @@ func (h *histories) live(calls []uint32) []uint32 {
 }
 
 // bounded returns those sends of a history that a store would keep, because a store bounds the number of sends in a
-// user's log. If the channel of the newest call has more than capping.LogBound calls, bounded removes the oldest call
+// user's log. If the channel of the newest call has more than capping.LogBound calls, bounded() removes the oldest call
 // of this channel. bounded keeps at most as many calls as the constant longest says.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
@@ -163,10 +163,10 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 	return calls[max(0, len(calls)-longest):]
 }
 
-// release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels.
-// The result "recorded" lists the channels of the sends that release has removed from the recorded history. The
-// result "other" lists the channels of the sends that release has removed from the history under the other policy and
-// that are later than the argument "after". The slices that release returns are valid until the next call of release.
+// release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels. The
+// result "recorded" lists the channels of the sends that release() has removed from the recorded history. The result
+// "other" lists the channels of the sends that release() has removed from the history under the other policy and that
+// are later than the argument "after". The slices that release() returns are valid until the next call of release.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)
@@ -186,7 +186,7 @@ func (h *histories) release(p *page, low uint16, channel capping.Channel, token 
 	return h.released.before, h.released.after
 }
 
-// channelsOf returns the distinct channels of those calls that the argument meant (a function) selects.
+// channelsOf returns the distinct channels of those calls that the argument "meant" (a function) selects.
 func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant func(uint32) bool) []capping.Channel {
 	for _, call := range calls {
 		if on := h.calls.Channel(int(call)); meant(call) && !slices.Contains(channels, on) {
@@ -196,7 +196,7 @@ func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant
 	return channels
 }
 
-// sent reports whether the recorded sends of the user contain the message on the channel.
+// sent() reports whether the recorded sends of the user contain the message on the channel.
 func (h *histories) sent(p *page, low uint16, channel capping.Channel, token capping.Token) bool {
 	recorded, _ := p.histories(p.place(low))
 	for _, call := range slices.Backward(recorded) {

@@ -59,7 +59,7 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 	return nil
 }
 
-// of returns the log of a user. The argument place is the location of the memory block with the user's sends.
+// of() returns the log of a user. The argument "place" is the location of the memory block with the user's sends.
 func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	_, other := l.pages[user>>16].histories(place)
 	l.log = l.log[:0]
@@ -69,7 +69,7 @@ func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	return l.log
 }
 
-// resized returns a slice of n zero values. If the capacity of s suffices, resized reuses the memory of s.
+// resized returns a slice of n zero values. If the slice "s" has enough capacity, resized reuses its memory.
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)

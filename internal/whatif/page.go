@@ -12,10 +12,10 @@ import (
 // page holds the histories of the users in one block of 65,536 ids: the recorded sends, and the sends under the other
 // policy.
 //
-// Each user with sends has a memory block of 4, 8, 16 … words. A user's memory block has a header and then the
-// numbers of the recorded calls that sent a message to the user, oldest first. If the two histories of a user differ
-// (diverged), the numbers of the calls in the history under the other policy follow. A slot of a page holds the
-// location and the length of the memory block of a user.
+// Each user with sends has a memory block of 4, 8, 16 … words. A user's memory block has a header and then the numbers
+// of the recorded calls that sent a message to the user, oldest first. If the two histories of a user differ
+// (diverged), the block then holds the numbers of the calls in the history under the other policy. A slot of a page
+// holds the location and the length of the memory block of a user.
 type page struct {
 	// A slot's value is the location of a user's memory block × 32, plus the binary logarithm of its words. The value 0
 	// means no history. A page with few users has its slots in groups. A page with many users has them in flat.
@@ -111,7 +111,7 @@ func (p *page) place(low uint16) uint32 {
 	return p.groups[low/slotIDs][low%slotIDs]
 }
 
-// at returns the memory block at the given location in the page (the histories of 65,536 users).
+// at() returns the memory block at the given location in the page (the histories of 65,536 users).
 func (p *page) at(place uint32) []uint32 {
 	from := place >> 5 % partWords
 	return p.words[place>>5/partWords][from : from+1<<(place&31)]
@@ -123,7 +123,7 @@ func (p *page) header(place uint32) *uint32 {
 }
 
 // histories returns the numbers of the calls that sent a message to the user: the recorded calls, and the calls under
-// the other policy. The slices that the method histories returns share the memory of the page.
+// the other policy. The slices that the method histories() returns share the memory of the page.
 func (p *page) histories(place uint32) (recorded, other []uint32) {
 	if place == 0 {
 		return nil, nil
@@ -137,7 +137,7 @@ func (p *page) histories(place uint32) (recorded, other []uint32) {
 	return recorded, b[1+n : 1+n+otherIn(b[0])]
 }
 
-// append adds a sending call to both histories of a user. The result ok is false if the user's memory block has no
+// append adds a sending call to both histories of a user. The result "ok" is false if the user's memory block has no
 // space left.
 func (p *page) append(low uint16, call uint32) (ok bool) {
 	place := p.slot(low)
@@ -155,7 +155,7 @@ func (p *page) append(low uint16, call uint32) (ok bool) {
 	return true
 }
 
-// set replaces both histories of a user. The arguments recorded and other must not share memory with the page.
+// set replaces both histories of a user. The arguments "recorded" and "other" must not share memory with the page.
 func (p *page) set(low uint16, recorded, other []uint32) {
 	slot := p.slot(low)
 	if *slot != 0 && differ(*p.header(*slot)) {
@@ -181,7 +181,7 @@ func (p *page) set(low uint16, recorded, other []uint32) {
 }
 
 // resize replaces the memory block of a user's slot by an empty one with space for the given number of words. If the
-// argument words is 1, the user has no sends, and the slot gets no memory block.
+// argument "words" is 1, the user has no sends, and the slot gets no memory block.
 func (p *page) resize(slot *uint32, words int) {
 	class := uint32(max(minClass, bits.Len(uint(words-1))))
 	if words == 1 {
@@ -233,7 +233,7 @@ func (p *page) ask(users *bitmap.Bitmap, key int) {
 	users.Add(key, p.asked)
 }
 
-// change notes that the other policy decided differently about a user. change adds the argument more to the
+// change notes that the other policy decided differently about a user. change adds the argument "more" to the
 // difference in the user's number of sends.
 func (p *page) change(low uint16, more int) {
 	if p.changed == nil {

@@ -94,7 +94,7 @@ type recordedSet struct {
 	groups    []uint16     // by user
 }
 
-// Mark marks those of the given users who are in the set. The argument users must hold all users of the decision, in
+// Mark marks those of the given users who are in the set. The argument "users" must hold all users of the decision, in
 // the order of the decision.
 func (s *recordedSet) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	in := make([]uint8, len(users))

@@ -98,9 +98,9 @@ func one(yes bool) int {
 	return 0
 }
 
-// takeBack subtracts the recorded outcome of a user from the counts of the other policy, because the replay has
-// judged the user again. The argument sent is true if the recorded outcome is a send, even if the record calls the
-// send a repetition.
+// takeBack subtracts the recorded outcome of a user from the counts of the other policy, because the replay has judged
+// the user again. The argument "sent" is true if the recorded outcome is a send, even if the record calls the send a
+// repetition.
 func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	counts := Counts{Sends: -1}
 	switch {
@@ -185,9 +185,9 @@ func (c *call) release() {
 	})
 }
 
-// settleReleases removes the released sends of users from both of their histories. If both histories of a user are
-// equal, the user's released sends are already counted. If a released send is not in the recorded history, it counts
-// as released under both policies.
+// settleReleases removes the users' released sends from both histories: from the recorded sends and from the sends
+// under the other policy. If both histories of a user are equal, the user's released sends are already counted. If a
+// released send is not in the recorded history, it counts as released under both policies.
 func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	horizon := c.r.At - capping.Instant(c.policy.judging.capper.Policy().Retention(c.cfg.Widen).Milliseconds())
 	for i, user := range users {

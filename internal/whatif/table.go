@@ -51,7 +51,7 @@ func unjudged(r *Result) (lines []string) {
 	return append(lines, r.Notes...)
 }
 
-// Tables returns the counts of a replay as tables. The argument campaigns is the maximum number of campaigns to list.
+// Tables returns the counts of a replay as tables. The argument "campaigns" is the maximum number of campaigns to list.
 func Tables(r *Result, campaigns int) []Table {
 	tables := []Table{
 		rows("Sends a day", "All times are in UTC. Denials are counted per call: a user in three calls can be "+
@@ -154,7 +154,7 @@ func number(n int64) string {
 	return sign + strings.Join(append([]string{text}, parts...), ",")
 }
 
-// many formats a count together with its noun, in singular or plural.
+// many() formats a count together with its noun, in singular or plural.
 func many(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing

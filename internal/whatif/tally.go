@@ -52,7 +52,7 @@ func (s *sum) copy(from *sum) {
 // resent takes one user out of the count of repeated sends and adds the user to the count of first sends.
 func (s *sum) resent() { s.Sends, s.Replayed = s.Sends+1, s.Replayed-1 }
 
-// segment appends a segment with the given name to the sum, and returns its counts, which are 0.
+// segment appends a segment with the given name to the sum, and returns the counts of this segment, which are all 0.
 func (s *sum) segment(name string) *Counts {
 	s.segments = append(s.segments, segmentSum{name: name})
 	return &s.segments[len(s.segments)-1].Counts
@@ -120,8 +120,8 @@ func (t *tallies) note(err error) {
 	}
 }
 
-// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without the limit
-// maxCampaigns, a caller who uses a separate message id for each user would exhaust the memory.
+// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without this limit, a
+// caller who uses a separate message id for each user would exhaust the memory.
 const maxCampaigns = 100_000
 
 // others is the name of the row that sums up all campaigns beyond maxCampaigns.
@@ -336,7 +336,7 @@ func (t *tallies) users(h *histories, r *Result) {
 	}
 }
 
-// known returns how many users of the page have sends or were in a counted call.
+// known() returns how many users of the page have sends or were in a counted call.
 func (p *page) known() (n int64) {
 	if p.asked != nil {
 		return int64(p.asked.Count())
