@@ -31,8 +31,8 @@ func checkMarks(text []byte) error {
 	return nil
 }
 
-// countMarks counts the lines and the marks (characters that can begin or end a YAML token) of a text. countMarks
-// stops as soon as the count is above the argument most. A comment line counts as one mark.
+// countMarks counts the lines and the marks (characters that can begin or end a YAML token) of a text. countMarks stops
+// as soon as the count is above the argument "most". A comment line counts as one mark.
 func countMarks(text []byte, most int) (n, line int) {
 	line = 1
 	comment, blank := false, true
@@ -151,7 +151,7 @@ func (s *speller) fault() error {
 }
 
 // size returns how many nodes the YAML node n has after all aliases are expanded. As soon as the number of nodes is
-// above the limit, size stops counting.
+// above the limit, size() stops counting.
 func (s *speller) size(n ast.Node) int {
 	total := 1
 	switch n := n.(type) {

@@ -98,7 +98,7 @@ func (v Value) Int() (int64, bool) {
 	return 0, false
 }
 
-// Within returns a Field that reads a whole number from the argument low to the argument high.
+// Within returns a Field that reads a whole number from the argument "low" to the argument "high".
 func Within(to *int, low, high int64) Field {
 	return func(v Value) {
 		i, ok := v.Int()
@@ -124,7 +124,7 @@ func Bool(to *bool) Field {
 
 var sizePattern = regexp.MustCompile(`^([0-9]{1,9})(B|KiB|MiB|GiB)?$`)
 
-// Size returns a Field that reads a number of bytes such as 16MiB, from the argument low to the argument high.
+// Size returns a Field that reads a number of bytes such as 16MiB, from the argument "low" to the argument "high".
 func Size(to *int64, low, high int64) Field {
 	return func(v Value) {
 		m := sizePattern.FindStringSubmatch(v.node.GetToken().Value)

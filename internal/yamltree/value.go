@@ -48,8 +48,8 @@ func (v Value) Path() string { return v.path }
 // Absent returns a Value for a key that the document does not contain; the Value has the given path.
 func (v Value) Absent(path string) Value { return Value{path, nil, v.doc} }
 
-// Fault records an error at the value. The arguments of Fault are a text that says which rule is broken and what the
-// actual value is.
+// Fault records an error at the value. The arguments of Fault are a format string and its values: they say which rule
+// is broken, and the actual value.
 func (v Value) Fault(format string, args ...any) {
 	f := Fault{Path: v.path, Rule: fmt.Sprintf(format, args...)}
 	f.Line, f.Column = Position(v.node)
