@@ -48,8 +48,8 @@ type wanted struct {
 }
 
 // want returns how many of the given users a message should reach. For the users in the bitmap others, the message is
-// the m-th message of the day (the argument m). For all other users, the message is the n-th message of the day (the
-// argument n).
+// the m-th message of the day (the argument m). For all users outside the bitmap, the message is the n-th message of
+// the day (the argument n).
 func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int) *wanted {
 	w := &wanted{segments: map[string]api.SegmentSummary{}}
 	rest := users.Clone()

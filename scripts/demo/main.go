@@ -107,7 +107,7 @@ func sendExpression(ctx context.Context, out io.Writer, service *client.Client, 
 	return report(out, summary, known.want(users, 1, before, blasts+1), took)
 }
 
-// readBitmap reads users from a bitmap file: as many as the argument count says, from the first on.
+// readBitmap reads the first users from a bitmap file; the argument "count" says how many.
 func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -128,7 +128,7 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 }
 
 // send makes filter calls for all users of a request, and prints the progress. send passes the allowed users to the
-// argument allow, a function.
+// argument "allow", a function.
 func send(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest,
 	allow func(*roaring.Bitmap)) (*api.Summary, time.Duration, error) {
 	start := time.Now()

@@ -16,7 +16,7 @@ import (
 	"capper/client"
 )
 
-// randomCalls is the number of parallel filter calls that the function random makes, and randomBatch is the number of
+// randomCalls is the number of parallel filter calls that the function random() makes, and randomBatch is the number of
 // users in each call.
 const (
 	randomCalls = 4
@@ -24,7 +24,7 @@ const (
 )
 
 // random makes filter calls with the ids from a file, in random order and as strings. random prints the number of
-// decided users per second. If the ids are UUIDs, random sends them in packed form for every second message.
+// decided users per second. If the ids are UUIDs, random() sends them in packed form for every second message.
 func random(ctx context.Context, out io.Writer, url, file string) error {
 	service, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -52,7 +52,7 @@ func random(ctx context.Context, out io.Writer, url, file string) error {
 	return nil
 }
 
-// pack converts the texts of UUIDs to packed ids (16 bytes each). For other ids, the result ok is false.
+// pack converts the texts of UUIDs to packed ids (16 bytes each). For other ids, the result "ok" is false.
 func pack(ids []string) (packed [][16]byte, ok bool) {
 	for _, id := range ids {
 		raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))

@@ -144,8 +144,8 @@ func gibs(bytes float64) string { return fmt.Sprintf("%.3g GiB", bytes/gib) }
 func dollars(n float64) string { return fmt.Sprintf("$%.0f", n) }
 
 // demo returns the deployment of `make demo`: 3 Redis masters with one replica each, one instance and the campaign
-// engine, on one machine. The argument cores is the number of cores of this machine, and recorded is the fraction of
-// users whose sends are recorded.
+// engine, on one machine. The argument "cores" is the number of cores of this machine, and the argument "recorded" is
+// the fraction of users whose sends are recorded.
 func demo(blast, users int, recorded, cores float64) System {
 	return System{
 		Name:          fmt.Sprintf("demo, blast %d, %.2f cores", blast, cores),
@@ -166,8 +166,8 @@ func demo(blast, users int, recorded, cores float64) System {
 	}
 }
 
-// deployed returns the deployment for the load with the given name, with a separate machine for each process. The
-// argument open is the number of calls that run in parallel. The blast (large campaign) has 10 million random users,
+// deployed() returns the deployment for the load with the given name, with a separate machine for each process. The
+// argument "open" is the number of calls that run in parallel. The blast (large campaign) has 10 million random users,
 // so every decision reads a different bucket (key) of users in Redis.
 func deployed(name string, open int) System {
 	l := loads()[name]

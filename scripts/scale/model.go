@@ -128,8 +128,8 @@ func servers(n int, cores float64) []*server {
 // fullest returns the fraction of all users that the Redis master with most users stores.
 func fullest(shards int) float64 { return math.Ceil(partitions/float64(shards)) / partitions }
 
-// shareOf returns the fraction of all users whose data the Redis master i stores. Two Redis masters have numbers of
-// partitions that differ by at most one.
+// shareOf returns the fraction of all users whose data the Redis master i stores. The numbers of partitions that any
+// two Redis masters hold differ by at most one.
 func shareOf(i, shards int) float64 {
 	n := partitions / shards
 	if i < partitions%shards {
@@ -197,7 +197,7 @@ func (s *server) waits() (work float64) {
 	return work
 }
 
-// wants returns how many seconds of processor time the server can use in one tick (short step).
+// wants() returns how many seconds of processor time the server can use in one tick (short step).
 func (s *server) wants() float64 {
 	if s.down {
 		return 0

@@ -1,9 +1,9 @@
 // Command turns compares the processor time that two versions of capper need for the same filter calls. Command turns
-// sends each filter call to one version after the other. Command turns prints the time per user, of the service
-// (HTTP, decoding, segments, store) and of Redis, for the users of a blast and for random users. In addition to the
-// two versions, a third service runs the new version with live changes of a set for 1 % of the users. Each of the
-// three services uses a separate Redis Cluster. Run command turns on an idle machine, from the root of the
-// repository:
+// sends each filter call to one version after the other. Command turns measures the time per user, for the users of a
+// blast and for random users. It prints the time of the service (HTTP, decoding, segments, store) and the time of
+// Redis. In addition to the two versions, a third service runs the new version with live changes of a set for 1 % of
+// the users. Each of the three services uses a separate Redis Cluster. Run command turns on an idle machine, from the
+// root of the repository:
 //
 //	go run ./scripts/turns --before OLD/capper --segmentbuild OLD/segmentbuild
 package main
@@ -185,7 +185,7 @@ func (s *side) stop() {
 	_ = exec.Command("scripts/cluster.sh", "down", s.servers).Run()
 }
 
-// change makes API calls that remove 1 % of the users from the set. The users whom the method change removes are not
+// change makes API calls that remove 1 % of the users from the set. The users whom the method change() removes are not
 // in the set, so decisions do not change.
 func (s *side) change(ids []uint32) error {
 	var some []uint32
