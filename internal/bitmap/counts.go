@@ -6,8 +6,8 @@ import (
 )
 
 // Counts holds a counter for each id of one block. The counter of an id in a Counts says how often the caller added the
-// id. The counters of a Counts are bit-sliced: plane k holds bit k of every counter, and takes 8 KiB. The zero value of
-// Counts holds 0 for every id.
+// id. The counters in a value of the type Counts are bit-sliced: plane k holds bit k of every counter, and takes 8 KiB.
+// The zero value of Counts holds 0 for every id.
 type Counts struct{ planes []*words }
 
 // fewIDs is the maximum number of ids in an array container that AddAt adds one by one. Adding whole words costs as
@@ -109,8 +109,8 @@ func (c *Counts) Histogram(in *Words, counts []int64) {
 	}
 }
 
-// split counts the given ids of one word by the value of their counter, and adds the results to counts. The counter of
-// each given id must agree with n in all bits above bit k.
+// The method split counts the given ids of one word by the value of their counter, and adds the results to counts. The
+// counter of each given id must agree with n in all bits above bit k.
 func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	switch {
 	case ids == 0:

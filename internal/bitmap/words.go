@@ -25,8 +25,8 @@ func (w *words) runs() int {
 	return n
 }
 
-// next returns the first position, at or after the argument "at", whose bit is set in the XOR of its word with the
-// argument "flip". If no bit is set after the XOR, from position "at" on, next returns containerIDs (65,536).
+// The method next returns the first position, at or after the argument "at", whose bit is set in the XOR of its word
+// with the argument "flip". If no bit is set after the XOR, from position "at" on, next returns containerIDs (65,536).
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
 		return containerIDs

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// Unknown is the number that a dictionary returns for an image (64-bit number of a user id) that it does not contain.
+// Unknown is the number that a dictionary returns for an image (64-bit number that stands for a user id) that it does
+// not contain.
 const Unknown = 1<<32 - 1
 
 const (
@@ -19,8 +20,8 @@ const (
 	rowMost     = 24 // maximum number of images of a row, on average
 )
 
-// Dictionary maps the images (64-bit numbers) of user ids to consecutive numbers, which bitmaps use. A Dictionary is
-// immutable, shares the bytes passed to Open, and is safe for concurrent use.
+// Dictionary maps the images of user ids (64-bit numbers that stand for them) to consecutive numbers, which bitmaps
+// use. A Dictionary is immutable, shares the bytes passed to Open, and is safe for concurrent use.
 type Dictionary struct {
 	rests []byte // the low bits of the images; the bytes of the index follow within the capacity
 	index []byte
@@ -39,7 +40,7 @@ func shape(n uint32) (rowBits uint, width int) {
 	return rowBits, int(64-rowBits+7) / 8
 }
 
-// Size returns the length in bytes of a dictionary file with n images (64-bit numbers of ids).
+// Size returns the length in bytes of a dictionary file with n images (64-bit numbers that stand for ids).
 func Size(n uint32) int64 {
 	rowBits, width := shape(n)
 	return headerBytes + int64(n)*int64(width) + 4*(1<<rowBits+1)
@@ -131,7 +132,7 @@ func (d *Dictionary) load(at uint32) uint64 {
 	return binary.LittleEndian.Uint64(d.rests[int(at)*d.width:])
 }
 
-// Len returns how many images (64-bit numbers of ids) the dictionary contains.
+// Len returns how many images (64-bit numbers that stand for ids) the dictionary contains.
 func (d *Dictionary) Len() uint32 { return d.count }
 
 // Number returns the number of an image. If the dictionary lacks the image, ok is false and the number is Unknown.

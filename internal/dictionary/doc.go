@@ -1,6 +1,6 @@
-// Package dictionary maps images (64-bit numbers of user ids) to consecutive 32-bit numbers and back. The number of an
-// image is its index in the sorted list of all images of one generation of segments. For an image that a dictionary
-// does not contain, it returns the number Unknown.
+// Package dictionary maps images (64-bit numbers that stand for user ids) to consecutive 32-bit numbers and back. The
+// number of an image is its index in the sorted list of all images of one generation of segments. For an image that a
+// dictionary does not contain, it returns the number Unknown.
 //
 // A dictionary file consists of a header, the images and an index. All integers are little-endian:
 //

@@ -12,9 +12,9 @@ const (
 	sortLeast   = 1 << 16 // below this number of images, Sort calls slices.Sort once
 )
 
-// Sort returns the images (64-bit numbers of ids) of all chunks in ascending order. Sort uses two CPU cores. After Sort
-// has copied the images of a chunk, it sets the chunk to nil, so that a garbage collection during the sort can free the
-// chunk.
+// Sort returns the images (64-bit numbers that stand for ids) of all chunks in ascending order. Sort uses two CPU
+// cores. After Sort has copied the images of a chunk, it sets the chunk to nil, so that a garbage collection during the
+// sort can free the chunk.
 func Sort(chunks [][]uint64) []uint64 {
 	n := 0
 	for _, chunk := range chunks {

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Writer writes a dictionary file from ascending images (64-bit numbers of ids). A Writer keeps the index in memory,
-// which takes 4 bytes per row of the dictionary.
+// Writer writes a dictionary file from ascending images (64-bit numbers that stand for ids). A Writer keeps the index
+// in memory, which takes 4 bytes per row of the dictionary.
 type Writer struct {
 	to     *bufio.Writer
 	index  []byte

@@ -9,7 +9,7 @@ import (
 // ImagePrefix is the prefix of the names that ImageName returns.
 const ImagePrefix = "image:"
 
-// ImageText returns the text of an image (64-bit number of an id): 16 hexadecimal digits in lower case.
+// ImageText returns the text of an image (64-bit number that stands for the id): 16 hexadecimal digits in lower case.
 func ImageText(image uint64) string { return fmt.Sprintf("%016x", image) }
 
 // ParseImage parses a text that ImageText returned.

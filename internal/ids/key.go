@@ -10,8 +10,8 @@ import (
 // KeySize is the length of the hash key of ids, in bytes.
 const KeySize = 16
 
-// Key is the random hash key of a scheme: with different keys, the same id has different images (64-bit numbers). A
-// deployment that loses its key cannot find the recorded sends of any user.
+// Key is the random hash key of a scheme: with different keys, the same id has different images (64-bit numbers that
+// stand for ids). A deployment that loses its key cannot find the recorded sends of any user.
 type Key [KeySize]byte
 
 // NewKey returns a random hash key for ids, from crypto/rand.

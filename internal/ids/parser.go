@@ -2,8 +2,8 @@ package ids
 
 import "encoding/binary"
 
-// Parser computes the images (64-bit numbers) of many ids without allocating memory. Only one goroutine may use a
-// Parser.
+// Parser computes the images (64-bit numbers that stand for ids) of many ids without allocating memory. Only one
+// goroutine may use a Parser.
 type Parser struct {
 	scheme *Scheme
 	buffer [16]byte // a field instead of a local variable, which the call through cipher.Block would move to the heap
@@ -12,9 +12,9 @@ type Parser struct {
 // NewParser returns a Parser for the ids of the scheme.
 func (s *Scheme) NewParser() *Parser { return &Parser{scheme: s} }
 
-// Parse returns the image (64-bit number) of an id, which may have any valid spelling. The error text of Parse does not
-// name the field, so the caller must put the field's name in front: `is not a UUID: "018f" has 4 hexadecimal digits,
-// and a UUID has 32`.
+// Parse returns the image of an id (64-bit number that stands for the id), which may have any valid spelling. The error
+// text of Parse does not name the field, so the caller must put the field's name in front: `is not a UUID: "018f" has 4
+// hexadecimal digits, and a UUID has 32`.
 func (p *Parser) Parse(text []byte) (image uint64, err error) {
 	image, _, err = p.ParseRest(text)
 	return image, err

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// Scheme is a kind of user ids together with a hash key; it converts ids to images (64-bit numbers). Schemes are
-// immutable and safe for concurrent use. The zero Scheme is for dense ids.
+// Scheme is a kind of user ids together with a hash key; it converts ids to images (64-bit numbers that stand for ids).
+// Schemes are immutable and safe for concurrent use. The zero Scheme is for dense ids.
 type Scheme struct {
 	kind   Kind
 	key    Key
@@ -90,9 +90,9 @@ func (s *Scheme) Width() int {
 	return 0
 }
 
-// Parse returns the image (64-bit number) of an id, which may have any valid spelling. The error text of Parse does not
-// name the field that contains the id, so the caller must put the field's name in front. For many ids, a Parser is
-// faster than Scheme.Parse.
+// Parse returns the image of an id (64-bit number that stands for the id), which may have any valid spelling. The error
+// text of Parse does not name the field that contains the id, so the caller must put the field's name in front. For
+// many ids, a Parser is faster than Scheme.Parse.
 func (s *Scheme) Parse(text []byte) (image uint64, err error) {
 	image, _, err = s.ParseRest(text)
 	return image, err
@@ -107,9 +107,9 @@ func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
 	return image, rest, err
 }
 
-// Packed returns the image (64-bit number) of an id that the caller passes in packed form (binary form of Width bytes).
-// Packed panics if ids of this kind ("dense" or "text") have no packed form, or if the argument has fewer bytes than
-// the packed form.
+// Packed returns the image of an id (64-bit number that stands for the id) that the caller passes in packed form
+// (binary form of Width bytes). Packed panics if ids of this kind ("dense" or "text") have no packed form, or if the
+// argument has fewer bytes than the packed form.
 func (s *Scheme) Packed(id []byte) (image uint64) {
 	p := s.parser()
 	image, _ = p.Packed(id)
@@ -186,9 +186,9 @@ func (s *Scheme) mustPack() {
 	}
 }
 
-// ErrNoWayBack is the error of a conversion from an image (64-bit number of an id) to the id if the scheme cannot
-// compute the id. The scheme cannot compute an id from its image if the ids are texts, or if a test has called Narrow
-// on the scheme.
+// ErrNoWayBack is the error of a conversion from an image (64-bit number that stands for the id) to the id if the
+// scheme cannot compute the id. The scheme cannot compute an id from its image if the ids are texts, or if a test has
+// called Narrow on the scheme.
 var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image (64-bit number)")
 
 // Back appends to dst the canonical text of the id that has the given image and rest (the 64 bits of a UUID that its
