@@ -24,19 +24,19 @@ type Strand struct {
 // The method run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
 func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
 
-// through returns how many permits of this strand (series of slots) have slots at or before t.
+// The method through returns how many permits of this strand (series of slots) have slots at or before t.
 func (s *Strand) through(t Time) int64 {
 	r := s.run()
 	return r.through(t, s.Permits)
 }
 
-// newest returns the last slot of the strand.
+// The method newest returns the last slot of the strand.
 func (s *Strand) newest() Time {
 	r := s.run()
 	return r.slot(s.Permits - 1)
 }
 
-// after returns the first slot in this series of slots (strand) that is later than t, or Never.
+// The method after returns the first slot in this series of slots (strand) that is later than t, or Never.
 func (s *Strand) after(t Time) Time {
 	n := s.through(t)
 	if n == s.Permits {
@@ -53,7 +53,7 @@ const Never Time = math.MaxInt64
 // slot in Log.Runs.
 type Ahead []Strand
 
-// through returns how many permits of all strands (series of slots) have slots at or before t.
+// The method through returns how many permits of all strands (series of slots) have slots at or before t.
 func (a Ahead) through(t Time) (n int64) {
 	for i := range a {
 		n += a[i].through(t)
@@ -71,8 +71,8 @@ func (a Ahead) after(t Time) Time {
 	return first
 }
 
-// before returns the last slot that is not later than t in any of the strands (series of slots). ok is false if no
-// strand has a slot at or before t.
+// The method before returns the last slot that is not later than t in any of the strands (series of slots). ok is false
+// if no strand has a slot at or before t.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
 		if n := a[i].through(t); n > 0 {
@@ -127,7 +127,7 @@ func (w *walk) move(strand int, t Time) {
 	}
 }
 
-// next returns the first slot of any strand after the instant that the walk has reached, or Never.
+// The method next returns the first slot of any strand after the instant that the walk has reached, or Never.
 func (w *walk) next() Time {
 	first := Never
 	for i := range w.ahead {
@@ -136,9 +136,9 @@ func (w *walk) next() Time {
 	return first
 }
 
-// behind returns the first instant at which a limit may allow a further permit, if one strand (series of slots) already
-// fills all its windows. If no single strand (series of slots) fills every window after the time "since", behind
-// returns 0.
+// The method behind returns the first instant at which a limit may allow a further permit, if one strand (series of
+// slots) already fills all its windows. If no single strand (series of slots) fills every window after the time
+// "since", behind returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]
@@ -150,10 +150,10 @@ func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	return opens
 }
 
-// newest returns the last slot of all strands (series of slots), and false if there is no strand.
+// The method newest returns the last slot of all strands (series of slots), and false if there is no strand.
 func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
 
-// frees returns the last slot of that strand (series of slots) that ends first.
+// The method frees returns the last slot of that strand (series of slots) that ends first.
 func (a Ahead) frees() Time {
 	first := Never
 	for i := range a {

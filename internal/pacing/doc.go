@@ -225,8 +225,8 @@
 // smaller, by less than one group.
 //
 // Groups of permits start at multiples of their size, counted from the first permit that the log ever had. The group
-// size for a limit with a larger Max is a multiple of the group sizes for smaller ones. A second Merge therefore does
-// not move the same permits again, and losses do not add up, unless the limits change.
+// size for a limit with a larger Max is a multiple of the group sizes for limits with a smaller Max. A second Merge
+// therefore does not move the same permits again, and losses do not add up, unless the limits change.
 //
 // The number of permits that Merge costs a limit depends on how many limits the log has, without counting a rate:
 //

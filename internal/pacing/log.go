@@ -21,8 +21,8 @@ type Run struct {
 // slot returns the slot of permit k of the run. The first permit of a run has the number k = 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
-// through returns how many permits of the run have a slot at or before t. The argument "count" of through is the number
-// of all permits of the run.
+// The method through returns how many permits of the run have a slot at or before t. The argument "count" of through is
+// the number of all permits of the run.
 func (r *Run) through(t Time, count int64) int64 {
 	switch {
 	case t < r.At:
@@ -51,7 +51,8 @@ type Log struct {
 	Ahead Ahead // slots that are not before the newest slot of the runs
 }
 
-// first returns the number (from 0, over the life of the log) of the oldest permit that Log.Runs still contains.
+// The method first returns the number (from 0, over the life of the log) of the oldest permit that Log.Runs still
+// contains.
 func (l *Log) first() int64 {
 	if len(l.Runs) == 0 {
 		return l.Total
@@ -59,8 +60,8 @@ func (l *Log) first() int64 {
 	return l.Runs[0].First
 }
 
-// end returns the number of the last permit of a run, plus 1. The argument "run" of the method end is an index into
-// Log.Runs.
+// The method end returns the number of the last permit of a run, plus 1. The argument "run" of the method end is an
+// index into Log.Runs.
 func (l *Log) end(run int) int64 {
 	if run+1 < len(l.Runs) {
 		return l.Runs[run+1].First
@@ -88,8 +89,8 @@ func (l *Log) Newest() (Time, bool) {
 	return l.newest()
 }
 
-// newest returns the latest slot in Log.Runs; newest does not look at Log.Ahead. newest returns false if the log has no
-// run.
+// The method newest returns the latest slot in Log.Runs; newest does not look at Log.Ahead. The method newest returns
+// false if the log has no run.
 func (l *Log) newest() (Time, bool) {
 	if len(l.Runs) == 0 {
 		return 0, false

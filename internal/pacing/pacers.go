@@ -34,8 +34,8 @@ func New(store Store, policy *Policy) *Pacers {
 	return p
 }
 
-// SetClock sets the clock that measures for how long capper reserves slots for a share or for calls with short waits.
-// The caller must call SetClock before the first call of Take.
+// SetClock sets the clock that measures for how long capper reserves slots for a share (reserved part of a pacer) or
+// for calls with short waits. The caller must call SetClock before the first call of Take.
 func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 
 // Bound sets the limits for the number of records (remembered requests and logs) that grants of permits create in the
@@ -273,8 +273,8 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 	}
 }
 
-// asked reports whether a share of a pacer is in demand, that is, whether a call has named the share within the last
-// few seconds.
+// The method asked reports whether a share of a pacer is in demand, that is, whether a call has named the share within
+// the last few seconds.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
 
 // remembers reports whether the store remembers the grant of the call's next step, which a first attempt of the call

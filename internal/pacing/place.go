@@ -87,10 +87,10 @@ func (s *source) move(permit int64) {
 	s.run = s.log.holder(permit)
 }
 
-// kept reports whether the log still contains the permit on which the limit's next slot depends.
+// The method kept reports whether the log still contains the permit on which the limit's next slot depends.
 func (s *source) kept() bool { return s.permit >= s.log.first() && s.permit < s.log.Total }
 
-// opens returns the first instant at which a limit of a pacer allows one more permit.
+// The method opens returns the first instant at which a limit of a pacer allows one more permit.
 func (s *source) opens() Time {
 	if !s.kept() {
 		return math.MinInt64
@@ -179,8 +179,8 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 	return permits
 }
 
-// next describes the slot (start time) that the next permit will get, and the target and limit that prevent an earlier
-// slot.
+// The type next describes the slot (start time) that the next permit will get, and the target and limit that prevent an
+// earlier slot.
 type next struct {
 	at, unaligned Time
 	target, limit int    // the target and limit that prevent an earlier slot, as in Grant
@@ -255,7 +255,7 @@ func (p *placement) behindAll() (at Time) {
 	return at
 }
 
-// next finds the slot (start time) of the next permit, at the instant "from" or later.
+// The method next finds the slot (start time) of the next permit, at the instant "from" or later.
 func (p *placement) next(from Time) (n next) {
 	n.at, n.target, n.limit = p.earliest(from, -1)
 	if len(p.logs) == 1 {
@@ -315,9 +315,9 @@ func (p *placement) align(n *next) {
 // AlignShare limits how much of a pacer's rate may be lost when align delays slots: at most 1/AlignShare.
 const AlignShare = 20
 
-// affords reports whether the function align may delay a permit until the instant "to". affords returns true only if
-// each pacer for which the permit waits loses a small part of its rate. The loss of a pacer is small if the delay of
-// the permit is small, or if the delays of the pacer's last permits together are small.
+// The method affords reports whether the function align may delay a permit until the instant "to". The method affords
+// returns true only if each pacer for which the permit waits loses a small part of its rate. The loss of a pacer is
+// small if the delay of the permit is small, or if the delays of the pacer's last permits together are small.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -425,8 +425,8 @@ func (p *placement) repeat(left int64) {
 	p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
 }
 
-// leads reports whether the limit allows its next burst of permits exactly at t, and further bursts at the distances of
-// the run "like".
+// The method leads reports whether the limit allows its next burst of permits exactly at t, and further bursts at the
+// distances of the run "like".
 func (s *source) leads(t Time, like *Run) bool {
 	if !s.kept() || s.opens() != t {
 		return false

@@ -30,7 +30,7 @@ type step struct {
 
 // setSteps sets the steps of a call; the field base.MaxWait says how long the call may wait. A call of a share asks
 // first for near slots of the share's part, and then for slots that other calls leave. In its last step, a call of a
-// share asks for all slots of the share's part within the wait.
+// share (reserved part of a pacer) asks for all slots of the share's part within the wait.
 func (p *plan) setSteps() {
 	wait, rest, own := p.base.MaxWait, MaxWait, time.Duration(0)
 	for i, share := range p.shares {
@@ -100,10 +100,10 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 	return ask, pacers
 }
 
-// all returns a request for permits with all targets in whose logs the call may have slots. A return with this request
-// removes the slots from these logs. For a pacer without a rate, the method "all" leaves out the logs of shares. all
-// leaves out these logs because it is unknown which step granted a slot, and another log of the pacer may have slots of
-// other calls at the same instant.
+// The method all returns a request for permits with all targets in whose logs the call may have slots. A return with
+// this request removes the slots from these logs. For a pacer without a rate, the method "all" leaves out the logs of
+// shares. The method all leaves out these logs because it is unknown which step granted a slot, and another log of the
+// pacer may have slots of other calls at the same instant.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }

@@ -20,9 +20,10 @@ const (
 	leastRow, leastRowSlots = 100 * time.Millisecond, 48
 )
 
-// reaches returns the protected waits in ascending order. Calls with longer waits leave some slots free for calls with
-// protected waits. A store reads the marks of all protected waits in one step, so there are at most MaxPacers of them.
-// The protected wait 0 belongs to calls that do not wait.
+// The function reaches returns the protected waits (waits for which other calls leave slots free) in ascending order.
+// Calls with longer waits leave some slots free for calls with protected waits. A store reads the marks of all
+// protected waits in one step, so there are at most MaxPacers of them. The protected wait 0 belongs to calls that do
+// not wait.
 func reaches() []time.Duration {
 	return []time.Duration{0, LeastReach, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 		30 * time.Second, mostReach}
@@ -40,9 +41,9 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 }
 
 // reached reports whether calls with long waits must leave some slots of this pacer free for calls with shorter waits.
-// At a pacer with shares, no call must leave slots free, because calls without a share get only near slots. A pacer
-// with several logs would need too many marks (logs by which instances tell each other of calls): one for each log and
-// protected wait.
+// At a pacer with shares, no call must leave slots free, because calls without a share (reserved part of a pacer) get
+// only near slots. A pacer with several logs would need too many marks (logs by which instances tell each other of
+// calls): one for each log and protected wait (wait for which other calls leave slots free).
 func (p *Pacer) reached() bool { return len(p.Shares) == 0 && p.Per == PerPacer }
 
 // far returns the target of the far log, which holds the slots that calls with long waits get later than a protected
@@ -83,20 +84,21 @@ func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	return max(reach, min(period*farRows, MaxWait))
 }
 
-// reachMark returns the target of a log that instances use only to tell each other that calls use a protected wait.
+// reachMark returns the target of a log that instances use only to tell each other that calls use a protected wait
+// (wait for which other calls leave slots free).
 func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})
 }
 
-// leaving says which slots of a pacer a call leaves free for calls with shorter waits.
+// The type leaving says which slots of a pacer a call leaves free for calls with shorter waits.
 type leaving struct {
 	some  bool          // the call leaves slots free
 	reach time.Duration // the shortest wait of those calls
 	far   time.Duration // how far ahead the call gets slots later than this wait
 }
 
-// near returns how far into the future a call with a long wait may take every free slot. The call must leave some of
-// the later free slots unused.
+// The method near returns how far into the future a call with a long wait may take every free slot. The call must leave
+// some of the later free slots unused.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
 // learnReach reads which protected waits are in demand at the pacers of the call, so that the call leaves slots free
@@ -136,7 +138,8 @@ func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left le
 	return left
 }
 
-// readReaches reads from the store which protected waits calls at the pacer have used within the last few seconds.
+// readReaches reads from the store which protected waits (waits for which other calls leave slots free) calls at the
+// pacer have used within the last few seconds.
 func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) error {
 	look := &Ask{}
 	for _, reach := range reaches() {
@@ -153,9 +156,9 @@ func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) e
 }
 
 // tellReach remembers the newest slot of each pacer of the call. If that slot is later than the call may wait,
-// tellReach also tells other instances that calls use this protected wait. A call without a wait that got all its
-// permits tells other instances nothing. If the instance cannot store this mark, a later call stores it, because the
-// answer of the present call is already complete.
+// tellReach also tells other instances that calls use this protected wait (wait for which other calls leave slots
+// free). A call without a wait that got all its permits tells other instances nothing. If the instance cannot store
+// this mark, a later call stores it, because the answer of the present call is already complete.
 func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	now, reach := p.clock(), reachOf(plan.wait)
 	for i := range plan.answer.Pacers {
@@ -175,7 +178,8 @@ func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	}
 }
 
-// reaching remembers, for each pacer, which protected waits are in demand, and the newest slot.
+// reaching remembers, for each pacer, which protected waits (waits for which other calls leave slots free) are in
+// demand, and the newest slot.
 type reaching struct {
 	*demands
 	newest map[string]time.Time // by pacer: the newest slot that this instance has seen
@@ -213,8 +217,8 @@ func (r *reaching) note(pacer string, newest time.Time) {
 	r.newest[pacer] = newest
 }
 
-// unmark records that this instance failed to tell other instances that calls use a protected wait, so that a later
-// call tries again.
+// The method unmark records that this instance failed to tell other instances that calls use a protected wait, so that
+// a later call tries again.
 func (r *reaching) unmark(pacer, reach string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

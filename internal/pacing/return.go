@@ -57,7 +57,7 @@ func (l *Log) dueBy(now Time) (permits int64) {
 	return permits
 }
 
-// from returns the slots of those permits in Log.Runs that have the given number or a higher one.
+// The method from returns the slots of those permits in Log.Runs that have the given number or a higher one.
 func (l *Log) from(permit int64) (slots []Strand) {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -139,7 +139,8 @@ func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	return n + more
 }
 
-// knows reports whether the log, if cut after the slots in "before", still has every slot that the limits count.
+// The method knows reports whether the log, if cut after the slots in "before", still has every slot that the limits
+// count.
 func (l *Log) knows(before *Log, limits []Limit) bool {
 	sees := SeenBy(limits)
 	newest, some := before.newest()
@@ -219,8 +220,8 @@ func (s *Strand) moves(exact bool) bool {
 	return s.Permits <= MostBurst && (exact || s.each() == 1)
 }
 
-// each returns how many permits have the same slot, for each slot of the strand (series of slots). The last slot may
-// have fewer permits.
+// The method each returns how many permits have the same slot, for each slot of the strand (series of slots). The last
+// slot may have fewer permits.
 func (s *Strand) each() int64 {
 	if s.Every == 0 {
 		return s.Permits
@@ -242,7 +243,7 @@ func (s *Strand) index(t Time) int64 {
 	return int64(t-s.At) / s.Every
 }
 
-// part appends some slots of the strand to dst: those with the numbers from i to j-1.
+// The method part appends some slots of the strand to dst: those with the numbers from i to j-1.
 func (s *Strand) part(dst []Strand, i, j int64) []Strand {
 	return appendStrand(dst, s.At+Time(i*s.Every), s.Every, s.each(), min(j*s.each(), s.Permits)-i*s.each())
 }
@@ -332,9 +333,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// without returns the slots of a strand (series of slots) after a removal: n of its slots, the first at the instant
-// "at", lose "each" permits. If overlap is true, without returns as few strands as possible. If overlap is false, the
-// method without returns strands that follow one another in time.
+// The method without returns the slots of a strand (series of slots) after a removal: n of its slots, the first at the
+// instant "at", lose "each" permits. If overlap is true, without returns as few strands as possible. If overlap is
+// false, the method without returns strands that follow one another in time.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

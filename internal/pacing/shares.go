@@ -29,15 +29,16 @@ const (
 	RestAhead = 500 * time.Millisecond
 )
 
-// kept is a limit of a pacer, together with the part of its Max that is reserved for each share.
+// The type kept is a limit of a pacer, together with the part of its Max that is reserved for each share.
 type kept struct {
 	Limit
 	parts []int // by share: its part of Max
 	soon  bool  // other calls may use the part of an idle share
 }
 
-// leastPeriod is the shortest time for which a pacer's rate is divided between its shares. Calls without a share get a
-// series of slots in each period of a rate. With shorter periods, there would be more such series than a log can hold.
+// leastPeriod is the shortest time for which a pacer's rate is divided between its shares. Calls without a share
+// (reserved part of a pacer) get a series of slots in each period of a rate. With shorter periods, there would be more
+// such series than a log can hold.
 const leastPeriod = 50 * time.Millisecond
 
 // divided returns the pacer's limits, each with the parts that are reserved for the shares. A rate becomes a limit over
@@ -90,9 +91,9 @@ func (p *Pacer) Period() time.Duration {
 	return limits[len(limits)-1].Window
 }
 
-// restAhead returns how far into the future the pacer grants slots to calls without a share. The result is RestAhead,
-// or two intervals of a slow rate, but not more than the pacer's LongestWait. A share that was idle gets its part of
-// the pacer only after the slots that calls without a share have already got.
+// restAhead returns how far into the future the pacer grants slots to calls without a share (reserved part of a pacer).
+// The result is RestAhead, or two intervals of a slow rate, but not more than the pacer's LongestWait. A share that was
+// idle gets its part of the pacer only after the slots that calls without a share have already got.
 func (p *Pacer) restAhead() time.Duration {
 	ahead := RestAhead
 	if p.Rate.Permits > 0 {
@@ -105,7 +106,8 @@ func (p *Pacer) restAhead() time.Duration {
 // then tries slots that other calls leave.
 func (p *Pacer) ownAhead() time.Duration { return max(leastPeriod, p.Period()) }
 
-// share returns the index of the share with the given name in the pacer's list of shares, or -1.
+// share returns the index of the share (reserved part of a pacer) with the given name in the pacer's list of shares, or
+// -1.
 func (p *Pacer) share(name string) int {
 	for i := range p.Shares {
 		if p.Shares[i].Name == name && name != "" {
@@ -123,17 +125,17 @@ func (p *Pacer) shareName(share int) string {
 	return p.Shares[share].Name
 }
 
-// HasShare reports whether the pacer has a share with the given name.
+// HasShare reports whether the pacer has a share (reserved part of a pacer) with the given name.
 func (p *Pacer) HasShare(name string) bool { return p.share(name) >= 0 }
 
 // partTarget returns a target with a separate log for some calls of a pacer: the calls of the named share or, if share
-// is "", all calls without a share. The log of the whole pacer does not change.
+// is "", all calls without a share (reserved part of a pacer). The log of the whole pacer does not change.
 func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	sum := sha256.Sum256([]byte(kind + "\n" + share))
 	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}
 }
 
-// own returns the target (log with limits) for the reserved part of one share.
+// The method own returns the target (log with limits) for the reserved part of one share.
 func (p *Pacer) own(share int) Target {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -142,9 +144,9 @@ func (p *Pacer) own(share int) Target {
 	return p.partTarget("share", p.Shares[share].Name, limits)
 }
 
-// rest returns the target (log with limits) for calls that name no share. The limits of this target are the pacer's
-// limits less the reserved parts of shares that are in use. The result "keeps" of the method rest is false if no part
-// is subtracted, because every share is idle and no limit always reserves its parts.
+// The method rest returns the target (log with limits) for calls that name no share. The limits of this target are the
+// pacer's limits less the reserved parts of shares that are in use. The result "keeps" of the method rest is false if
+// no part is subtracted, because every share is idle and no limit always reserves its parts.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -160,9 +162,9 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	return p.partTarget("share", "", limits), keeps
 }
 
-// demands remembers which shares or protected waits of pacers calls have used lately, at this instance or at others. To
-// tell other instances that a share is in use, an instance takes a permit from a log that has no other purpose. Other
-// instances read this log.
+// demands remembers which shares or protected waits (waits for which other calls leave slots free) of pacers calls have
+// used lately, at this instance or at others. To tell other instances that a share is in use, an instance takes a
+// permit from a log that has no other purpose. Other instances read this log.
 type demands struct {
 	mu     sync.Mutex
 	asked  map[demand]time.Time // until when it counts as in use, from own calls or marks
@@ -170,11 +172,11 @@ type demands struct {
 	read   map[string]time.Time // by pacer: when this instance last read the others' marks
 }
 
-// demand is a map key that identifies a share or a protected wait of a pacer.
+// demand is a map key that identifies a share (reserved part of a pacer) or a protected wait of a pacer.
 type demand struct{ pacer, share string }
 
-// While calls use a share, an instance tells other instances so once every markEvery. An instance reads such marks of
-// other instances once every readEvery.
+// While calls use a share (reserved part of a pacer), an instance tells other instances so once every markEvery. An
+// instance reads such marks of other instances once every readEvery.
 const (
 	markEvery = time.Second
 	readEvery = 250 * time.Millisecond
@@ -224,8 +226,8 @@ func (d *demands) see(pacer, share string, until time.Time) {
 	}
 }
 
-// forget removes stored data about those shares and protected waits for which the function in the argument "stays"
-// returns false.
+// forget removes stored data about those shares and protected waits (waits for which other calls leave slots free) for
+// which the function in the argument "stays" returns false.
 func (d *demands) forget(stays func(pacer, share string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -238,7 +240,8 @@ func (d *demands) forget(stays func(pacer, share string) bool) {
 	}
 }
 
-// mark returns the target of the log that instances use only to tell each other that a share is in use.
+// mark returns the target of the log that instances use only to tell each other that a share (reserved part of a pacer)
+// is in use.
 func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})
 }

@@ -127,8 +127,8 @@ func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	return 100 * time.Millisecond
 }
 
-// call returns a random call for permits. Most calls that the method call returns belong to a share, or have a key, or
-// both.
+// call returns a random call for permits. Most calls that the method call returns belong to a share (reserved part of a
+// pacer), or have a key, or both.
 func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	names := func(pacers ...int) (names []string) {
 		for _, i := range pacers {

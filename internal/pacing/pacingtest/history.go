@@ -144,7 +144,7 @@ func (h *history) again(asked *pacing.Ask) {
 	h.runs += len(h.take(a).Runs)
 }
 
-// current returns a copy of an earlier request for permits, in which each target has its current limits.
+// The method current returns a copy of an earlier request for permits, in which each target has its current limits.
 func (h *history) current(a pacing.Ask) *pacing.Ask {
 	a.Targets = append([]pacing.Target(nil), a.Targets...)
 	for i := range a.Targets {

@@ -23,7 +23,8 @@ type single struct {
 // pacing.MostLooks.
 const exactAhead = pacing.MostLooks / 10
 
-// newest returns the newest slot before which no later permit may get a slot, or 0 if the log has no such slot.
+// The method newest returns the newest slot before which no later permit may get a slot, or 0 if the log has no such
+// slot.
 func (n *single) newest() pacing.Time {
 	if n.split.Total == 0 {
 		return 0
@@ -31,8 +32,8 @@ func (n *single) newest() pacing.Time {
 	return n.slots[n.split.Total-1]
 }
 
-// allows returns "at" if every window that contains the instant "at" has fewer than Max slots. Otherwise allows returns
-// a later instant to try.
+// The method allows returns "at" if every window that contains the instant "at" has fewer than Max slots. Otherwise
+// allows returns a later instant to try.
 func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	i := sort.Search(len(n.slots), func(i int) bool { return n.slots[i] > at })
 	for j := max(0, i-limit.Max); j <= i && j+limit.Max <= len(n.slots); j++ {
@@ -109,8 +110,8 @@ func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p p
 	return p
 }
 
-// affords decides whether the permit may be delayed until the time "up". The delay must cost each target for which the
-// permit waits only a small part of the target's rate.
+// The method affords decides whether the permit may be delayed until the time "up". The delay must cost each target for
+// which the permit waits only a small part of the target's rate.
 func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Target) bool {
 	for i, log := range logs {
 		for _, limit := range targets[i].Limits {
@@ -298,7 +299,7 @@ func (m *model) compareStates(ask *pacing.Ask, grant *pacing.Grant) string {
 	return ""
 }
 
-// used returns how many of the newest Max slots are less than one window old.
+// The function used returns how many of the newest Max slots are less than one window old.
 func used(log []pacing.Time, limit pacing.Limit, now pacing.Time) (n int) {
 	for n < min(limit.Max, len(log)) && log[len(log)-1-n].Add(limit.Window) > now {
 		n++

@@ -119,7 +119,8 @@ func (o *Oracle) replayed(before, points []point, kept keeping) {
 
 func equal(a, b point) bool { return a.at == b.at && a.permits == b.permits }
 
-// first returns points (permits with their slots) that together have the first permits, up to the given number.
+// The function first returns points (permits with their slots) that together have the first permits, up to the given
+// number.
 func first(points []point, permits int) (some []point) {
 	for _, p := range points {
 		if p.permits = min(p.permits, permits); p.permits == 0 {

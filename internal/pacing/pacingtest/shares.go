@@ -30,7 +30,7 @@ type sharer struct {
 	instance int
 }
 
-// sharing simulates callers that take permits of pacers with shares from one store.
+// The type sharing simulates callers that take permits of pacers with shares from one store.
 type sharing struct {
 	*testing.T
 	pacers  []pacing.Pacer
@@ -175,8 +175,8 @@ const (
 	sharesEnd            = 19 * time.Second
 )
 
-// settle returns how long it may take after its first call until a share gets its part of the pacer. The result is a
-// second, or more for long windows.
+// settle returns how long it may take after its first call until a share (reserved part of a pacer) gets its part of
+// the pacer. The result is a second, or more for long windows.
 func settle(p *pacing.Pacer) time.Duration {
 	settle := time.Second
 	for _, limit := range p.Judged() {
@@ -194,8 +194,8 @@ func perSecondOf(p *pacing.Pacer) float64 {
 	return least
 }
 
-// others returns simulated callers without a share that take all permits that they can get, some of them with a long
-// wait.
+// The function others returns simulated callers without a share that take all permits that they can get, some of them
+// with a long wait.
 func others(pacer string, wait time.Duration, instance int) []sharer {
 	return []sharer{
 		{pacers: []string{pacer}, workers: 32, permits: 1, wait: wait, instance: instance},
@@ -204,10 +204,10 @@ func others(pacer string, wait time.Duration, instance int) []sharer {
 	}
 }
 
-// RunShares checks that a share gets its part of a pacer, whatever the callers without a share ask for. While calls use
-// a share, it must get its part of the pacer after a second, and the other callers must get the rest of the pacer.
-// While no call uses a share, the other callers must get all slots of the pacer. RunShares tests each pacer whose
-// number is a multiple of step.
+// RunShares checks that a share (reserved part of a pacer) gets its part of a pacer, whatever the callers without a
+// share ask for. While calls use a share, it must get its part of the pacer after a second, and the other callers must
+// get the rest of the pacer. While no call uses a share, the other callers must get all slots of the pacer. RunShares
+// tests each pacer whose number is a multiple of step.
 func RunShares(t *testing.T, open OpenOnClock, step int) {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	for i, p := range []pacing.Pacer{
@@ -259,7 +259,8 @@ func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Durati
 	}
 }
 
-// sharing returns two instances whose policy has the given pacers, and the clock of both, which only the test advances.
+// The method sharing returns two instances whose policy has the given pacers, and the clock of both, which only the
+// test advances.
 func (f *fixture) sharing(pacers ...pacing.Pacer) (one, two *pacing.Pacers, clock *testkit.Clock) {
 	clock = testkit.NewClock()
 	for _, p := range []**pacing.Pacers{&one, &two} {
@@ -278,8 +279,8 @@ func (f *fixture) takeOf(p *pacing.Pacers, call pacing.Call) *pacing.Answer {
 	return answer
 }
 
-// sharesKept checks how many permits stay reserved for a share. The windows and intervals in sharesKept are too long to
-// end during the test.
+// sharesKept checks how many permits stay reserved for a share (reserved part of a pacer). The windows and intervals in
+// sharesKept are too long to end during the test.
 func sharesKept(f *fixture) {
 	otp := []pacing.Share{{Name: "otp", Percent: 20}}
 	hour := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Hour}}, Shares: otp}
@@ -394,7 +395,8 @@ func lateStep(f *fixture) {
 		Share: "otp", Client: "c", RequestID: "s"}).Granted, "of the rest")
 }
 
-// sharesReturned checks that permits of a share, and of calls without a share, can be returned to a pacer.
+// sharesReturned checks that permits of a share (reserved part of a pacer), and of calls without a share, can be
+// returned to a pacer.
 func sharesReturned(f *fixture) {
 	for _, share := range []string{"", "otp"} {
 		slow := pacing.Pacer{Name: Name(), Rate: pacing.Rate{Permits: 6, Per: time.Hour}, MaxWait: pacing.MaxWait,
