@@ -17,21 +17,22 @@ import (
 )
 
 // BackFile describes the optional file with which capper converts the numbers of users in bitmaps back to user ids. For
-// UUIDs, the file holds the 64 bits that the image (64-bit number of an id) lacks; for text ids, it holds the texts.
-// Ids of the kind uint64 need no file, because a uint64 id can be computed from its image.
+// UUIDs, the file holds the 64 bits that the image (64-bit number that stands for the id) lacks; for text ids, it holds
+// the texts. Ids of the kind uint64 need no file, because a uint64 id can be computed from its image.
 type BackFile struct {
 	Key       string `json:"key"`
 	SHA256    string `json:"sha256"`
 	SizeBytes int64  `json:"size_bytes"`
 }
 
-// restsSuffix and textsSuffix end the object keys of BackFiles: for UUIDs and for text ids.
+// restsSuffix and textsSuffix end the object keys of BackFiles (files with the user ids): for UUIDs and for text ids.
 const (
 	restsSuffix = ".rests"
 	textsSuffix = ".texts"
 )
 
-// BackKey returns the object key of the BackFile with the given SHA-256, for user ids of the given kind.
+// BackKey returns the object key of the BackFile (file with the user ids) with the given SHA-256, for user ids of the
+// given kind.
 func BackKey(kind ids.Kind, sha256 string) string {
 	if kind == ids.Text {
 		return DictionariesPrefix + sha256 + textsSuffix
@@ -50,7 +51,8 @@ func IsBackKey(key string) bool {
 	return false
 }
 
-// check returns an error if the manifest's description of the BackFile is invalid for ids of the given kind.
+// check returns an error if the manifest's description of the BackFile (file with the user ids) is invalid for ids of
+// the given kind.
 func (f *BackFile) check(kind ids.Kind) error {
 	switch {
 	case kind == ids.Uint64:
@@ -66,8 +68,8 @@ func (f *BackFile) check(kind ids.Kind) error {
 	return nil
 }
 
-// Back converts the numbers of users in bitmaps to user ids, with the checked content of a BackFile. A Back may use the
-// memory of a mapped file, which stays mapped while the Back is reachable.
+// Back converts the numbers of users in bitmaps to user ids, with the checked content of a BackFile (file with the user
+// ids). A Back may use the memory of a mapped file, which stays mapped while the Back is reachable.
 type Back struct {
 	raw    []byte
 	sha256 string
@@ -76,8 +78,8 @@ type Back struct {
 	texts  *dictionary.Texts // for ids of the kind text
 }
 
-// NewBack checks the content of a BackFile for ids of the given kind, and returns a Back that uses this content. The
-// caller must not change raw afterwards.
+// NewBack checks the content of a BackFile (file with the user ids) for ids of the given kind, and returns a Back that
+// uses this content. The caller must not change raw afterwards.
 func NewBack(kind ids.Kind, raw []byte) (*Back, error) { return openBack(kind, raw, Sum(raw)) }
 
 func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
@@ -104,8 +106,8 @@ func (b *Back) Len() uint32 {
 	return b.rests.Len()
 }
 
-// at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that its image
-// lacks.
+// The method at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that
+// its image lacks.
 func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	if b.texts != nil {
 		return 0, b.texts.Text(number)
@@ -121,7 +123,8 @@ func (b *Back) describe(kind ids.Kind) *BackFile {
 	return &BackFile{Key: BackKey(kind, b.sha256), SHA256: b.sha256, SizeBytes: int64(len(b.raw))}
 }
 
-// open checks the bytes of a BackFile against the manifest, and returns a Back that uses these bytes.
+// open checks the bytes of a BackFile (file with the user ids) against the manifest, and returns a Back that uses these
+// bytes.
 func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	if int64(len(raw)) != f.SizeBytes {
 		return nil, fmt.Errorf("file of ids has %d bytes, but the manifest says %d", len(raw), f.SizeBytes)
@@ -152,7 +155,8 @@ func (m *Manifest) back() *BackFile {
 	return m.IDs.Dictionary[0].Back
 }
 
-// ReadBack reads and checks the BackFile that the manifest names, or returns nil if the manifest names none.
+// ReadBack reads and checks the BackFile (file with the user ids) that the manifest names, or returns nil if the
+// manifest names none.
 func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -168,8 +172,8 @@ func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, err
 	return nil, fmt.Errorf("way back to ids: %w", err)
 }
 
-// readBackOver works like ReadBack, but does not read the BackFile if the generation "known" already has it in memory.
-// The argument "known" of readBackOver may be nil.
+// readBackOver works like ReadBack, but does not read the BackFile (file with the user ids) if the generation "known"
+// already has it in memory. The argument "known" of readBackOver may be nil.
 func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *Generation) (*Back, error) {
 	if f := m.back(); f != nil && known != nil && known.Back != nil && known.Back.sha256 == f.SHA256 {
 		return known.Back, nil
@@ -177,7 +181,8 @@ func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *
 	return m.ReadBack(ctx, src)
 }
 
-// readBack reads the BackFile of the generation, or takes it from the generation "known", and sets the field Back.
+// readBack reads the BackFile (file with the user ids) of the generation, or takes it from the generation "known", and
+// sets the field Back.
 func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Generation) (err error) {
 	if g.Back, err = g.Manifest.readBackOver(ctx, src, known); err != nil {
 		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
@@ -185,8 +190,8 @@ func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Ge
 	return nil
 }
 
-// names returns the Back of the generation, which converts numbers to ids, and reads the BackFile first if necessary.
-// names returns nil if the generation has no BackFile.
+// names returns the Back of the generation, which converts numbers to ids, and reads the BackFile (file with the user
+// ids) first if necessary. names returns nil if the generation has no BackFile.
 func (g *Generation) names() (*Back, error) {
 	if g.Back == nil && g.lazyBack != nil {
 		return g.lazyBack()
@@ -212,7 +217,7 @@ func (s *Snapshot) Back(dst []byte, number uint32) ([]byte, error) {
 }
 
 // Name appends the canonical text of a user's id. If the snapshot does not contain the id, Name appends "image:" and
-// the 16 hexadecimal digits of the id's image (64-bit number of the id).
+// the 16 hexadecimal digits of the id's image (64-bit number that stands for the id).
 func (s *Snapshot) Name(dst []byte, user capping.UserID) []byte {
 	dst = (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).Name(dst, user)
 	runtime.KeepAlive(s)

@@ -78,9 +78,9 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 	return d, nil
 }
 
-// back maps the cached BackFile of the manifest into memory, or returns nil if the manifest names none. To check the
-// file, back reads all its pages. After the check, the method back releases the file's pages from memory, because a
-// service converts few user numbers to ids.
+// back maps the cached BackFile (file with the user ids) of the manifest into memory, or returns nil if the manifest
+// names none. To check the file, back reads all its pages. After the check, the method back releases the file's pages
+// from memory, because a service converts few user numbers to ids.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -139,8 +139,8 @@ func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	return b, err == nil
 }
 
-// holds reports whether the cache has the bitmap file of every entry in the list. holds checks only the sizes of the
-// files. For a nil cache, the result is true.
+// The method holds reports whether the cache has the bitmap file of every entry in the list. The method holds checks
+// only the sizes of the files. For a nil cache, the result is true.
 func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	if c == nil {
 		return true

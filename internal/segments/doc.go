@@ -17,10 +17,10 @@
 //
 // A location (directory or bucket) has user ids of one kind; see package ids. The number of a dense id (32-bit integer)
 // is the id itself. A location with another kind of ids has an object ids.json with the kind and the hash key of the
-// ids. If ids are not dense, each generation has a dictionary (package dictionary): the sorted images (64-bit numbers)
-// of all ids. The number of a user is the index of the id's image in the dictionary, and is valid in this generation
-// alone. The type Renumbering makes bitmaps of two generations comparable if their dictionaries give users different
-// numbers. A generation may also have a Back, which converts user numbers to ids.
+// ids. If ids are not dense, each generation has a dictionary (package dictionary): the sorted images (64-bit numbers
+// that stand for ids) of all ids. The number of a user is the index of the id's image in the dictionary, and is valid
+// in this generation alone. The type Renumbering makes bitmaps of two generations comparable if their dictionaries give
+// users different numbers. A generation may also have a Back, which converts user numbers to ids.
 //
 // The manifest names the kind of the user ids and a checksum of their hash key. A reader rejects a generation if
 // ids.json is missing, or has another kind or key than the manifest. A Refresher also rejects a generation if the kind

@@ -76,7 +76,7 @@ func inUseBefore(now *Snapshot) *former {
 }
 
 // errOtherIDs reports that two generations cannot be compared, because their user ids have different kinds or hash
-// keys. With another hash key, the same user has another image (64-bit number of an id).
+// keys. With another hash key, the same user has another image (64-bit number that stands for the id).
 var errOtherIDs = errors.New("the ids of the two generations have different kinds or keys")
 
 // SameIDs reports whether the ids of both generations have the same kind and key, so that a user has the same image in
@@ -136,11 +136,11 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 	}
 }
 
-// measures reports whether a comparison with this earlier generation can show that guarded sets lost users. A
-// comparison with the cached generation can always show lost users, because a service used this generation. A
-// comparison with a generation of the source cannot show lost users if that generation lacks a guarded set or has an
-// empty one. Either no service with this guard has ever used a generation without the guarded set's users, or the
-// generation itself is the result of a loss.
+// measures reports whether a comparison with this earlier generation can show that guarded sets (sets with a limit on
+// lost users) lost users. A comparison with the cached generation can always show lost users, because a service used
+// this generation. A comparison with a generation of the source cannot show lost users if that generation lacks a
+// guarded set or has an empty one. Either no service with this guard has ever used a generation without the guarded
+// set's users, or the generation itself is the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true

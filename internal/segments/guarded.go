@@ -15,8 +15,8 @@ import (
 	"capper/internal/objects"
 )
 
-// DefaultMayLose is the default percentage of users who may leave a guarded set when a service replaces the generation
-// in use.
+// DefaultMayLose is the default percentage of users who may leave a guarded set (set with a limit on lost users) when a
+// service replaces the generation in use.
 const DefaultMayLose = 0.1
 
 // zoneMayLose and zonesMayLose limit, in per cent, how many users may have a time zone in one generation and none in
@@ -49,7 +49,7 @@ func Allowed(users uint64, percent float64) uint64 {
 	return min(users, uint64(float64(users)*percent/100+rounding))
 }
 
-// Loss describes how many users one guarded set lost between two generations.
+// Loss describes how many users one guarded set (set with a limit on lost users) lost between two generations.
 type Loss struct {
 	Set    string
 	Before uint64
@@ -78,7 +78,8 @@ func (l *Loss) Zone() bool { return strings.HasPrefix(l.Set, ZonePrefix) }
 
 func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
 
-// loses reports whether the set lost more users since the earlier generation than the limit and approved changes allow.
+// The method loses reports whether the set lost more users since the earlier generation than the limit and approved
+// changes allow.
 func (l *Loss) loses() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
 
 // overrules reports whether the next generation would remove too many users whom API calls added to the set.
@@ -160,7 +161,7 @@ type comparison struct {
 	uncertain bool
 }
 
-// against returns the name of the earlier generation with which a generation is compared, or "".
+// The method against returns the name of the earlier generation with which a generation is compared, or "".
 func (c *comparison) against() string {
 	if c.was == nil {
 		return ""
@@ -268,11 +269,11 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 	return c.numbers.Bitmap(b), nil
 }
 
-// accounted returns how many users have left the set since the earlier generation by approved changes in the manifest.
-// accounted counts only approved changes in a chain that starts at the set's users in the earlier generation. If ids
-// are not dense, the chain may break before the set's users in the next generation. If the chain of a set breaks,
-// accounted counts all approved changes since the earlier generation. Every new id changes the user numbers, and with
-// them the result of Manifest.Users, so that a chain may break although no user left.
+// The method accounted returns how many users have left the set since the earlier generation by approved changes in the
+// manifest. The method accounted counts only approved changes in a chain that starts at the set's users in the earlier
+// generation. If ids are not dense, the chain may break before the set's users in the next generation. If the chain of
+// a set breaks, accounted counts all approved changes since the earlier generation. Every new id changes the user
+// numbers, and with them the result of Manifest.Users, so that a chain may break although no user left.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})
@@ -349,7 +350,7 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 }
 
 // The method between reads a bitmap from a generation that was published after the earlier one and before the next one.
-// between returns nil if the bitmap does not exist or cannot be read.
+// The method between returns nil if the bitmap does not exist or cannot be read.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {
@@ -359,15 +360,15 @@ func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap 
 	return b
 }
 
-// within counts the users who are in the bitmap "before" but not in the bitmap "after". within also reports whether the
-// limit of the set allows that so many users leave.
+// The method within counts the users who are in the bitmap "before" but not in the bitmap "after". within also reports
+// whether the limit of the set allows that so many users leave.
 func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint64, ok bool) {
 	left = bitmap.Outside([]*bitmap.Bitmap{before}, []*bitmap.Bitmap{after}, c.cores)[0]
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
 }
 
-// accounted returns how many users left a set by a chain of approved changes, which starts at the users that the
-// argument identifies. The argument "users" of the method accounted identifies the users of a set, as the result of
+// The method accounted returns how many users left a set by a chain of approved changes, which starts at the users that
+// the argument identifies. The argument "users" of the method accounted identifies the users of a set, as the result of
 // Manifest.Users does. The result "end" of the method accounted identifies the users at the end of the chain in the
 // same way. If the argument "since" is not zero, approved changes after this time also count, even if they are not in
 // the chain.

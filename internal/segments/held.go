@@ -27,7 +27,7 @@ type holding struct {
 	former  *stayed // generation that a starting service prefers to the live one
 }
 
-// sees stores the manifest that the live generation of the source had at the last read.
+// The method sees stores the manifest that the live generation of the source had at the last read.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
 // The method again returns the result of an earlier comparison, if that comparison was of the same two generations and
@@ -270,7 +270,7 @@ func (r *Refresher) noteRefusal(err error, now time.Time) {
 	}
 }
 
-// Left counts the users who left a guarded set when new generations came into use.
+// Left counts the users who left a guarded set (set with a limit on lost users) when new generations came into use.
 type Left struct {
 	Last  uint64 // counted when the generation in use replaced the previous one
 	Total uint64 // since the start of the service, over all generations in use
@@ -306,8 +306,8 @@ func (r *Refresher) Guards() (list []Guard) {
 	return list
 }
 
-// countLosses is called when a new generation comes into use. countLosses adds the users who left guarded sets to the
-// counts that Guards returns.
+// countLosses is called when a new generation comes into use. countLosses adds the users who left guarded sets (sets
+// with a limit on lost users) to the counts that Guards returns.
 func (r *Refresher) countLosses(c *comparison) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,8 +23,8 @@ const IDsFormatVersion = 5
 // with dense ids (32-bit integers) has no ids.json.
 const IDsKey = ids.FileName
 
-// IDs describes the user ids of a generation if they are not dense 32-bit integers. In the bitmaps, a number stands
-// for a user: the index of the id's image (64-bit number of the id) in the sorted dictionary.
+// IDs describes the user ids of a generation if they are not dense 32-bit integers. In the bitmaps, a number stands for
+// a user: the index of the id's image (64-bit number that stands for the id) in the sorted dictionary.
 type IDs struct {
 	Kind string `json:"kind"`
 	// Check is the checksum ids.Scheme.Check of the kind and the hash key in ids.json.
@@ -61,7 +61,7 @@ func (m *Manifest) numbering() string {
 }
 
 // Objects returns the keys and sizes of the objects to which the manifest refers besides the bitmaps: the dictionary
-// and the BackFile.
+// and the BackFile (file with the user ids).
 func (m *Manifest) Objects() (list []objects.Object) {
 	if m.IDs == nil {
 		return nil
@@ -225,8 +225,8 @@ func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dic
 	return d, nil
 }
 
-// ReadIDs reads and checks ids.json, and the dictionary and BackFile that the manifest names; the ids must not be
-// dense. The generation in the result has no bitmaps.
+// ReadIDs reads and checks ids.json, and the dictionary and BackFile (file with the user ids) that the manifest names;
+// the ids must not be dense. The generation in the result has no bitmaps.
 func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation, error) {
 	g := &Generation{Manifest: m}
 	err := g.readNumbers(ctx, src, nil)
@@ -253,8 +253,8 @@ func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known 
 	return nil
 }
 
-// readFiles reads the dictionary and the BackFile of a generation. The argument "atOnce" of readFiles is the maximum
-// number of concurrent reads.
+// readFiles reads the dictionary and the BackFile (file with the user ids) of a generation. The argument "atOnce" of
+// readFiles is the maximum number of concurrent reads.
 func (g *Generation) readFiles(atOnce int, dictionary func() (*Dictionary, error), back func() (*Back, error)) error {
 	var errs [2]error
 	parallel.AtMost(atOnce, 2, func(i int) {

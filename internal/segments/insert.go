@@ -58,14 +58,15 @@ func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, err
 	return in, err
 }
 
-// An entries value is a list of ids with their images (64-bit numbers), in ascending order of the user numbers.
+// An entries value is a list of ids with their images (64-bit numbers that stand for ids), in ascending order of the
+// user numbers.
 type entries struct {
 	of      backReader
 	numbers []uint32
 	images  []uint64
 }
 
-// next writes the first id of the list to w, and removes it from the list.
+// The method next writes the first id of the list to w, and removes it from the list.
 func (e *entries) next(w *NumberWriter) error {
 	rest, text := e.of.at(e.numbers[0])
 	image := e.images[0]
@@ -74,7 +75,7 @@ func (e *entries) next(w *NumberWriter) error {
 }
 
 // write writes the ids of the dictionary d and the further ids to w, in one ascending order of their images (64-bit
-// numbers).
+// numbers that stand for ids).
 func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further *entries) error {
 	for number, image := range d.All() {
 		for len(further.images) > 0 && further.images[0] < image {
@@ -209,8 +210,8 @@ func (b *Back) reader() (r backReader) {
 	return r
 }
 
-// at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that its image
-// lacks.
+// The method at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that
+// its image lacks.
 func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	switch {
 	case r.rests != nil:

@@ -85,7 +85,7 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 }
 
 // ReadBitmaps reads all bitmaps of a generation, which its manifest names, and checks them. If ids are not dense,
-// ReadBitmaps also reads and checks the dictionary, the BackFile and ids.json.
+// ReadBitmaps also reads and checks the dictionary, the BackFile (file with the user ids) and ids.json.
 func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
 	return m.ReadBitmapsOver(ctx, src, nil)
 }
@@ -100,8 +100,8 @@ func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, know
 	return g, g.readBack(ctx, src, known)
 }
 
-// ReadNumbersOver works like ReadBitmapsOver, but does not read the BackFile. The generation that ReadNumbersOver
-// returns therefore cannot convert user numbers to ids.
+// ReadNumbersOver works like ReadBitmapsOver, but does not read the BackFile (file with the user ids). The generation
+// that ReadNumbersOver returns therefore cannot convert user numbers to ids.
 func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	if known == nil {
 		known = &Generation{}
@@ -118,9 +118,9 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 
 // ReadForComparison reads a generation and converts its bitmaps to the user numbers of the dictionary "numbering". If
 // the argument "numbering" is nil, the generation keeps its own user numbers. ReadForComparison reuses the bitmaps and
-// the dictionary of the generation "known", which may be nil. The BackFile may be larger than all other objects
-// together. The generation that ReadForComparison returns therefore reads the BackFile, with ctx, only when an id is
-// needed.
+// the dictionary of the generation "known", which may be nil. The BackFile (file with the user ids) may be larger than
+// all other objects together. The generation that ReadForComparison returns therefore reads the BackFile, with ctx,
+// only when an id is needed.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
 	if known != nil {

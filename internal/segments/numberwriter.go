@@ -5,8 +5,8 @@ import (
 	"capper/internal/ids"
 )
 
-// NumberWriter writes the dictionary of a generation, and the BackFile that converts its user numbers to ids. The
-// caller must add the ids in ascending order of their images (64-bit numbers of ids).
+// NumberWriter writes the dictionary of a generation, and the BackFile (file with the user ids) that converts its user
+// numbers to ids. The caller must add the ids in ascending order of their images (64-bit numbers that stand for ids).
 type NumberWriter struct {
 	kind           ids.Kind
 	dictionary     *dictionary.Writer
@@ -40,8 +40,8 @@ func NewNumberWriter(kind ids.Kind, n uint32, names int64) (w *NumberWriter, err
 	return w, err
 }
 
-// Add adds an id by its image (64-bit number). The caller also passes the text of a text id, or the 64 bits of a UUID
-// that its image lacks.
+// Add adds an id by its image (64-bit number that stands for the id). The caller also passes the text of a text id, or
+// the 64 bits of a UUID that its image lacks.
 func (w *NumberWriter) Add(image, rest uint64, text []byte) error {
 	if err := w.dictionary.Add(image); err != nil {
 		return err

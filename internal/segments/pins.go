@@ -14,8 +14,8 @@ import (
 // name to callers.
 const leastGrace = time.Minute
 
-// earlyLook is the minimum time between two checks of the source that requests cause. A request that names an unknown,
-// newer generation causes an early check.
+// Requests can cause early checks of the source. earlyLook is the minimum time between two such checks. A request that
+// names an unknown, newer generation causes an early check.
 const earlyLook = time.Second
 
 // DefaultKeep is the default time for which a Refresher keeps a replaced generation in memory after the last API call

@@ -374,8 +374,8 @@ func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, e
 	return scheme, err
 }
 
-// readBack returns the BackFile to which the manifest refers: from memory, from the cache, or from the source. The
-// result is nil if the manifest names none.
+// readBack returns the BackFile (file with the user ids) to which the manifest refers: from memory, from the cache, or
+// from the source. The result is nil if the manifest names none.
 func (r *Refresher) readBack(ctx, near context.Context, known *memory, m *Manifest) (*Back, error) {
 	if m.back() == nil {
 		return nil, nil

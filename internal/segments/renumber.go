@@ -63,7 +63,7 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 
 // RenumberedName appends the id of the user who has the given number after RenumberedBy. If the generation cannot
 // convert the user to an id, RenumberedName appends "image:" and the 16 hexadecimal digits of its image (64-bit number
-// of the id).
+// that stands for the id).
 func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	if g.by != nil {
 		g, number = g.was, uint32(slices.Index(g.by.to, number))

@@ -39,7 +39,7 @@ func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*fo
 	return used
 }
 
-// takes reports whether a service would accept the generation "next" if it used the generation "was".
+// The method takes reports whether a service would accept the generation "next" if it used the generation "was".
 func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *former) bool {
 	c := &comparison{was: was, guarded: stepTo(&blank.guarded, was, next), object: r.object, cores: blank.cores}
 	switch {
@@ -74,8 +74,8 @@ func (g *Generation) orReadBy(read readFunc) readFunc {
 	}
 }
 
-// shrank reports whether a set lost too many users without an approved change, as far as the user counts in the
-// manifests prove it.
+// The method shrank reports whether a set lost too many users without an approved change, as far as the user counts in
+// the manifests prove it.
 func (g *Guarded) shrank(was, next *Manifest) bool {
 	for name, mayLose := range g.MayLose {
 		before, after := was.set(name), next.set(name)
@@ -104,9 +104,9 @@ func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	return step
 }
 
-// vouched reports whether the publisher has already ensured that at most the allowed number of users left a set between
-// two consecutive generations. A publisher ensures this limit only if the set has OnlyGrows and the publish was not
-// forced.
+// The function vouched reports whether the publisher has already ensured that at most the allowed number of users left
+// a set between two consecutive generations. A publisher ensures this limit only if the set has OnlyGrows and the
+// publish was not forced.
 func vouched(was, next *former, before, after *Set, mayLose float64) bool {
 	return next.follows == was.manifest.Generation && next.manifest.Reason == "" &&
 		before.OnlyGrows && after.OnlyGrows && after.MaxLoss <= mayLose

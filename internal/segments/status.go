@@ -61,8 +61,8 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// fulfils returns a RefusedError if the function require rejects the generation of the manifest. If require is nil,
-// every generation is accepted.
+// fulfils returns a RefusedError if the function in the argument "require" rejects the generation of the manifest. If
+// require is nil, every generation is accepted.
 func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	if require == nil {
 		return nil

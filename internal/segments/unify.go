@@ -46,7 +46,7 @@ func (g *Generation) Original() *Generation {
 	return cmp.Or(g.was, g)
 }
 
-// unite returns a dictionary of the ids of two generations, and a Back if both generations have one.
+// The function unite returns a dictionary of the ids of two generations, and a Back if both generations have one.
 func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	n := uint64(b.Dictionary.Len())
 	for _, number := range dictionary.Merge(a.Dictionary.Dictionary, b.Dictionary.Dictionary) {
@@ -98,8 +98,8 @@ type place struct {
 	number uint32
 }
 
-// bothOf yields the images (64-bit numbers of ids) in the dictionaries of two generations in ascending order, each
-// once.
+// bothOf yields the images (64-bit numbers that stand for ids) in the dictionaries of two generations in ascending
+// order, each once.
 func bothOf(a, b *Generation) iter.Seq2[uint64, place] {
 	return func(yield func(uint64, place) bool) {
 		next, stop := iter.Pull2(b.Dictionary.All())

@@ -16,15 +16,15 @@ import (
 )
 
 // A back collects, from all inputs of a build, the data with which capper later converts user numbers to ids. To
-// convert a user number to a UUID, capper needs the 64 bits that the image (64-bit number of an id) lacks; for text
-// ids, it needs the texts. A back also finds different ids that have the same image (64-bit number). A back is safe for
-// concurrent use.
+// convert a user number to a UUID, capper needs the 64 bits that the image (64-bit number that stands for the id)
+// lacks; for text ids, it needs the texts. A back also finds different ids that have the same image (64-bit number that
+// stands for the id). A back is safe for concurrent use.
 type back struct {
 	scheme *ids.Scheme
 	shards [1 << partBits]backShard
 }
 
-// A backShard holds those ids whose images (64-bit numbers) have the same upper bits.
+// A backShard holds those ids whose images (64-bit numbers that stand for ids) have the same upper bits.
 type backShard struct {
 	mu     sync.Mutex
 	clean  []backEntry // ascending, each image once
@@ -34,12 +34,12 @@ type backShard struct {
 	pairs  int64
 }
 
-// A backEntry is the image (64-bit number) of an id, with the data to convert it back: the other 64 bits of a UUID, or
-// the position of a text id.
+// A backEntry is the image of an id (64-bit number that stands for the id), with the data to convert it back: the other
+// 64 bits of a UUID, or the position of a text id.
 type backEntry struct{ image, rest uint64 }
 
-// SharedImage names two ids that have the same image (64-bit number of an id), so that capper counts their sends
-// together.
+// SharedImage names two ids that have the same image (64-bit number that stands for the id), so that capper counts
+// their sends together.
 type SharedImage struct {
 	A string `json:"a"`
 	B string `json:"b"`
@@ -84,8 +84,8 @@ func (k *back) add(b *format.Block) {
 
 func (s *backShard) text(e backEntry) []byte { return s.texts[e.rest>>8:][:e.rest&0xff+1] }
 
-// compact sorts the ids of a shard by their images (64-bit numbers), and drops repeated ids. If several different ids
-// have the same image, compact keeps the first of these ids.
+// compact sorts the ids of a shard by their images (64-bit numbers that stand for ids), and drops repeated ids. If
+// several different ids have the same image, compact keeps the first of these ids.
 func (k *back) compact(s *backShard) {
 	clean, added := s.clean, s.added
 	if len(added) == 0 {
@@ -173,8 +173,8 @@ func (k *back) show(s *backShard, e backEntry) string {
 	return string(text)
 }
 
-// finish compacts all shards. finish returns how many pairs of ids have the same image (64-bit number), and the first
-// of these pairs.
+// finish compacts all shards. finish returns how many pairs of ids have the same image (64-bit number that stands for
+// the id), and the first of these pairs.
 func (k *back) finish() (count int64, pairs []SharedImage) {
 	if k == nil {
 		return 0, nil

@@ -37,8 +37,8 @@ func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
-// first returns some of the bad rows for a report, in the order of files and rows. If many files have bad rows, first
-// returns only a few rows of each, so that the first file does not hide the others.
+// The method first returns some of the bad rows for a report, in the order of files and rows. If many files have bad
+// rows, first returns only a few rows of each, so that the first file does not hide the others.
 func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +89,8 @@ func (e *BadRowsError) Error() string {
 	return b.String()
 }
 
-// shown returns how many bad rows the samples represent, because a sample with several lines counts several times.
+// The function shown returns how many bad rows the samples represent, because a sample with several lines counts
+// several times.
 func shown(samples []format.Bad) (count int64) {
 	for _, s := range samples {
 		count += max(s.Lines, 1)

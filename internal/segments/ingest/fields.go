@@ -23,8 +23,8 @@ func fieldNames(to *[]string) yamltree.Field {
 	}
 }
 
-// checked returns a parser for a field of the build file that must contain a text. If the text is not empty, the parser
-// calls the function in the argument "set", which parses the text.
+// The function checked returns a parser for a field of the build file that must contain a text. If the text is not
+// empty, the parser calls the function in the argument "set", which parses the text.
 func checked(set func(string) error) yamltree.Field {
 	return func(v yamltree.Value) {
 		s, ok := v.Scalar()

@@ -14,15 +14,15 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// imageList holds the images (64-bit numbers of ids) of the users of one segment, or of one set.
+// imageList holds the images (64-bit numbers that stand for ids) of the users of one segment, or of one set.
 type imageList struct {
 	mu     sync.Mutex
 	chunks [][]uint64 // as they were read
 	sorted []uint64   // ascending, each image once; set by sort
 }
 
-// chunkImages is the number of images (64-bit numbers of ids) that a worker collects before it locks the imageList to
-// add them.
+// chunkImages is the number of images (64-bit numbers that stand for ids) that a worker collects before it locks the
+// imageList to add them.
 const chunkImages = 1 << 16
 
 func (l *imageList) take(chunk []uint64) {
@@ -81,8 +81,8 @@ func (s *imageSink) flush() {
 	s.chunk = nil
 }
 
-// tableChunk is how many images (64-bit numbers of ids) a worker collects for one name in a table before it locks the
-// name's imageList to add them. tableChunk is less than chunkImages, because a table may have many names.
+// tableChunk is how many images (64-bit numbers that stand for ids) a worker collects for one name in a table before it
+// locks the name's imageList to add them. tableChunk is less than chunkImages, because a table may have many names.
 const tableChunk = 1 << 13
 
 type imageTableSink struct {
@@ -133,7 +133,7 @@ func (m *images) keep(b *format.Block) {
 	m.twins.add(b)
 }
 
-// newList adds an empty list of images (64-bit numbers of ids) to the build, and returns the list.
+// newList adds an empty list of images (64-bit numbers that stand for ids) to the build, and returns the list.
 func (m *images) newList() *imageList {
 	l := &imageList{}
 	m.lists = append(m.lists, l)
@@ -159,8 +159,8 @@ func release(images int) {
 	}
 }
 
-// partBits is the number of upper bits of an image (64-bit number of an id) by which lists of images are divided into
-// parts. All CPU cores merge the parts of the lists of images in parallel.
+// partBits is the number of upper bits of an image (64-bit number that stands for the id) by which lists of images are
+// divided into parts. All CPU cores merge the parts of the lists of images in parallel.
 const partBits = 11
 
 // number returns the dictionary of all ids that the inputs have, and the Back that converts user numbers to ids. The
@@ -199,8 +199,8 @@ func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter,
 	return segments.NewNumberWriter(kind, uint32(n), names)
 }
 
-// part returns one part of all images: those whose upper bits have the given value, from all lists, in ascending order,
-// each once.
+// The method part returns one part of all images: those whose upper bits have the given value, from all lists, in
+// ascending order, each once.
 func (m *images) part(upper uint64) []uint64 {
 	var runs [][]uint64
 	for _, l := range m.lists {
@@ -245,8 +245,8 @@ func union(a, b []uint64) []uint64 {
 	return append(append(both, a...), b...)
 }
 
-// numbered converts a list of images to a bitmap of the user numbers that the dictionary gives them, and frees the
-// list.
+// The method numbered converts a list of images to a bitmap of the user numbers that the dictionary gives them, and
+// frees the list.
 func (l *imageList) numbered(d *segments.Dictionary) *bitmap.Bitmap {
 	numbers := make([]uint32, len(l.sorted))
 	const piece = 1 << 16

@@ -10,8 +10,8 @@ import (
 )
 
 // If ids are not dense, a build gives users their numbers after it has read all inputs. The number of a user is the
-// rank of the id's image (64-bit number) among all images. The build therefore reads the inputs of all definitions
-// before it makes the first segment or set.
+// rank of the id's image (64-bit number that stands for the id) among all images. The build therefore reads the inputs
+// of all definitions before it makes the first segment or set.
 
 // An input holds the users from the input files of one definition of a segment or set.
 type input struct {

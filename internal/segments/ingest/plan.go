@@ -161,7 +161,7 @@ func (p *Plan) inSetTable(name string) bool {
 	return slices.ContainsFunc(p.SetTables, func(t SetTable) bool { return strings.HasPrefix(name, t.Prefix) })
 }
 
-// published returns those sets of the plan that the build will publish.
+// The method published returns those sets of the plan that the build will publish.
 func (p *Plan) published() []Definition {
 	return slices.DeleteFunc(slices.Clone(p.Sets), func(s Definition) bool { return !s.Publish })
 }
@@ -177,8 +177,8 @@ func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	return fmt.Errorf("%q: must be the name of a set to publish", name)
 }
 
-// SetAsOf stores the as_of that the operator stated in the plan. The name is that of a published set, or of a folder of
-// sets such as "country/*".
+// SetAsOf stores the as_of (time up to which the set reflects API calls) that the operator stated in the plan. The name
+// is that of a published set, or of a folder of sets such as "country/*".
 func (p *Plan) SetAsOf(name string, at time.Time) error {
 	if !p.publishesSet(name) {
 		return fmt.Errorf("%q: must be the name of a set to publish", name)
@@ -204,8 +204,8 @@ func (p *Plan) publishesSet(name string) bool {
 	return slices.ContainsFunc(p.published(), named(name)) || p.inSetTable(name)
 }
 
-// named returns a function that reports whether a definition has the given name, or is in the given folder, such as
-// "country/*".
+// The function named returns a function that reports whether a definition has the given name, or is in the given
+// folder, such as "country/*".
 func named(name string) func(Definition) bool {
 	folder, isFolder := strings.CutSuffix(name, "*")
 	return func(d Definition) bool {

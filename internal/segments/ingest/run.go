@@ -258,7 +258,7 @@ func (b *builder) readSetTables(ctx context.Context) error {
 	return nil
 }
 
-// known returns the names of the plan's segments and sets that may occur in the rows of a table.
+// The method known returns the names of the plan's segments and sets that may occur in the rows of a table.
 func (b *builder) known() []string {
 	names := slices.Clone(b.plan.Order)
 	list := b.plan.published()

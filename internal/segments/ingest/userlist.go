@@ -15,8 +15,8 @@ import (
 )
 
 // UserList holds the ids of input files whose ids are not dense: each id once, in the order of the images (64-bit
-// numbers of ids). To name an id, callers use its position in the list, which counts from 0. The ids of the list have
-// the same order as the buckets in which the store keeps users.
+// numbers that stand for ids). To name an id, callers use its position in the list, which counts from 0. The ids of the
+// list have the same order as the buckets in which the store keeps users.
 type UserList struct {
 	scheme *ids.Scheme
 
@@ -25,8 +25,8 @@ type UserList struct {
 	texts [][]byte // text ids, each after a byte with its length minus 1
 }
 
-// listed is an id of a UserList. If the id is a text, the field "rest" holds the position of the text: an index into
-// UserList.texts, and an offset.
+// The type listed is an id of a UserList. If the id is a text, the field "rest" holds the position of the text: an
+// index into UserList.texts, and an offset.
 type listed struct{ image, rest uint64 }
 
 // offsetBits is the number of bits of the offset in the position of a text id (listed.rest).

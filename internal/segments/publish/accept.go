@@ -114,7 +114,8 @@ func (s *share) is(users, whole uint64) bool {
 		-float64(s.digits))/2
 }
 
-// matches reports whether the change c, which a build really makes, is the change that the operator approved.
+// The method matches reports whether the change c, which a build really makes, is the change that the operator
+// approved.
 func (a *acceptance) matches(c *Change) bool {
 	switch {
 	case a.state != "":
@@ -128,8 +129,8 @@ func (a *acceptance) matches(c *Change) bool {
 // coversLoss reports whether the operator's approval allows that users leave the segment or set.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// rest returns the part of the change c to which the operator's approval does not apply. The guard must still judge
-// this part.
+// The method rest returns the part of the change c to which the operator's approval does not apply. The guard must
+// still judge this part.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
 		c.Before, c.Removed = c.Before-c.Removed, 0
@@ -211,8 +212,8 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// rest returns those parts of the changes to which no approval by the operator applies. The guard must still judge
-// these parts.
+// The method rest returns those parts of the changes to which no approval by the operator applies. The guard must still
+// judge these parts.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
 	for i := range rest {
@@ -287,8 +288,9 @@ func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	})
 }
 
-// fell counts users who are in no segment of the candidate but were in a segment before. fell counts only the segments
-// for which the function in the argument "passes" returns true.
+// The function fell counts users who are in no segment of the candidate (built but unpublished generation) but were in
+// a segment before. The function fell counts only the segments for which the function in the argument "passes" returns
+// true.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap
 	for i, s := range before.Manifest.Segments {

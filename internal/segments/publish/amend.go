@@ -13,10 +13,11 @@ import (
 )
 
 // Amended returns the generation that an amend (a publish that replaces only some sets) would make live in place of
-// base. The returned candidate has the sets of c. For all other sets and the segments, it refers to the objects of the
-// live generation. The bitmaps of the candidate c and of the live state base must have the user numbers of one
-// dictionary; see Over. If the argument "add" is true, the users of the candidate's sets join the users of the live
-// sets, and do not replace them. The argument "began" of Amended is the time when the amend started to read its inputs.
+// base. The returned candidate (built but unpublished generation) has the sets of c. For all other sets and the
+// segments, it refers to the objects of the live generation. The bitmaps of the candidate c and of the live state base
+// must have the user numbers of one dictionary; see Over. If the argument "add" is true, the users of the candidate's
+// sets join the users of the live sets, and do not replace them. The argument "began" of Amended is the time when the
+// amend started to read its inputs.
 //
 // If a set's as_of (the time up to which it reflects API calls) is earlier than that of the live set, the amend would
 // undo a later build or amend. If the set with the earlier as_of only grows, Amended therefore keeps its live users;
@@ -83,8 +84,9 @@ func AsOfText(at time.Time) string {
 	return at.Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// amendPart returns a filter that says which live sets an amend must read: those that the amend replaces. If the amend
-// replaces a time zone set, it must read all time zone sets, because a user has only one time zone.
+// amendPart returns a filter that says which live sets an amend (publish of some sets) must read: those that the amend
+// replaces. If the amend replaces a time zone set, it must read all time zone sets, because a user has only one time
+// zone.
 func (c *Candidate) amendPart() func(set string) bool {
 	zones := false
 	for _, s := range c.Sets {
@@ -109,7 +111,7 @@ type Kept struct {
 // published set has the users of the live set. If a set that only grows was amended later, the published set has the
 // users of the build and of the live set. The result "by" of KeepAmended is the live state base, with its bitmaps
 // converted to the user numbers of the returned candidate. If a set keeps users whose ids c does not contain, the
-// returned candidate has other user numbers than c.
+// returned candidate (built but unpublished generation) has other user numbers than c.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)
@@ -138,7 +140,8 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState
 	return over, by, kept, err
 }
 
-// Exists reports whether the location has a live generation, some sets of which an amend can replace.
+// Exists reports whether the location has a live generation, some sets of which an amend (publish of some sets) can
+// replace.
 func (s *LiveState) Exists() bool { return s.manifest != nil }
 
 // AmendedSince reports whether all publishes between the earlier state "before" and the state s were amends (publishes

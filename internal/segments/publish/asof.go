@@ -14,11 +14,12 @@ import (
 // small.
 const asOfStep = time.Hour
 
-// asOfLayouts lists the accepted formats of the time that an operator states as as_of: RFC 3339, also without seconds.
+// asOfLayouts lists the accepted formats of the time that an operator states as as_of (time up to which the set
+// reflects API calls): RFC 3339, also without seconds.
 var asOfLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"}
 
-// ParseAsOf parses the as_of that an operator states for a set: the time up to which its file contains all changes. The
-// time must not be later than now.
+// ParseAsOf parses the as_of (time up to which the set reflects API calls) that an operator states for a set: the time
+// up to which its file contains all changes. The time must not be later than now.
 func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	for _, layout := range asOfLayouts {
 		at, err := time.Parse(layout, text)

@@ -38,7 +38,8 @@ type Candidate struct {
 	Partial bool
 }
 
-// Set is one set of users in a candidate. A user may be in several sets, and also in a segment.
+// Set is one set of users in a candidate (built but unpublished generation). A user may be in several sets, and also in
+// a segment.
 type Set struct {
 	Name   string
 	Bitmap *bitmap.Bitmap
@@ -100,8 +101,8 @@ func (c *Candidate) DescribeSets() []segments.Set {
 	return list
 }
 
-// manifestEntries returns the manifest entries of all segments and sets, including those that an amend takes over
-// unchanged.
+// manifestEntries returns the manifest entries of all segments and sets, including those that an amend (publish of some
+// sets) takes over unchanged.
 func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	own := c.DescribeSets()
 	if c.Carried == nil {
@@ -119,8 +120,8 @@ func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	return c.Carried.Segments, sets
 }
 
-// content returns a manifest that describes the content of the candidate: segments, sets and kind of ids, but no
-// generation name.
+// content returns a manifest that describes the content of the candidate (built but unpublished generation): segments,
+// sets and kind of ids, but no generation name.
 func (c *Candidate) content() *segments.Manifest {
 	return c.contentOf(c.manifestEntries())
 }
@@ -130,7 +131,8 @@ func (c *Candidate) contentOf(list []segments.Segment, sets []segments.Set) *seg
 	return &segments.Manifest{Segments: list, Sets: sets, IDs: c.IDs()}
 }
 
-// IDs returns the value of the manifest field IDs for the candidate, which is nil for dense ids.
+// IDs returns the value of the manifest field IDs for the candidate (built but unpublished generation), which is nil
+// for dense ids.
 func (c *Candidate) IDs() *segments.IDs {
 	switch {
 	case c.Dictionary == nil:
@@ -142,7 +144,7 @@ func (c *Candidate) IDs() *segments.IDs {
 }
 
 // set returns the set with the given name, if it is among the candidate's own sets, and otherwise nil. The method set
-// does not look in the manifest Carried, which describes sets that an amend takes over.
+// does not look in the manifest Carried, which describes sets that an amend (publish of some sets) takes over.
 func (c *Candidate) set(name string) *Set {
 	if i := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
 		return &c.Sets[i]
@@ -150,8 +152,9 @@ func (c *Candidate) set(name string) *Set {
 	return nil
 }
 
-// users returns a hash that identifies the users of one segment or set of the candidate, like segments.Manifest.Users.
-// The method users returns "" if the candidate itself does not have the segment or set.
+// users returns a hash that identifies the users of one segment or set of the candidate (built but unpublished
+// generation), like segments.Manifest.Users. The method users returns "" if the candidate itself does not have the
+// segment or set.
 func (c *Candidate) users(name string) string {
 	sum := c.SHA256(name)
 	if sum == "" {
@@ -172,7 +175,7 @@ func (c *Candidate) SHA256(name string) string {
 	return ""
 }
 
-// CandidateOf returns a candidate with the segments, sets and ids of a generation.
+// CandidateOf returns a candidate (built but unpublished generation) with the segments, sets and ids of a generation.
 func CandidateOf(g *segments.Generation) *Candidate {
 	c := &Candidate{Bitmaps: g.Bitmaps, Scheme: g.Scheme, Dictionary: g.Dictionary, Back: g.Back}
 	for _, s := range g.Manifest.Segments {
@@ -185,8 +188,8 @@ func CandidateOf(g *segments.Generation) *Candidate {
 	return c
 }
 
-// generation converts the candidate to a generation with the given manifest. An amend (a publish of some sets) refers
-// to stored bitmaps and a stored dictionary. In the result, these are nil.
+// generation converts the candidate (built but unpublished generation) to a generation with the given manifest. An
+// amend (a publish of some sets) refers to stored bitmaps and a stored dictionary. In the result, these are nil.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary,
 		Back: c.Back}
@@ -211,7 +214,8 @@ func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	return g
 }
 
-// SizeBytes returns the total size of the objects that the candidate holds in memory for a publish.
+// SizeBytes returns the total size of the objects that the candidate (built but unpublished generation) holds in memory
+// for a publish.
 func (c *Candidate) SizeBytes() int64 {
 	var sum int64
 	for _, b := range c.Bitmaps {
@@ -279,7 +283,8 @@ func (c *Candidate) Overlaps() []Overlap {
 	return list
 }
 
-// Resolve removes users who are in several segments of the candidate from all of these segments except the first.
+// Resolve removes users who are in several segments of the candidate (built but unpublished generation) from all of
+// these segments except the first.
 func (c *Candidate) Resolve() {
 	overlapping := map[string]bool{}
 	for _, o := range c.Overlaps() {

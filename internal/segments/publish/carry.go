@@ -33,7 +33,8 @@ type RollbackPlan struct {
 	new  bool  // true if the content differs from the earlier generation
 }
 
-// Candidate returns the generation that the rollback makes live, in the form of a candidate.
+// Candidate returns the generation that the rollback makes live, in the form of a candidate (built but unpublished
+// generation).
 func (p *RollbackPlan) Candidate() *Candidate {
 	c := CandidateOf(p.Earlier)
 	c.Sets, c.Accepted = p.sets, p.Accepted
@@ -83,7 +84,8 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 
 func isZone(name string) bool { return strings.HasPrefix(name, segments.ZonePrefix) }
 
-// named reports whether a list of names contains the set: by its name, or by the folder to which it belongs.
+// The function named reports whether a list of names contains the set: by its name, or by the folder to which it
+// belongs.
 func named(set string, list []string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		folder, all := strings.CutSuffix(name, "*")
@@ -253,10 +255,11 @@ type Grown struct {
 	Stay uint64 `json:"stay,omitempty"`
 }
 
-// SetsThatGrew returns the sets of a refused candidate that may still go live. SetsThatGrew selects the sets that only
-// grow and that users joined, and keeps all of their live users. For all other sets and the segments, the returned
-// candidate has the content of the live generation. The argument "refused" of SetsThatGrew is a function that reports
-// whether a set was refused for another reason. If no set may go live, the returned list is empty.
+// SetsThatGrew returns the sets of a refused candidate (built but unpublished generation) that may still go live.
+// SetsThatGrew selects the sets that only grow and that users joined, and keeps all of their live users. For all other
+// sets and the segments, the returned candidate has the content of the live generation. The argument "refused" of
+// SetsThatGrew is a function that reports whether a set was refused for another reason. If no set may go live, the
+// returned list is empty.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Carried, only.Partial = c.Carried, true
@@ -288,8 +291,9 @@ func union(a, b *bitmap.Bitmap) *bitmap.Bitmap {
 	return both.Bitmap()
 }
 
-// hasSegmentsOf reports whether the segments of the candidate have the same users as the segments of the live
-// generation. The bitmaps of the candidate and of the live generation must have the user numbers of one dictionary.
+// hasSegmentsOf reports whether the segments of the candidate (built but unpublished generation) have the same users as
+// the segments of the live generation. The bitmaps of the candidate and of the live generation must have the user
+// numbers of one dictionary.
 func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 	if c.Dictionary == nil {
 		return sameSegments(c.Describe(), live.Manifest.Segments)
@@ -300,8 +304,9 @@ func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 			func(a, b *bitmap.Bitmap) bool { return bytes.Equal(a.Bytes(), b.Bytes()) })
 }
 
-// onlyGrew reports whether a candidate differs from the live generation only by users who joined sets that only grow.
-// If onlyGrew returns true, the candidate may be published even while publishing is on hold.
+// onlyGrew reports whether a candidate (built but unpublished generation) differs from the live generation only by
+// users who joined sets that only grow. If onlyGrew returns true, the candidate may be published even while publishing
+// is on hold.
 func (c *Candidate) onlyGrew(base *LiveState) bool {
 	live := base.Generation
 	if live == nil || len(c.Sets) != len(live.Sets) ||

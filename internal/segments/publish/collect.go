@@ -22,8 +22,8 @@ type Garbage struct {
 }
 
 // Collector finds and removes objects that are no longer needed: all generations except the Keep newest, and bitmaps
-// that no remaining generation uses. The Collector never removes the live generation, or an object that was stored less
-// than Grace ago.
+// that no remaining generation uses. The Collector (command gc) never removes the live generation, or an object that
+// was stored less than Grace ago.
 type Collector struct {
 	Location objects.Location
 	Keep     int // at least 1
@@ -34,9 +34,9 @@ type Collector struct {
 	Lease time.Duration
 }
 
-// minTempAge is the minimum age at which a Collector removes a temporary file that no writer completed. The temporary
-// file may belong to a publisher that is still writing the file. No generation refers to a temporary file, so only its
-// age protects the file.
+// minTempAge is the minimum age at which a Collector (command gc) removes a temporary file that no writer completed.
+// The temporary file may belong to a publisher that is still writing the file. No generation refers to a temporary
+// file, so only its age protects the file.
 const minTempAge = 24 * time.Hour
 
 // Find returns the objects that Remove would remove, and removes nothing.
@@ -111,8 +111,8 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 }
 
 // Remove finds and removes unneeded objects, while it holds a lease (gc.json) for which publishers wait. Remove stops
-// with objects.ErrLostRace if current.json changes, and returns errCollecting if another Collector is running. The
-// result of Remove lists the removed objects, even if Remove returns an error.
+// with objects.ErrLostRace if current.json changes, and returns errCollecting if another Collector (command gc) is
+// running. The result of Remove lists the removed objects, even if Remove returns an error.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if c.Lease <= 0 {
 		return nil, fmt.Errorf("lease %s: must be more than 0", c.Lease)

@@ -78,7 +78,7 @@ func percentText(users, whole uint64) string {
 	return strconv.FormatUint(users, 10)
 }
 
-// moved counts the users who came from one other segment when they joined this one.
+// The type moved counts the users who came from one other segment when they joined this one.
 type moved struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`
@@ -94,8 +94,9 @@ const (
 	fills    = "fills"    // the old segment had no user
 )
 
-// Compare returns the change of every segment from the generation "before" to the candidate. The segments of the
-// candidate come first, in their order, and vanished segments come last. Compare uses all CPU cores.
+// Compare returns the change of every segment from the generation "before" to the candidate (built but unpublished
+// generation). The segments of the candidate come first, in their order, and vanished segments come last. Compare uses
+// all CPU cores.
 func (c *Candidate) Compare(before *segments.Generation) []Change {
 	old := map[string]int{}
 	for i, s := range before.Manifest.Segments {
@@ -174,8 +175,9 @@ func (c *Candidate) Drift(before *segments.Generation) []Change {
 // leftSamples is the maximum number of users in Change.Left, the sample of users who left.
 const leftSamples = 5
 
-// CompareSets returns the change of every set from the generation "before" to the candidate. The sets of the candidate
-// come first, in their order, and vanished sets come last. CompareSets uses all CPU cores.
+// CompareSets returns the change of every set from the generation "before" to the candidate (built but unpublished
+// generation). The sets of the candidate come first, in their order, and vanished sets come last. CompareSets uses all
+// CPU cores.
 func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 	was := map[string]*bitmap.Bitmap{}
 	for i, s := range before.Manifest.Sets {
@@ -201,7 +203,8 @@ func (c *Candidate) CompareSets(before *segments.Generation) []Change {
 	return changes
 }
 
-// DriftSets returns the changes of the sets that both the candidate and an earlier generation have; see Drift.
+// DriftSets returns the changes of the sets that both the candidate (built but unpublished generation) and an earlier
+// generation have; see Drift.
 func (c *Candidate) DriftSets(before *segments.Generation) []Change {
 	return slices.DeleteFunc(c.CompareSets(before), func(c Change) bool {
 		return c.State == appears ||
@@ -237,8 +240,8 @@ type NoSegment struct {
 	Percent float64 `json:"percent"`
 }
 
-// NoSegment compares the users in any segment of the candidate with the users in any segment of the generation
-// "before". NoSegment reads each bitmap once and uses all CPU cores.
+// NoSegment compares the users in any segment of the candidate (built but unpublished generation) with the users in any
+// segment of the generation "before". NoSegment reads each bitmap once and uses all CPU cores.
 func (c *Candidate) NoSegment(before *segments.Generation) NoSegment {
 	was, is, both := bitmap.Unions(before.Bitmaps, c.Bitmaps)
 	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: percent(was-both, was)}

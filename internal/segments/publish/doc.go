@@ -110,7 +110,7 @@
 // # History
 //
 // A History lists and compares the generations of a source for display in the console and the API; no decision depends
-// on a History. A History caches the list of generations for listAge, and recent comparisons without a time limit. If
-// the bitmaps of two generations have more than mostBytes together, a History compares only their user counts, not
-// their users.
+// on a History. A History caches the list of generations for the duration listAge. A History caches recent comparisons
+// without a time limit. If the bitmaps of two generations have more than mostBytes together, a History compares only
+// their user counts, not their users.
 package publish

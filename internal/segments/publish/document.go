@@ -11,9 +11,10 @@ import (
 	"capper/internal/segments"
 )
 
-// fence rewrites current.json with unchanged content but different bytes, so that publishers notice the Collector.
-// fence returns the new ETag. A publisher that read current.json before this rewrite must read it again before it can
-// replace the object, because the ETag is new. If current.json does not exist, the error of fence is ErrNothingLive.
+// fence rewrites current.json with unchanged content but different bytes, so that publishers notice the Collector
+// (command gc). fence returns the new ETag. A publisher that read current.json before this rewrite must read it again
+// before it can replace the object, because the ETag is new. If current.json does not exist, the error of fence is
+// ErrNothingLive.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := segments.ReadPointer(ctx, at, "")

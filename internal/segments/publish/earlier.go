@@ -14,7 +14,8 @@ import (
 // week is the period for which the guard limits the total change of a segment or set.
 const week = 7 * 24 * time.Hour
 
-// earlier is the generation of about a week ago, with which the guard compares a candidate.
+// earlier is the generation of about a week ago, with which the guard compares a candidate (built but unpublished
+// generation).
 type earlier struct {
 	Generation *segments.Generation // nil if there is none
 	// Skipped lists unreadable generations that would have been chosen, with the reasons.

@@ -76,8 +76,8 @@ func listNewest(ctx context.Context, at objects.Source, most int) (list []Listin
 	return list, more, ctx.Err()
 }
 
-// stored returns the generations of segments that a location has, newest first. stored lists the location's objects,
-// but reads no manifests.
+// The function stored returns the generations of segments that a location has, newest first. The function stored lists
+// the location's objects, but reads no manifests.
 func stored(ctx context.Context, at objects.Source, live string) (list []Listing, err error) {
 	stored, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
@@ -95,7 +95,8 @@ func stored(ctx context.Context, at objects.Source, live string) (list []Listing
 	return list, nil
 }
 
-// newest returns the first elements of a list of generations, at most "most" of them, and the live generation.
+// The function newest returns the first elements of a list of generations, at most "most" of them, and the live
+// generation.
 func newest(list []Listing, most int) (first []Listing, more bool) {
 	if len(list) <= most {
 		return list, false

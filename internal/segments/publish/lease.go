@@ -12,13 +12,14 @@ import (
 	"capper/internal/segments"
 )
 
-// leaseKey is the object key of the document that tells publishers whether a Collector is removing objects.
+// leaseKey is the object key of the document that tells publishers whether a Collector (command gc) is removing
+// objects.
 const leaseKey = "gc.json"
 
 // errCollecting reports that another Collector (command gc) is running.
 var errCollecting = errors.New("another gc is running")
 
-// LeaseError reports that a Collector stopped removing objects because it was too slow to renew its lease.
+// LeaseError reports that a Collector (command gc) stopped removing objects because it was too slow to renew its lease.
 type LeaseError struct {
 	Length time.Duration
 	err    error // the slow operation
@@ -47,7 +48,7 @@ func (d *leaseDocument) encode() []byte {
 	return append(raw, '\n')
 }
 
-// readLease reads gc.json. If the object gc.json does not exist, no Collector holds the lease.
+// readLease reads gc.json. If the object gc.json does not exist, no Collector (command gc) holds the lease.
 func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag string, err error) {
 	raw, tag, err := src.ReadTagged(ctx, leaseKey, "")
 	if errors.Is(err, objects.ErrNotFound) {
@@ -62,10 +63,11 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 	return d, tag, nil
 }
 
-// lease is the right to remove objects from a location, which only one Collector at a time can hold. The Collector that
-// holds the lease renews it while it removes objects. After a renewal, a Collector uses the lease for at most half of
-// the lease's duration. Other processes take the lease if the holder has not renewed it for its full duration, measured
-// by their own clocks. The second half of the lease's duration is reserved for requests that are still in flight.
+// lease is the right to remove objects from a location, which only one Collector (command gc) at a time can hold. The
+// Collector that holds the lease renews it while it removes objects. After a renewal, a Collector uses the lease for at
+// most half of the lease's duration. Other processes take the lease if the holder has not renewed it for its full
+// duration, measured by their own clocks. The holder of the lease does not start requests in the second half of the
+// lease's duration, so that requests in flight can end.
 type lease struct {
 	at      objects.Location
 	doc     leaseDocument
@@ -75,8 +77,8 @@ type lease struct {
 
 func (l *lease) length() time.Duration { return time.Duration(l.doc.LeaseMS) * time.Millisecond }
 
-// takeLease takes the lease for a Collector. If the previous holder was killed, takeLease first waits until that lease
-// expires. takeLease returns errCollecting if the previous holder still renews the lease.
+// takeLease takes the lease for a Collector (command gc). If the previous holder was killed, takeLease first waits
+// until that lease expires. takeLease returns errCollecting if the previous holder still renews the lease.
 func takeLease(ctx context.Context, at objects.Location, length time.Duration) (*lease, error) {
 	holder, tag, err := readLease(ctx, at)
 	if err == nil && holder.Holder != "" {
@@ -100,9 +102,9 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 	return l, err
 }
 
-// awaitLease waits until no Collector holds the lease, or until the holder has not renewed it for its full duration.
-// awaitLease passes each state of the lease to the function in the argument "seen", which may return an error to end
-// the wait. The returned tag is the object tag of gc.json.
+// awaitLease waits until no Collector (command gc) holds the lease, or until the holder has not renewed it for its full
+// duration. awaitLease passes each state of the lease to the function in the argument "seen", which may return an error
+// to end the wait. The returned tag is the object tag of gc.json.
 func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
@@ -158,8 +160,9 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 	return limited, cancel, nil
 }
 
-// judge returns a *LeaseError if a request of a Collector failed because its lease ended during the request. The
-// argument "ctx" of the method judge is the context of the caller, whose deadline has nothing to do with the lease.
+// judge returns a *LeaseError if a request of a Collector (command gc) failed because its lease ended during the
+// request. The argument "ctx" of the method judge is the context of the caller, whose deadline has nothing to do with
+// the lease.
 func (l *lease) judge(ctx, limited context.Context, err error) error {
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &LeaseError{Length: l.length(), err: err}
@@ -171,7 +174,7 @@ func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithDeadline(ctx, l.renewed.Add(l.length()/2))
 }
 
-// end releases the lease on removing objects. If the release fails, the lease expires by itself.
+// The method end releases the lease on removing objects. If the release fails, the lease expires by itself.
 func (l *lease) end(ctx context.Context) error {
 	nobody := leaseDocument{FormatVersion: segments.FormatVersion}
 	_, err := swap(ctx, l.at, leaseKey, nobody.encode(), l.tag)

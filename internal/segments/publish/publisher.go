@@ -44,15 +44,16 @@ type Published struct {
 	Uploaded      []string // keys of these bitmaps
 }
 
-// Publish stores the candidate and makes it live, provided that the generation in base is still live. Publish stores
-// the bitmaps first, then the manifest, then the pointer current.json, so that a crash at any point leaves the live
-// generation intact. If the candidate's content is already live, Publish only updates the time in checked.json. If only
-// the as_of of a set is later, the candidate counts as new content if the operator stated the as_of, or if the increase
-// is at least asOfStep. If the as_of of a set is earlier, the candidate counts as new content only if the operator
-// stated the as_of and gave a reason. The error is objects.ErrLostRace if another process has published since base was
-// read. If publishing is on hold, the error is a HoldError, unless users only join sets that only grow. If a rollback
-// had replaced the content and the argument "reason" is empty, the error is a WithdrawnError. If reason is not empty,
-// Publish removes the content from the list of rolled-back content.
+// Publish stores the candidate (built but unpublished generation) and makes it live, provided that the generation in
+// base is still live. Publish stores the bitmaps first, then the manifest, then the pointer current.json, so that a
+// crash at any point leaves the live generation intact. If the candidate's content is already live, Publish only
+// updates the time in checked.json. If a candidate differs from the live generation only by a later as_of of a set, it
+// counts as new content in two cases: the operator stated the as_of (time up to which the set reflects API calls), or
+// the increase is at least asOfStep. If the as_of of a set is earlier than in the live generation, the candidate counts
+// as new content only if the operator stated the as_of and gave a reason. The error is objects.ErrLostRace if another
+// process has published since base was read. If publishing is on hold, the error is a HoldError, unless users only join
+// sets that only grow. If a rollback had replaced the content and the argument "reason" is empty, the error is a
+// WithdrawnError. If reason is not empty, Publish removes the content from the list of rolled-back content.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()
@@ -136,9 +137,9 @@ func sameSets(a, b []segments.Set) bool {
 }
 
 // goLive stores the missing objects of the generation and makes it live, provided that the generation in base is still
-// live. goLive first waits until a running Collector has stopped removing objects. A Collector or a hold that starts
-// later changes the tag of current.json, so that goLive checks everything again. The argument "may" of goLive is a
-// function that returns an error if the document controls.json forbids to make the content live.
+// live. goLive first waits until a running Collector (command gc) has stopped removing objects. A Collector or a hold
+// that starts later changes the tag of current.json, so that goLive checks everything again. The argument "may" of
+// goLive is a function that returns an error if the document controls.json forbids to make the content live.
 func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*controls) error) error {
 	for tag := base.tag; ; {
 		if err := p.admit(ctx, base, may); err != nil {
@@ -188,7 +189,8 @@ func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	return nil
 }
 
-// admit checks that controls.json allows the publish, and waits until a running Collector has stopped removing objects.
+// admit checks that controls.json allows the publish, and waits until a running Collector (command gc) has stopped
+// removing objects.
 func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*controls) error) error {
 	controls, err := base.Controls(ctx, p.Location)
 	if err == nil {
@@ -200,7 +202,7 @@ func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*contro
 	return p.stopCollector(ctx)
 }
 
-// stopCollector makes a running Collector stop removing objects, and waits until it has stopped.
+// stopCollector makes a running Collector (command gc) stop removing objects, and waits until it has stopped.
 func (p *Publisher) stopCollector(ctx context.Context) error {
 	asked := false
 	_, err := awaitLease(ctx, p.Location, func(leaseDocument) error {

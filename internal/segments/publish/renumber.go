@@ -13,14 +13,14 @@ import (
 	"capper/internal/segments"
 )
 
-// Over prepares an amend (a publish of some sets). Over converts the candidate and the live state base to the user
-// numbers of one dictionary. The argument "base" of Over must come from ReadForAmend. For dense ids, Over returns the
-// candidate and base unchanged.
+// Over prepares an amend (a publish of some sets). Over converts the candidate (built but unpublished generation) and
+// the live state base to the user numbers of one dictionary. The argument "base" of Over must come from ReadForAmend.
+// For dense ids, Over returns the candidate and base unchanged.
 //
-// If the live dictionary has all ids of the candidate, the result refers to the stored dictionary and BackFile. If the
-// live dictionary lacks ids of the candidate, the result has a dictionary with these ids, and all bitmaps have the user
-// numbers of that dictionary. If an amend removes users from a set, their ids remain in the dictionary until the next
-// build.
+// If the live dictionary has all ids of the candidate (built but unpublished generation), the result refers to the
+// stored dictionary and BackFile. If the live dictionary lacks ids of the candidate, the result has a dictionary with
+// these ids, and all bitmaps have the user numbers of that dictionary. If an amend (publish of some sets) removes users
+// from a set, their ids remain in the dictionary until the next build.
 func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	if err := c.checkIDs(base); err != nil {
 		return nil, nil, err
@@ -73,8 +73,8 @@ func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint3
 }
 
 // ReleaseNames frees the memory of the Back, which converts user numbers to ids, if ReadForAmend has read the whole
-// live generation. If the live generation is read again later, the BackFile is loaded again, which converts user
-// numbers to ids.
+// live generation. If the live generation is read again later, the BackFile (file with the user ids) is loaded again,
+// which converts user numbers to ids.
 func (s *LiveState) ReleaseNames() {
 	if s.whole != nil {
 		s.whole.Back, s.Generation.Back = nil, nil
@@ -157,8 +157,9 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 }
 
 // amendsBetween reports whether all publishes from one generation to a later one were amends (publishes of some sets).
-// An amend with new ids gives all users other numbers. If an amend has new ids, amendsBetween compares the users of
-// both generations. amendsBetween does not read bitmaps that a generation in the list "known" has in memory.
+// An amend with new ids gives all users other numbers. If an amend (publish of some sets) has new ids, amendsBetween
+// compares the users of both generations. amendsBetween does not read bitmaps that a generation in the list "known" has
+// in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {

@@ -13,7 +13,8 @@ import (
 // A direction says whether a set only grows: according to the earlier manifest, and according to the build.
 type direction struct{ was, is Growth }
 
-// directionsOf returns, for each set of a candidate or of an earlier manifest, whether the set only grows.
+// directionsOf returns, for each set of a candidate (built but unpublished generation) or of an earlier manifest,
+// whether the set only grows.
 func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction {
 	of := map[string]*direction{}
 	for _, s := range before.Sets {
@@ -60,7 +61,7 @@ func (d *direction) lifted() string {
 }
 
 // setJudge is the part of the guard that judges sets: it decides which changes from an earlier generation to a
-// candidate to refuse.
+// candidate (built but unpublished generation) to refuse.
 type setJudge struct {
 	*Bounds
 	before     *segments.Generation

@@ -193,8 +193,9 @@ func (p *Publisher) noteStored(key string) {
 	p.stored[key] = true
 }
 
-// checkCarried checks that all stored objects to which an amend refers exist, with one list request for each folder.
-// The command gc removes no object of the live generation, and the publish fails if another generation is live by then.
+// checkCarried checks that all stored objects to which an amend (publish of some sets) refers exist, with one list
+// request for each folder. The command gc removes no object of the live generation, and the publish fails if another
+// generation is live by then.
 func (u *upload) checkCarried(ctx context.Context) error {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	if slices.Contains(bitmaps, nil) {

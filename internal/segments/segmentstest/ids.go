@@ -45,7 +45,7 @@ func Numbered(t testing.TB, scheme *ids.Scheme, lists ...[]string) (*segments.Di
 	return d, bitmaps
 }
 
-// Images returns the images (64-bit numbers) of the given ids.
+// Images returns the images of the given ids (64-bit numbers that stand for them).
 func Images(t testing.TB, scheme *ids.Scheme, list ...string) (images []uint64) {
 	t.Helper()
 	for _, id := range list {

@@ -43,7 +43,7 @@ type Block struct {
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
 // ReadAs sets the scheme of the block's ids; without ReadAs, ids are dense. If the argument "names" is true, the block
-// also keeps data with which capper converts images (64-bit numbers of ids) back to ids.
+// also keeps data with which capper converts images (64-bit numbers that stand for ids) back to ids.
 func (b *Block) ReadAs(s *ids.Scheme, names bool) {
 	b.parser, b.kind = s.NewParser(), s.Kind()
 	b.rests, b.texts = names && b.kind == ids.UUID, b.kind == ids.Text

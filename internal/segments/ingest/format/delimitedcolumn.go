@@ -45,9 +45,9 @@ func isName(column string) bool {
 	return column != "" && err != nil
 }
 
-// findColumn returns the index of a column: of the column that the user requested by name or number, if any. If the
-// user requested no column, findColumn returns the column that has the usual name. If the file has no column with the
-// usual name, findColumn returns the result of the function "likely".
+// findColumn returns the index of a column. If the user requested a column by name or number, findColumn returns the
+// index of that column. If the user requested no column, findColumn returns the column that has the usual name. If the
+// file has no column with the usual name, findColumn returns the result of the function "likely".
 func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
@@ -90,8 +90,8 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 }
 
 // otherThan returns a function that finds the column with the names of segments or sets. If the file has two columns,
-// this is the one that is not the id column. If the file has more than two columns, the function that otherThan returns
-// reports an error. A wrong guess, such as a date column, would create one set per day.
+// the column with the names is the one that is not the id column. If the file has more than two columns, the function
+// that otherThan returns reports an error. A wrong guess, such as a date column, would create one set per day.
 func otherThan(id int) func(first []string, header bool) (int, error) {
 	return func(first []string, _ bool) (int, error) {
 		switch len(first) {

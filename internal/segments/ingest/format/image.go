@@ -25,8 +25,9 @@ func (b *Block) addImage(row int64, id, segment []byte) {
 	b.keepImage(image, rest, id)
 }
 
-// parse converts an id to its image (64-bit number), and rejects the row if the id is invalid. For a UUID, parse also
-// returns the other 64 bits of the id. parse ignores blanks around an id, except for the kind text.
+// parse converts an id to its image (64-bit number that stands for the id), and rejects the row if the id is invalid.
+// For a UUID, parse also returns the other 64 bits of the id. parse ignores blanks around an id, except for the kind
+// text.
 func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
 	blank := len(bytes.TrimSpace(id)) == 0
 	if b.kind != ids.Text {
@@ -44,7 +45,8 @@ func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
 	return 0, 0, false
 }
 
-// keepImage adds the image (64-bit number) of an id to the block, with the data that converts the image back to the id.
+// keepImage adds the image of an id (64-bit number that stands for the id) to the block, with the data that converts
+// the image back to the id.
 func (b *Block) keepImage(image, rest uint64, text []byte) {
 	b.Images = append(b.Images, image)
 	if b.rests {
@@ -117,8 +119,9 @@ func (p *pageIDs) takeOther(into *Block, row int64, i int, code int16, table boo
 	}
 }
 
-// parse converts the value with the index i of a Parquet page to the image (64-bit number) of an id. parse also returns
-// the other 64 bits of a UUID, or the text of a string. For an invalid id, parse rejects the row.
+// parse converts the value with the index i of a Parquet page to the image of an id (64-bit number that stands for the
+// id). parse also returns the other 64 bits of a UUID, or the text of a string. For an invalid id, parse rejects the
+// row.
 func (p *pageIDs) parse(into *Block, row int64, i int) (image, rest uint64, text []byte, ok bool) {
 	switch p.as {
 	case packed:

@@ -17,8 +17,8 @@ func (m *Multiline) Note(row, lines int64) {
 	m.Add(Multiline{Rows: 1, Lines: lines, Longest: lines, At: row})
 }
 
-// The method Add increases the counts by those of another block of the same file. If several rows are equally long, Add
-// keeps the one that comes first in the file, in whichever order the blocks arrive.
+// Add increases the counts by those of another block of the same file. If several rows are equally long, Add keeps the
+// one that comes first in the file, in whichever order the blocks arrive.
 func (m *Multiline) Add(other Multiline) {
 	m.Rows += other.Rows
 	m.Lines += other.Lines

@@ -40,8 +40,8 @@ type finder struct {
 	seen bool
 }
 
-// from returns the first position of the character at or after the index i, or the length of the block if there is
-// none.
+// The method from returns the first position of the character at or after the index i, or the length of the block if
+// there is none.
 func (f *finder) from(block []byte, i int) int {
 	if f.char == 0 {
 		return len(block)
