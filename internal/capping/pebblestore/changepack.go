@@ -185,7 +185,7 @@ func lenOf(records []*live.Record) (n int) {
 	return n
 }
 
-// records holds change records that one call has read from the database.
+// A records value holds the change records that one call has read from the database.
 type records struct {
 	numbers []uint64
 	records []*live.Record

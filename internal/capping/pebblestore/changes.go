@@ -76,7 +76,7 @@ type interval struct{ first, end uint64 }
 const bulkUsers = 500
 
 // These constants are the numbers of users in a full change record. In a change record, a dense id takes at most five
-// bytes, and an id image (64-bit number) at most ten.
+// bytes, and an id image (64-bit number that stands for the id) at most ten.
 const (
 	recordUsers  = live.RecordBytes / 5
 	recordImages = live.RecordBytes / 10

@@ -33,7 +33,7 @@ type Config struct {
 	SweepInterval time.Duration
 	// IDs says which kind of ids the users have. A store never changes its kind of ids. If IDs names another kind, Open
 	// returns an error. The zero IDs means dense ids, which are below 1<<32. With any other kind of ids, the store
-	// knows users by id images (64-bit numbers of their ids).
+	// knows users by id images (64-bit numbers that stand for their ids).
 	IDs IDs
 
 	fs          vfs.FS // for tests; nil: the disk

@@ -71,9 +71,9 @@
 //	06 life (4) name message             head of a pacer's log: version (1), end (8), total (8), number of runs (4)
 //	06 life (4) name message number (6)  a run in the format of package pacing
 //
-// In a store whose ids are not dense, users are id images (64-bit numbers of ids). The user in a key then takes 8
-// bytes. Apart from users' ids, keys and values are the same as in a store with dense ids. The format marker and the
-// file beside the directory name the kind of ids, and a check word of the key that makes id images. If the
+// In a store whose ids are not dense, users are id images (64-bit numbers that stand for ids). The user in a key then
+// takes 8 bytes. Apart from users' ids, keys and values are the same as in a store with dense ids. The format marker
+// and the file beside the directory name the kind of ids, and a check word of the key that makes id images. If the
 // configuration has another kind of ids or another key, Open returns an error.
 //
 // # Removal

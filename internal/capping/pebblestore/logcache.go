@@ -46,7 +46,7 @@ func slabsFor(bytes int64) int {
 func newLogCache(bytes int64, wide bool) logCache { return newLogCacheOf(slabsFor(bytes), wide) }
 
 // newLogCacheOf returns an empty cache of logs that may have up to the given number of slabs. The argument "wide" of
-// newLogCacheOf says that users are id images (64-bit numbers of ids).
+// newLogCacheOf says that users are id images (64-bit numbers that stand for ids).
 func newLogCacheOf(slabs int, wide bool) logCache {
 	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32(), wide: wide}
 }

@@ -17,7 +17,7 @@ import (
 // leasePrefix is the prefix of the database keys of leases.
 var leasePrefix = []byte{database.KeyMeta, 0xFF, 8}
 
-// The stored value of a lease: version (1), time of the end (8), call.
+// The stored value of a lease has three parts: the version (1 byte), the time of the end (8 bytes) and the call.
 const (
 	leaseVersion = 1
 	leaseHeader  = 1 + 8

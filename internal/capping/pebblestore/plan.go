@@ -9,8 +9,8 @@ import (
 
 // A plan holds the users of a call, sorted by stripe (group of users with a common lock). An element of the plan is a
 // 64-bit number. The upper 32 bits of the element are a whole dense id, or the upper half of an id image (64-bit number
-// of an id). The lower 32 bits of the element are the index that the user has in the call. One sort of integers
-// therefore works for dense ids and for id images.
+// that stands for the id). The lower 32 bits of the element are the index that the user has in the call. One sort of
+// integers therefore works for dense ids and for id images.
 type plan struct {
 	users  []uint64
 	images []capping.UserID       // the users of the call, in a store for images
@@ -55,7 +55,8 @@ func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	return capping.UserID(packed >> 32), index
 }
 
-// A portion is a part of a plan: the users of those stripes whose index is at least "first" and below "last".
+// A portion is a part of a plan: the users of those stripes (groups of users with a common lock) whose index is at
+// least "first" and below "last".
 type portion struct{ first, last int }
 
 // portionUsers is the approximate number of users that a call decides before it releases its locks. portionUsers limits

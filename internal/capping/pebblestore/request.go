@@ -9,7 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// The stored value of a remembered request: version (1), time of expiry (8), grant.
+// The stored value of a remembered request has three parts: the version (1 byte), the time of expiry (8 bytes) and the
+// grant.
 const (
 	requestVersion = 1
 	requestHeader  = 1 + 8

@@ -58,7 +58,7 @@ func (r retentions) with(millis int64, now capping.Instant) retentions {
 	return append(kept, current)
 }
 
-// last returns the retention in force. If the list of retentions is empty, last returns the zero retention.
+// The method last returns the retention in force. If the list of retentions is empty, last returns the zero retention.
 func (r retentions) last() retention {
 	if len(r) == 0 {
 		return retention{}

@@ -14,8 +14,8 @@ import (
 // the stripe.
 type Stripe struct{ sends map[cell]*sends }
 
-// A cell identifies one count: the number of sends of a message to the users of one stripe. A cell names the message,
-// the channel and the time at which the counting began.
+// A cell identifies one count: the number of sends of a message to the users of one stripe (group of users with a
+// common lock). A cell names the message, the channel and the time at which the counting began.
 type cell life
 
 type sends struct {
@@ -23,7 +23,8 @@ type sends struct {
 	unreadable bool // an unreadable count is not increased
 }
 
-// mostCells is the largest number of counts of sends that the cache of one stripe holds.
+// mostCells is the largest number of counts of sends that the cache of one stripe (group of users with a common lock)
+// holds.
 const mostCells = 64
 
 // A Tally sums how many sends one portion of a call adds and removes, by message and channel.
@@ -46,9 +47,9 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 	return &(*t)[len(*t)-1].Sends
 }
 
-// Count adds a Tally to the stored counts of sends of one stripe. The argument "batch" (the database batch of the call)
-// also contains the changed logs of the users. Count leaves out messages that are not in the argument "lives", because
-// the store does not count the sends of these messages.
+// Count adds a Tally to the stored counts of sends of one stripe (group of users with a common lock). The argument
+// "batch" (the database batch of the call) also contains the changed logs of the users. Count leaves out messages that
+// are not in the argument "lives", because the store does not count the sends of these messages.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
 		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {

@@ -6,10 +6,10 @@ import (
 	"capper/internal/capping"
 )
 
-// stripe is a lock for the logs of some users. A stripe also holds their cached logs and their cached counts of sends.
-// Users with neighbouring ids (a run) are in the same stripe, so that a batch in ascending order reads neighbouring
-// keys together. If a goroutine locks several stripes, it locks them in ascending order, so that two goroutines never
-// block each other.
+// stripe is a lock for the logs of some users. A stripe (group of users with a common lock) also holds their cached
+// logs and their cached counts of sends. Users with neighbouring ids (a run) are in the same stripe, so that a batch in
+// ascending order reads neighbouring keys together. If a goroutine locks several stripes, it locks them in ascending
+// order, so that two goroutines never block each other.
 type stripe struct {
 	sync.Mutex
 	cache   logCache
@@ -19,7 +19,7 @@ type stripe struct {
 const stripeCount = 256
 
 // A runs value says which users are neighbours (a run): the ids of neighbours differ only in the lower bits, and runs
-// is the number of these bits. The users of a run share a stripe.
+// is the number of these bits. The users of a run share a stripe (group of users with a common lock).
 type runs uint8
 
 const (
@@ -27,12 +27,12 @@ const (
 	imageRuns runs = 48 // one user in 65,536: 76 of 5 million users, 4,100 of 270 million
 )
 
-// ofImages reports whether r is for a store whose users are id images (64-bit numbers of ids).
+// ofImages reports whether r is for a store whose users are id images (64-bit numbers that stand for ids).
 func (r runs) ofImages() bool { return r > denseRuns }
 
-// stripe returns the index of the stripe that holds the user's log. To distribute the runs of neighbouring users over
-// the stripes, their numbers are multiplied by the golden ratio. Without the multiplication, ids with a large common
-// step would all be in one stripe.
+// stripe returns the index of the stripe (group of users with a common lock) that holds the user's log. To distribute
+// the runs of neighbouring users over the stripes, the numbers of the runs are multiplied by the golden ratio. Without
+// the multiplication, ids with a large common step would all be in one stripe.
 func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
 
 // makeStripes creates the locks (stripes) of an open database, each with a log cache of the given size in bytes.
@@ -46,8 +46,8 @@ func (s *Store) makeStripes(cacheBytes int64) {
 	}
 }
 
-// cacheOf returns the cache in which the log of the user may be: the log cache of the user's stripe. The caller of
-// cacheOf must hold the lock of this stripe.
+// cacheOf returns the cache in which the log of the user may be: the log cache of the user's stripe (group of users
+// with a common lock). The caller of cacheOf must hold the lock of this stripe.
 func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[s.runs.stripe(user)].cache }
 
 func (s *Store) lockStripes(c *call, p portion) {

@@ -137,8 +137,8 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 	return found, nil, nil
 }
 
-// removeLogs removes logs of users that have expired. removeLogs first locks the users' stripes and checks again,
-// because a call may have changed one.
+// removeLogs removes logs of users that have expired. removeLogs first locks the users' stripes (groups of users with a
+// common lock) and checks again, because a call may have changed one.
 func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retention capping.Instant) error {
 	if len(users) == 0 {
 		return nil

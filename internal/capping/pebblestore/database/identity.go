@@ -139,7 +139,8 @@ func (d *DB) identify(config Config) error {
 	return d.Mark()
 }
 
-// storedIdentity returns the identity that is stored in the database: the id of the store and its identity mark.
+// storedIdentity returns the identity that is stored in the database: the id of the store and its identity mark
+// (counter that exposes an old copy).
 func (d *DB) storedIdentity() (own identity, err error) {
 	id, err := d.Lookup(idKey)
 	if err != nil {
@@ -159,7 +160,7 @@ func (d *DB) storedIdentity() (own identity, err error) {
 	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time(), d.config.IDs.Pointer()}, nil
 }
 
-// Identity returns the database's id and its newest identity mark.
+// Identity returns the database's id and its newest identity mark (counter that exposes an old copy).
 func (d *DB) Identity() (id string, mark uint64) {
 	d.marking.Lock()
 	defer d.marking.Unlock()
@@ -217,10 +218,10 @@ type watch struct {
 // while it is written steadily.
 const markInterval = time.Minute
 
-// Watch checks that the files of the store still exist. If a new identity mark is due, Watch also increases the mark.
-// The identity mark must increase after a minute of writes, when writes have stopped, and after a copy of the database
-// was made. Because of the new mark after a copy, the store later recognizes the restored copy as older. One goroutine
-// calls Watch about once a second.
+// Watch checks that the files of the store still exist. If a new identity mark (counter that exposes an old copy) is
+// due, Watch also increases the mark. The identity mark must increase after a minute of writes, when writes have
+// stopped, and after a copy of the database was made. Because of the new mark after a copy, the store later recognizes
+// the restored copy as older. One goroutine calls Watch about once a second.
 //
 // The store increases the identity mark after the last write, so that damage at the end of the write-ahead log can be
 // noticed. Pebble takes a damaged record for the unfinished end of the write-ahead log. Pebble notices the damage only
@@ -255,8 +256,8 @@ func Look(path string) (data, known bool, err error) {
 	return data, found != nil, err
 }
 
-// known reads the file PATH.id beside the directory, and returns the id and the identity mark of the store. If the file
-// PATH.id does not exist, the method known returns the zero Copy.
+// The function known reads the file PATH.id beside the directory, and returns the id and the identity mark of the
+// store. If the file PATH.id does not exist, the method known returns the zero Copy.
 func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {

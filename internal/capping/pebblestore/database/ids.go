@@ -6,7 +6,7 @@ import (
 )
 
 // IDs says which kind of ids the users in a store have. The zero IDs means dense ids (numbers from 0 to 4294967295).
-// With any other kind of ids, the store knows users by id images (64-bit numbers of their ids).
+// With any other kind of ids, the store knows users by id images (64-bit numbers that stand for their ids).
 type IDs struct {
 	Kind string `json:"kind"` // name of the kind, such as "uuid"; "" and "dense": dense ids
 	// Check is a word that changes with the kind of ids and with the key that makes id images. A store rejects a
@@ -28,8 +28,8 @@ func (i IDs) String() string {
 // their key.
 var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
-// checked returns the IDs in the form that the store compares: for dense ids, the zero IDs. If the format marker cannot
-// hold the kind of ids or the check word, checked returns an error.
+// The method checked returns the IDs in the form that the store compares: for dense ids, the zero IDs. If the format
+// marker cannot hold the kind of ids or the check word, checked returns an error.
 func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {

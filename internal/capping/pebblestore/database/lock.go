@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// lock takes the lock of the store's directory, and first creates the directory if necessary. The operating system
-// releases the lock of the directory when the process ends, even after a crash.
+// The function lock takes the lock of the store's directory, and first creates the directory if necessary. The
+// operating system releases the lock of the directory when the process ends, even after a crash.
 func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	if dir == "" {
 		return nil, errors.New("path: must not be empty")

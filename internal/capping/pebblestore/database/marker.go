@@ -25,9 +25,9 @@ const (
 	newestFormat  = changesFormat
 )
 
-// imageFormat is the version of a store whose users are id images (64-bit numbers of ids). imageFormat is above the
-// versions of stores with dense ids, so that programs for dense ids do not open the store. A store for id images has
-// the version imageFormat from the beginning, with or without live changes to sets.
+// imageFormat is the version of a store whose users are id images (64-bit numbers that stand for ids). imageFormat is
+// above the versions of stores with dense ids, so that programs for dense ids do not open the store. A store for id
+// images has the version imageFormat from the beginning, with or without live changes to sets.
 const imageFormat = 4
 
 // bucketSize is the number of users whose logs share one database key, and is part of the format marker.
@@ -44,7 +44,7 @@ func Marker(version int) string {
 const markerStart = "capper embedded store, format "
 
 // imageMarker returns the format marker (the value of MarkerKey) of a store whose users are id images (64-bit numbers
-// of ids).
+// that stand for ids).
 func imageMarker(ids IDs) string {
 	return fmt.Sprintf("%s%d, ids %s, check %s, users of %d bytes, entries of %d bytes, epoch %d", markerStart,
 		imageFormat, ids.Kind, ids.Check, imageWidth, capping.EntrySize, int64(capping.EpochUnixMillis))

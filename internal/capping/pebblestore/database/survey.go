@@ -82,8 +82,8 @@ func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bo
 }
 
 // surveyStep returns how far from a damaged log the first walk towards this log starts. A walk that starts too near the
-// damaged log reads the damaged block once more. With 270 million users, neighbouring id images (64-bit numbers of ids)
-// are on average 1<<36 apart, so 1<<44 skips about 256 users.
+// damaged log reads the damaged block once more. With 270 million users, neighbouring id images (64-bit numbers that
+// stand for ids) are on average 1<<36 apart, so 1<<44 skips about 256 users.
 func (d *DB) surveyStep() capping.UserID {
 	if d.wide {
 		return 1 << 44
