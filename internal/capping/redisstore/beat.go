@@ -59,9 +59,9 @@ func (f *fleet) signOff() {
 	_ = n.Client().HDel(ctx, f.marker.InstancesKey(), f.id).Err()
 }
 
-// beat sends one heartbeat: beat renews the records in Redis that all instances share, and checks the sentinel key of
-// every partition. If a server does not answer the heartbeat, the last known state of its partitions stays in force.
-// The topology reports the server's fault.
+// beat sends one heartbeat: beat renews the records in Redis that all instances share, and checks the sentinel key (a
+// marker key that reveals lost data) of every partition. If a server does not answer the heartbeat, the last known
+// state of its partitions stays in force. The topology reports the server's fault.
 func (f *fleet) beat(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -45,10 +45,10 @@ func (f *fleet) start(ctx context.Context) error {
 }
 
 // makeRecords finds the records in Redis that all instances share. If Redis has no shared records, makeRecords creates
-// them. makeRecords first counts the partitions that have a sentinel key, and then creates the shared records. The
-// result "asked" of makeRecords is the number of partitions whose server has answered. The result "had" of makeRecords
-// is the number of partitions that have a sentinel key. A sentinel key shows that a store existed here earlier, because
-// no instance creates sentinel keys for a store without records.
+// them. makeRecords first counts the partitions that have a sentinel key (a marker key that reveals lost data), and
+// then creates the shared records. The result "asked" of makeRecords is the number of partitions whose server has
+// answered. The result "had" of makeRecords is the number of partitions that have a sentinel key. A sentinel key shows
+// that a store existed here earlier, because no instance creates sentinel keys for a store without records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)
@@ -59,9 +59,9 @@ func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 }
 
 // judgeAdopted is for a store without a shared record: judgeAdopted decides whether the record was lost. If a store
-// without the shared record has no sentinel keys, an older version of capper created it. If a store without the shared
-// record has sentinel keys, the shared record was lost. If the shared record of a store was lost, judgeAdopted makes
-// every missing sentinel key count as lost data.
+// without the shared record has no sentinel keys (marker keys that reveal lost data), an older version of capper
+// created it. If a store without the shared record has sentinel keys, the shared record was lost. If the shared record
+// of a store was lost, judgeAdopted makes every missing sentinel key count as lost data.
 func (f *fleet) judgeAdopted(ctx context.Context) {
 	if !f.seen.Load().adopted {
 		return
@@ -83,7 +83,8 @@ func (f *fleet) renewUntilDone(ctx context.Context, m script.Mode) error {
 	}
 }
 
-// signLife returns the TTL of sentinel keys, which every check of a sentinel key sets again.
+// signLife returns the TTL of sentinel keys (marker keys that reveal lost data), which every check of a sentinel key
+// sets again.
 func (f *fleet) signLife() time.Duration { return max(leastLife, 2*f.retention()) }
 
 // warnOfLoss logs that the start of this process has accepted a loss of data, and keeps the warning so that Health
@@ -94,8 +95,9 @@ func (f *fleet) warnOfLoss(what string) {
 	f.config.Logger.Error("Redis store", "warning", warning)
 }
 
-// mend accepts, at the start of the process, that records were lost. mend then creates the missing sentinel keys again.
-// If Config.MustExist is true, mend does not accept the loss, and returns an error.
+// mend accepts, at the start of the process, that records were lost. mend then creates the missing sentinel keys
+// (marker keys that reveal lost data) again. If Config.MustExist is true, mend does not accept the loss, and returns an
+// error.
 func (f *fleet) mend(ctx context.Context) error {
 	accepted, whats := map[int]bool{}, map[string]int{}
 	for p, bar := range f.top.Lost() {
@@ -146,9 +148,9 @@ func (f *fleet) withUsers(partitions []int) []int {
 	return slices.DeleteFunc(partitions, func(p int) bool { return p >= f.keyspace.Partitions })
 }
 
-// lookAtSigns checks the sentinel keys of all partitions. Until the store has recorded that every partition had a
-// sentinel key, lookAtSigns creates missing ones. The argument "accept" of lookAtSigns holds the partitions whose loss
-// of data this start has found and accepted.
+// lookAtSigns checks the sentinel keys (marker keys that reveal lost data) of all partitions. Until the store has
+// recorded that every partition had a sentinel key, lookAtSigns creates missing ones. The argument "accept" of
+// lookAtSigns holds the partitions whose loss of data this start has found and accepted.
 func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	look := topology.Look{
 		Make: !f.top.Signed() && f.seen.Load().gone == nil, Accept: accept,
@@ -159,8 +161,8 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	}
 }
 
-// markSigned records in Redis that all partitions have got their sentinel keys. If a sentinel key is missing after
-// markSigned, a Redis server has lost the key.
+// markSigned records in Redis that all partitions have got their sentinel keys (marker keys that reveal lost data). If
+// a sentinel key is missing after markSigned has returned, a Redis server has lost the key.
 func (f *fleet) markSigned(ctx context.Context) {
 	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed",
 		"1").Err() == nil {

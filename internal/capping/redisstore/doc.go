@@ -55,12 +55,13 @@
 //	fc:{…}:pn:records        how many requests and logs of messages exist, by client and by expiry
 //	fc:{format}              the format marker; :store, :retentions, :channels and :instances beside it are shared
 //
-// For other ids, the keyspace uses id images (64-bit numbers of the ids). For each user, the lower 6 bits of the id
-// image choose the partition, and the upper bits choose the bucket. The depth of a store is how many upper bits of an
-// id image choose the bucket. A new store gets a depth (number of bits that choose the bucket) with which a bucket
-// holds about 60 users. In a store with id images, the name of a user's field is the bits of the image that choose
-// neither the partition nor the bucket. In the name of a user's field, the bits of the id image take 6 raw bytes, or 7
-// with a depth below 10. Apart from buckets and their fields, the keys of the store are the same as with dense ids.
+// For other ids, the keyspace uses id images (64-bit numbers that stand for the ids). For each user, the lower 6 bits
+// of the id image choose the partition, and the upper bits choose the bucket. The depth of a store is how many upper
+// bits of an id image choose the bucket. A new store gets a depth (number of bits that choose the bucket) with which a
+// bucket holds about 60 users. In a store with id images, the name of a user's field is the bits of the image that
+// choose neither the partition nor the bucket. In the name of a user's field, the bits of the id image take 6 raw
+// bytes, or 7 with a depth below 10. Apart from buckets and their fields, the keys of the store are the same as with
+// dense ids.
 //
 // # Formats
 //

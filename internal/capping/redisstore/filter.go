@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// filterOperation is the operation of a run that decides the users of a batch and records the allowed sends.
+// filterOperation is the operation with which a run decides the users of a batch and records the allowed sends.
 type filterOperation struct {
 	store    *Store
 	batch    *capping.Batch
@@ -33,10 +33,10 @@ func (o *filterOperation) Encode(c *dispatch.Command) {
 		o.batch.Groups, &o.rules, script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token}, o.known(c))
 }
 
-// known returns the version of the live changes to sets that the caller has. The script filter.lua compares the
-// caller's version of the live changes with the stored version. If known returns nil, the script compares nothing. For
-// a bare command (which may use only the key of one bucket), the method known returns nil. A bare command cannot read
-// the key of the live changes, so the run compares the versions before it sends the command.
+// The method known returns the version of the live changes to sets that the caller has. The script filter.lua compares
+// the caller's version of the live changes with the stored version. If known returns nil, the script compares nothing.
+// For a bare command (which may use only the key of one bucket), the method known returns nil. A bare command cannot
+// read the key of the live changes, so the run compares the versions before it sends the command.
 func (o *filterOperation) known(c *dispatch.Command) *string {
 	if c.Bare || c.Partition >= len(o.batch.Known) {
 		return nil

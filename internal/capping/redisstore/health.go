@@ -76,8 +76,8 @@ func (s *Store) Health(context.Context) capping.Health {
 	return h
 }
 
-// lost describes which parts of the store have missing or possibly incomplete data. If all partitions with users are in
-// quarantine, the result "all" of the method lost is true.
+// The method lost describes which parts of the store have missing or possibly incomplete data. If all partitions with
+// users are in quarantine, the result "all" of the method lost is true.
 func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	if seen.gone != nil {
 		lost = append(lost, seen.gone.Error())

@@ -56,7 +56,8 @@ type liveLogs struct {
 	owed  []map[string]capping.Instant // by partition: freed instants that its log does not have yet
 }
 
-// A liveLog is the state in memory that this instance keeps about the live change log of one partition.
+// A liveLog is the state in memory that this instance keeps about the live change log (log of changes to sets by API
+// calls) of one partition.
 type liveLog struct {
 	mu      sync.Mutex
 	next    *renewal // the next renewal, which has not begun; nil: none
@@ -70,21 +71,21 @@ type liveLog struct {
 	restored restoration // protected by mu
 }
 
-// A renewal is one read of a live change log from Redis, which brings this instance up to date. Any number of calls may
-// wait for the same renewal.
+// A renewal is one read of a live change log (log of changes to sets by API calls) from Redis, which brings this
+// instance up to date. Any number of calls may wait for the same renewal.
 type renewal struct {
 	done chan struct{}
 	err  error // valid after done is closed
 }
 
-// liveTTL is the TTL that the Redis key of a live change log gets with each change. A running instance renews the TTL
-// twice a day.
+// liveTTL is the TTL that the Redis key of a live change log (log of changes to sets by API calls) gets with each
+// change. A running instance renews the TTL twice a day.
 const liveTTL = 400 * 24 * time.Hour
 
 var _ live.Store = (*Store)(nil)
 
-// newLiveLogs returns the live change logs of a store, without any changes. The lists in memory contain no live changes
-// until liveLogs has read Redis for the first time.
+// newLiveLogs returns the live change logs (logs of changes to sets by API calls) of a store, without any changes. The
+// lists in memory contain no live changes until liveLogs has read Redis for the first time.
 func newLiveLogs(config liveConfig) *liveLogs {
 	n := len(config.Prefixes)
 	l := &liveLogs{config: config, lists: live.New(n), logs: make([]liveLog, n)}
@@ -200,8 +201,8 @@ func usersOf(r *live.Record) (users []capping.UserID) {
 	return users
 }
 
-// append stores one record in the live change log of each partition, and applies the records to Lists. append returns
-// those partitions in which this failed.
+// append stores one record in the live change log (log of changes to sets by API calls) of each partition, and applies
+// the records to Lists. append returns those partitions in which this failed.
 func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (failed map[int]bool, err error) {
 	operations := make(map[int]*appendOperation, len(parts))
 	err = l.config.Perform(func() *dispatch.Run {
@@ -237,9 +238,10 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 	return failed, err
 }
 
-// applyAfter applies records of a live change log to Lists, if Lists contains exactly the records up to the version
-// "before". The argument "freed" of applyAfter holds new instants up to which changes were removed from the live change
-// log, or is nil. If Lists has another version of the live change log, applyAfter changes nothing and returns false.
+// applyAfter applies records of a live change log (log of changes to sets by API calls) to Lists, if Lists contains
+// exactly the records up to the version "before". The argument "freed" of applyAfter holds new instants up to which
+// changes were removed from the live change log, or is nil. If Lists has another version of the live change log,
+// applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
 	l.applying.Lock()
@@ -251,9 +253,9 @@ func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capp
 	return true
 }
 
-// appendOperation is the operation of a run that appends a record to the live change log of a partition. If the reply
-// to a successful attempt was lost, the next attempt appends the same record again, which does not change the result
-// for users.
+// appendOperation is the operation with which a run appends a record to the live change log (log of changes to sets by
+// API calls) of a partition. If the reply to a successful attempt was lost, the next attempt appends the same record
+// again, which does not change the result for users.
 type appendOperation struct {
 	logs   *liveLogs
 	id     string
@@ -269,7 +271,8 @@ func (l *liveLogs) newAppend(r *live.Record) *appendOperation {
 	return &appendOperation{logs: l, id: newLiveName(), nonce: []byte(newLiveName()), record: live.AppendRecord(nil, r)}
 }
 
-// newLiveName returns a random text, as the id of a new live change log or as the nonce of a record.
+// newLiveName returns a random text, as the id of a new live change log (log of changes to sets by API calls) or as the
+// nonce of a record.
 func newLiveName() string {
 	var name [script.LiveHex / 2]byte
 	_, _ = rand.Read(name[:]) // never fails
@@ -283,15 +286,16 @@ func (o *appendOperation) Encode(c *dispatch.Command) {
 }
 
 // Stamp sets the time of the attempt, so that live.lua rejects the change if the clock is wrong. Each attempt to append
-// a record has a new nonce. After a failover, the live change log may be another one than the log to which an earlier
-// attempt appended. If two attempts append to different live change logs, their records follow different records, so
-// the nonces must differ.
+// a record has a new nonce. After a failover, the live change log (log of changes to sets by API calls) may be another
+// one than the log to which an earlier attempt appended. If two attempts append to different live change logs, their
+// records follow different records, so the nonces must differ.
 func (o *appendOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	copy(o.nonce, newLiveName())
 	c.Args.StampTime(at.Now, o.logs.config.ClockSkew)
 }
 
-// Apply stores which version the live change log had before the new record, and which it has with the record.
+// Apply stores which version the live change log (log of changes to sets by API calls) had before the new record, and
+// which it has with the record.
 func (o *appendOperation) Apply(c *dispatch.Command) (n int, err error) {
 	o.before, o.after, o.meta, err = script.DecodeLiveAppended(c.List)
 	o.done = err == nil

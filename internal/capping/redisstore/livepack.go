@@ -28,14 +28,15 @@ const (
 	packFields   = 1000
 )
 
-// packWhenLong is called after this instance has appended to a live change log. If the log has many records of single
-// calls, packWhenLong packs them.
+// packWhenLong is called after this instance has appended to a live change log (log of changes to sets by API calls).
+// If the log has many records of single calls, packWhenLong packs them.
 func (l *liveLogs) packWhenLong(p int, version string, meta *script.LiveMeta) {
 	l.logs[p].packed.Store(int64(meta.Packed))
 	l.packBeyond(p, version, mostUnpacked)
 }
 
-// packWhenLeft packs a live change log with many unpacked records, which other instances stored and did not pack.
+// packWhenLeft packs a live change log (log of changes to sets by API calls) with many unpacked records, which other
+// instances stored and did not pack.
 func (l *liveLogs) packWhenLeft(p int, version string) { l.packBeyond(p, version, leftUnpacked) }
 
 func (l *liveLogs) packBeyond(p int, version string, most int64) {
@@ -57,7 +58,8 @@ func (l *liveLogs) packBeyond(p int, version string, most int64) {
 }
 
 // pack combines records of single calls with those of the latest packed records that are not full yet. If the live
-// change log has doubled since it was last compacted, pack compacts the whole log.
+// change log (log of changes to sets by API calls) has doubled since it was last compacted, pack compacts the whole
+// log.
 func (l *liveLogs) pack(ctx context.Context, p int) error {
 	page, err := l.readPage(ctx, p, "", script.LiveTail(packTail))
 	if err != nil || page.Version == "" {
@@ -99,7 +101,8 @@ func (l *liveLogs) pack(ctx context.Context, p int) error {
 	return err
 }
 
-// A packPart is a group of records of a live change log that one call of live.lua replaces.
+// A packPart is a group of records of a live change log (log of changes to sets by API calls) that one call of live.lua
+// replaces.
 type packPart struct {
 	fields []*liveField
 	bytes  int
@@ -113,11 +116,11 @@ func (p *packPart) add(f *liveField) {
 func (p *packPart) full() bool { return p.bytes >= packBytes || len(p.fields) >= packFields }
 
 // compactAttempts limits how often a compaction starts again because another instance is packing the same live change
-// log.
+// log (log of changes to sets by API calls).
 const compactAttempts = 5
 
-// compact packs a whole live change log. compact leaves out changes up to the freed instants of upTo and of the log,
-// and stores these instants in the log.
+// compact packs a whole live change log (log of changes to sets by API calls). compact leaves out changes up to the
+// freed instants of upTo and of the log, and stores these instants in the log.
 func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.Instant) error {
 	for range compactAttempts {
 		done, err := l.compactOnce(ctx, p, upTo)
@@ -161,8 +164,8 @@ func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]cappi
 	return true, nil
 }
 
-// A packEnd says how one call of live.lua changes the description of the packed records in a live change log. If a call
-// of live.lua packs only the latest records, its packEnd has the zero value.
+// A packEnd says how one call of live.lua changes the description of the packed records in a live change log (log of
+// changes to sets by API calls). If a call of live.lua packs only the latest records, its packEnd has the zero value.
 type packEnd struct {
 	whole bool // the part is the whole log
 	last  bool // the part is the last part of a compaction
@@ -172,9 +175,9 @@ type packEnd struct {
 	freed map[string]capping.Instant // stored if there is a nonce
 }
 
-// parts divides a whole live change log into parts. One call of live.lua replaces one part. If the live change log is
-// large, parts leaves out full packed records that need no change, because each of their changes is still the latest of
-// its user.
+// parts divides a whole live change log (log of changes to sets by API calls) into parts. One call of live.lua replaces
+// one part. If the live change log is large, parts leaves out full packed records that need no change, because each of
+// their changes is still the latest of its user.
 func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	bytes := 0
 	for i := range r.fields {
@@ -261,8 +264,8 @@ func (l *liveLogs) packRun(ctx context.Context, p int, op *packOperation) error 
 	})
 }
 
-// packOperation packs records of a live change log. If an earlier attempt has already packed the records, a repeated
-// attempt sees that the log has changed, and writes nothing.
+// packOperation packs records of a live change log (log of changes to sets by API calls). If an earlier attempt has
+// already packed the records, a repeated attempt sees that the log has changed, and writes nothing.
 type packOperation struct {
 	logs    *liveLogs
 	packing script.LivePacking
@@ -295,9 +298,9 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// owe stores instants up to which changes must still be removed from a live change log. These are the instants in the
-// argument "freed" that are later than the log's own instants in the argument "stored". The method settleOwed removes
-// the changes later.
+// owe stores instants up to which changes must still be removed from a live change log (log of changes to sets by API
+// calls). These are the instants in the argument "freed" that are later than the log's own instants in the argument
+// "stored". The method settleOwed removes the changes later.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -322,8 +325,8 @@ func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	return owed
 }
 
-// settleOwed repeats removals that failed. In each live change log, settleOwed removes the changes up to the freed
-// instants that the log still has.
+// settleOwed repeats removals that failed. In each live change log (log of changes to sets by API calls), settleOwed
+// removes the changes up to the freed instants that the log still has.
 func (l *liveLogs) settleOwed(ctx context.Context) error {
 	l.freeing.Lock()
 	defer l.freeing.Unlock()

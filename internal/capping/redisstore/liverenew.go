@@ -16,7 +16,8 @@ import (
 	"capper/internal/live"
 )
 
-// These constants are the intervals of the background work that reads and packs live change logs.
+// These constants are the intervals of the background work that reads and packs live change logs (logs of changes to
+// sets by API calls).
 const (
 	renewEvery   = time.Second
 	renewTTLs    = 12 * time.Hour
@@ -24,8 +25,9 @@ const (
 	startForLive = 2                // a start waits for so many attempts; slower partitions follow later
 )
 
-// start reads the live change logs of all partitions whose logs can be read at this time. Users of other partitions are
-// decided only when a later renewal has read the live change log of their partition.
+// start reads the live change logs (logs of changes to sets by API calls) of all partitions whose logs can be read at
+// this time. Users of other partitions are decided only when a later renewal has read the live change log of their
+// partition.
 func (l *liveLogs) start(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startForLive*l.config.Topology.LongestAttempt())
 	defer cancel()
@@ -40,7 +42,8 @@ func (l *liveLogs) start(ctx context.Context) {
 	}
 }
 
-// run reads the live change logs again and again in the background, until the store is closed.
+// run reads the live change logs (logs of changes to sets by API calls) again and again in the background, until the
+// store is closed.
 func (l *liveLogs) run() {
 	l.wait.Go(func() {
 		ticker := time.NewTicker(renewEvery)
@@ -66,9 +69,9 @@ func (l *liveLogs) run() {
 	})
 }
 
-// look reads the versions of all live change logs, with one pipeline for each node. If the version of a live change log
-// has changed, look reads this log again. If the argument "touch" is true, look also extends the TTLs of the live
-// change logs.
+// look reads the versions of all live change logs (logs of changes to sets by API calls), with one pipeline for each
+// node. If the version of a live change log has changed, look reads this log again. If the argument "touch" is true,
+// look also extends the TTLs of the live change logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}
@@ -118,9 +121,9 @@ func (l *liveLogs) lookAt(n *topology.Node, partitions []int, touch bool) {
 	}
 }
 
-// renewUsers reads the live change logs of those partitions that have the given users. If the argument "users" is nil,
-// renewUsers reads all logs. If one live change log cannot be read, renewUsers still reads the logs of the other
-// partitions.
+// renewUsers reads the live change logs (logs of changes to sets by API calls) of those partitions that have the given
+// users. If the argument "users" is nil, renewUsers reads all logs. If one live change log cannot be read, renewUsers
+// still reads the logs of the other partitions.
 func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -162,9 +165,9 @@ func (r *renewal) await(ctx context.Context) error {
 	}
 }
 
-// renewSoon returns a read of the live change log that has not begun yet. This read will include all live changes that
-// were stored before the call of renewSoon. Concurrent calls of renewSoon return the same renewal, so that one read of
-// Redis serves all of them.
+// renewSoon returns a read that has not begun yet: a read of the live change log (log of changes to sets by API calls).
+// This read will include all live changes that were stored before the call of renewSoon. Concurrent calls of renewSoon
+// return the same renewal, so that one read of Redis serves all of them.
 func (l *liveLogs) renewSoon(p int) *renewal {
 	log := &l.logs[p]
 	log.mu.Lock()
@@ -212,12 +215,13 @@ func (l *liveLogs) logDamage(log *liveLog, err error) {
 	log.logged = text
 }
 
-// renewAttempts limits how often a renewal starts again because the live change log changes while it is read.
+// renewAttempts limits how often a renewal starts again because the live change log (log of changes to sets by API
+// calls) changes while it is read.
 const renewAttempts = 20
 
-// renew reads those records of the partition's live change log that this instance does not know yet, and applies them.
-// If Redis has lost a record that this instance has, for example after an accepted loss, renew stores the changes of
-// the lost record again.
+// renew reads those records of the partition's live change log (log of changes to sets by API calls) that this instance
+// does not know yet, and applies them. If Redis has lost a record that this instance has, for example after an accepted
+// loss, renew stores the changes of the lost record again.
 func (l *liveLogs) renew(ctx context.Context, p int) error {
 	if err := l.logs[p].restoring(p); err != nil {
 		return err
@@ -240,9 +244,9 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 	return fmt.Errorf("partition %d of Redis receives changes of sets faster than this instance can read them", p)
 }
 
-// renewOnce makes one attempt to read the live change log after the version in the argument "asked". The argument
-// "asked" of renewOnce is the known version of the live change log, or "" to read the whole log. If done is false, the
-// caller must call renewOnce again.
+// renewOnce makes one attempt to read the live change log (log of changes to sets by API calls) after the version in
+// the argument "asked". The argument "asked" of renewOnce is the known version of the live change log, or "" to read
+// the whole log. If done is false, the caller must call renewOnce again.
 func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
 	read, err := l.read(ctx, p, asked, "")
 	if err != nil || read == nil {
@@ -344,7 +348,8 @@ func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Insta
 	return at > of.At || at == of.At && kind > of.Kind
 }
 
-// A liveReading is what was read from a live change log: the whole log, or its records after a version.
+// A liveReading is what was read from a live change log (log of changes to sets by API calls): the whole log, or its
+// records after a version.
 type liveReading struct {
 	kind      byte
 	version   string // version of the live change log at the latest record in fields
@@ -356,7 +361,7 @@ type liveReading struct {
 	fields    []liveField
 }
 
-// A liveField is one record of a live change log in decoded form.
+// A liveField is one record of a live change log (log of changes to sets by API calls) in decoded form.
 type liveField struct {
 	script.LiveField
 	record *live.Record // nil: a record without changes
@@ -371,7 +376,7 @@ func (r *liveReading) records() (records []*live.Record) {
 	return records
 }
 
-// lists returns the changes in a whole live change log as live.Lists.
+// lists returns the changes in a whole live change log (log of changes to sets by API calls) as live.Lists.
 func (r *liveReading) lists() *live.Lists {
 	lists := live.New(0)
 	lists.Drop(r.freed)
@@ -379,10 +384,10 @@ func (r *liveReading) lists() *live.Lists {
 	return lists
 }
 
-// read reads the live change log of the partition, from the known version to the end of the log. If known is "", read
-// reads the whole live change log. from is "", or the place in the log where reading begins. read returns nil if
-// another instance has packed the log meanwhile, so that the caller must start again. read waits until replicas have
-// confirmed the log, so that a failover loses no record that read has returned.
+// read reads the live change log (log of changes to sets by API calls) of the partition, from the known version to the
+// end of the log. If known is "", read reads the whole live change log. from is "", or the place in the log where
+// reading begins. read returns nil if another instance has packed the log meanwhile, so that the caller must start
+// again. read waits until replicas have confirmed the log, so that a failover loses no record that read has returned.
 func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveReading, error) {
 	var whole *liveReading
 	for {
@@ -412,7 +417,8 @@ func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveRe
 	}
 }
 
-// add decodes the records on one page of the live change log, and adds them to the reading.
+// add decodes the records on one page of the live change log (log of changes to sets by API calls), and adds them to
+// the reading.
 func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	for _, field := range page.Fields {
 		decoded := liveField{LiveField: field}
@@ -458,7 +464,7 @@ func (l *liveLogs) readPage(ctx context.Context, p int, known, from string) (*sc
 	return op.page, err
 }
 
-// pageOperation is the operation of a run that reads one page (a limited number of records) of a live change log.
+// pageOperation is the operation with which a run reads one page (a limited number of records) of a live change log.
 type pageOperation struct {
 	logs        *liveLogs
 	known, from string

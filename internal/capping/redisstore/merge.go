@@ -12,7 +12,7 @@ import (
 	"capper/internal/messages"
 )
 
-// mergeOperation is the operation of a run that merges logs which another system recorded into users' logs.
+// mergeOperation is the operation with which a run merges logs which another system recorded into users' logs.
 type mergeOperation struct {
 	store   *Store
 	merge   *capping.Merge

@@ -294,7 +294,8 @@ func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	return nil
 }
 
-// answered reads one number of each message from the message's decision counts; 0 means that there is no such number.
+// The method answered reads one number of each message from the message's decision counts; 0 means that there is no
+// such number.
 func (c *messageCounts) answered(ctx context.Context, list []entry, field func(capping.Channel) string) ([]int64,
 	error) {
 	reads, partitions := make([]single, len(list)), make([]int, len(list))
@@ -320,7 +321,7 @@ func (c *messageCounts) answered(ctx context.Context, list []entry, field func(c
 	return values, nil
 }
 
-// each runs several commands, each of them in its own partition.
+// The method each runs several commands, each of them in its own partition.
 func (c *messageCounts) each(ctx context.Context, commands []single, partitions []int) error {
 	if len(commands) == 0 {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"capper/internal/messages"
 )
 
-// atLeastOperation is the operation of a run that marks a message's counts of sends in one partition as lower bounds.
+// atLeastOperation is the operation with which a run marks a message's counts of sends in one partition as lower
+// bounds.
 type atLeastOperation struct {
 	counts *messageCounts
 	token  capping.Token
@@ -35,7 +36,7 @@ func (o *atLeastOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) { c.Arg
 // Apply ignores the reply.
 func (o *atLeastOperation) Apply(*dispatch.Command) (int, error) { return 0, nil }
 
-// addOperation is the operation of a run that adds the numbers of a Delta to a message's decision counts.
+// addOperation is the operation with which a run adds the numbers of a Delta to a message's decision counts.
 type addOperation struct {
 	counts *messageCounts
 	delta  *messages.Delta

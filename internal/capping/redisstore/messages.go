@@ -82,8 +82,8 @@ func newFlush() (flush [script.FlushSize]byte) {
 }
 
 // List is for a call that decided no users, such as a merge: List adds the campaign (message on a channel) to the index
-// of messages. If the run repeats the command of List, the index of messages does not change again. If List fails, the
-// store counts the campaign nevertheless, but lists of messages do not show it.
+// of messages. If the run repeats a command from List, the repetition does not change the index of messages. If List
+// fails, the store counts the campaign nevertheless, but lists of messages do not show it.
 func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Instant) {
 	delta := &messages.Delta{Key: key, Answers: messages.Answers{Last: at}}
 	r.AddOnce(&addOperation{counts: c, delta: delta, flush: newFlush(), begins: true},

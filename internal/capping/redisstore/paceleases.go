@@ -33,7 +33,7 @@ func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request)
 	return s.pacers.do(ctx, "the removal of a lease is", remove, remove.at, false, nil)
 }
 
-// keepLease is the operation of a run that begins or extends a lease of a request for permits.
+// keepLease is the operation with which a run begins or extends a lease of a request for permits.
 type keepLease struct {
 	pacers  *pacers
 	at      place
@@ -62,7 +62,7 @@ func (o *keepLease) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// endedLeases is the operation of a run that lists the leases of a group of pacers that have ended.
+// endedLeases is the operation with which a run lists ended leases of a group of pacers.
 type endedLeases struct {
 	pacers *pacers
 	at     place
@@ -86,7 +86,7 @@ func (o *endedLeases) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// removeLease is the operation of a run that removes a lease that has ended.
+// removeLease is the operation with which a run removes a lease that has ended.
 type removeLease struct {
 	pacers  *pacers
 	at      place

@@ -31,7 +31,7 @@ func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Targ
 	return p.do(ctx, ofPermits, &mergePacers{pacers: p, key: read.key, log: &read.log}, at, false, nil)
 }
 
-// readPacers is the operation of a run that reads the log of one pacer.
+// readPacers is the operation with which a run reads the log of one pacer.
 type readPacers struct {
 	key     string
 	log     script.PacerLog
@@ -56,8 +56,8 @@ func (o *readPacers) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// mergePacers is the operation of a run that replaces a pacer's log by a shorter one, unless the log has changed since
-// readPacers read it.
+// mergePacers is the operation with which a run replaces a pacer's log by a shorter one, unless the log has changed
+// since readPacers read it.
 type mergePacers struct {
 	pacers *pacers
 	key    string

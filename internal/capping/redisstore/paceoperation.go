@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// takePermits is the operation of a run that takes the permits of a request from its pacers.
+// takePermits is the operation with which a run takes the permits of a request from its pacers.
 type takePermits struct {
 	pacers *pacers
 	ask    *pacing.Ask
@@ -43,7 +43,7 @@ func (o *takePermits) addFaults(f *dispatch.Faults) {
 	f.AddUndecided(fault.Corrupt, o.paced.Bad.Corrupt, errPacerCorrupt)
 }
 
-// forgetPacer is the operation of a run that removes all grants of a pacer.
+// forgetPacer is the operation with which a run removes all grants of a pacer.
 type forgetPacer struct {
 	pacers *pacers
 	pacer  string

@@ -25,7 +25,7 @@ func (p *pacers) has(ctx context.Context, at place, key string) (bool, error) {
 	return look.found, err
 }
 
-// lookPacers is the operation of a run that checks whether a Redis key with data of pacers exists.
+// lookPacers is the operation with which a run checks whether a Redis key with data of pacers exists.
 type lookPacers struct {
 	key   string
 	found bool

@@ -25,7 +25,7 @@ func (p *pacers) Return(ctx context.Context, ask *pacing.Ask, used int) (pacing.
 	return back.given.Returned, nil
 }
 
-// returnPermits is the operation of a run that returns unused permits of a request to its pacers.
+// returnPermits is the operation with which a run returns unused permits of a request to its pacers.
 type returnPermits struct {
 	pacers *pacers
 	ask    *pacing.Ask

@@ -92,7 +92,7 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 
 // take takes the permits of one request with one call of pace.lua. The argument "ask" of the method take is this
 // request. If the argument "joined" is not nil, the permits are for several requests, which divide them. If the store
-// must handle some of the joined requests separately, take returns a *repeatedError.
+// must handle some of the combined requests separately, take returns a *repeatedError.
 func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
 		take := &takePermits{pacers: p, ask: ask, joined: joined}

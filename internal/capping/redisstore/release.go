@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// releaseOperation is the operation of a run that removes the sends of a message, on one channel or on all channels.
+// releaseOperation is the operation with which a run removes the sends of a message, on one channel or on all channels.
 type releaseOperation struct {
 	store    *Store
 	users    []capping.UserID

@@ -170,8 +170,8 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	return err
 }
 
-// quietly works like perform, but for work that the store starts itself: quietly changes neither the metrics nor
-// Health.
+// The method quietly works like perform, but for work that the store starts itself: The method quietly changes neither
+// the metrics nor Health.
 func (s *Store) quietly(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err

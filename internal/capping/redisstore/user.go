@@ -17,7 +17,7 @@ func (s *Store) key(user capping.UserID) (partition int, key, field string) {
 	return partition, key, s.keyspace.FieldName(user)
 }
 
-// eraseOperation is the operation of a run that removes the log of one user.
+// eraseOperation is the operation with which a run removes the log of one user.
 type eraseOperation struct {
 	script     *script.Script
 	key, field string

@@ -68,8 +68,8 @@ func (f *Faults) Err() error {
 	return errors.Join(parts...)
 }
 
-// cause returns the error that Faults keeps as the example for a kind of fault. If the deadline has expired, cause
-// returns an example of the fault that was most frequent before the deadline.
+// The method cause returns the error that Faults keeps as the example for a kind of fault. If the deadline has expired,
+// cause returns an example of the fault that was most frequent before the deadline.
 func (f *Faults) cause(k fault.Kind) error {
 	if k != fault.Deadline || len(f.Attempts) == 0 {
 		return f.example[k]

@@ -158,8 +158,8 @@ func (s *sender) send(commands []*Command) (size int) {
 	return size
 }
 
-// owned returns the partitions of those commands that go to the node because the node owns the hash slot, and not
-// because it is importing the slot.
+// The function owned returns the partitions of those commands that go to the node because the node owns the hash slot,
+// and not because it is importing the slot.
 func owned(commands []*Command) []int {
 	partitions := make([]int, 0, pipelineCommands)
 	for _, c := range commands {
@@ -170,9 +170,9 @@ func owned(commands []*Command) []int {
 	return partitions
 }
 
-// witness chooses the partition whose sentinel key the pipeline reads at its end. witness takes the last partition
-// whose hash slot is not moving, because the sentinel key of a moving slot may be on another node. If the cluster is
-// moving all hash slots of the pipeline, witness returns the last partition.
+// witness chooses the partition whose sentinel key (a marker key that reveals lost data) the pipeline reads at its end.
+// witness takes the last partition whose hash slot is not moving, because the sentinel key of a moving slot may be on
+// another node. If the cluster is moving all hash slots of the pipeline, witness returns the last partition.
 func (s *sender) witness(commands []*Command) int {
 	for i := len(commands) - 1; i >= 0; i-- {
 		if c := commands[i]; !c.attempt.asking && !s.top.Moving(c.Partition) {

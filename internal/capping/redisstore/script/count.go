@@ -42,8 +42,8 @@ func AnswersKey(prefix string, token capping.Token) string {
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
 // periodLength is the length in milliseconds of the period of one index. Such an index sorts messages by the number of
-// users in their calls. Each index by asked users holds the messages whose last call was in one period, so that the
-// whole index expires at once.
+// users in their calls. Each index that sorts messages by the number of users in their calls is for one period: it
+// holds the messages whose last call was in this period. The whole index therefore expires at once.
 const periodLength = 8 * 24 * 3_600_000
 
 // PeriodLength is the length of the period of one index. Such an index sorts the messages of its period by the number
@@ -60,8 +60,8 @@ func SizesKey(prefix string, period int64) string {
 	return prefix + "a:asked:" + strconv.FormatInt(period, 10)
 }
 
-// AskedField and LastField return the names of two fields in the hash of a message's decision counts: how many users
-// were asked for on a channel, and the time of the last call on the channel.
+// AskedField and LastField return the names of two fields in the hash of a message's decision counts: the number of
+// users in the calls on a channel, and the time of the last call on the channel.
 func AskedField(channel capping.Channel) string {
 	return strconv.Itoa(int(channel)) + string(answerAsked)
 }

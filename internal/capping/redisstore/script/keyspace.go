@@ -12,10 +12,10 @@ import (
 //
 //   - Dense, for ids from 0 to 4294967295: a bucket holds BucketSize neighbouring ids, and a partition is every 64th
 //     bucket. In the dense layout, the hash field of a user is the position of the id in its bucket.
-//   - Spread, for ids whose id images (64-bit numbers) look random (see package ids): the lower bits of the image
-//     choose the partition. In the spread layout, the upper Depth bits of the id image choose the bucket. In the spread
-//     layout, the hash field of a user is the middle of the id image, as raw bytes: the bits that choose neither the
-//     bucket nor the partition.
+//   - Spread, for ids whose id images (64-bit numbers that stand for ids) look random (see package ids): the lower bits
+//     of the image choose the partition. In the spread layout, the upper Depth bits of the id image choose the bucket.
+//     In the spread layout, the hash field of a user is the middle of the id image, as raw bytes: the bits that choose
+//     neither the bucket nor the partition.
 type Keyspace struct {
 	BucketSize uint32 // number of neighbouring ids in one hash, at most 256; 0 in a spread keyspace
 	Partitions int    // a power of two
@@ -51,7 +51,7 @@ const (
 )
 
 // Spread returns the keyspace of a store for ids that are not dense. The argument "depth" of Spread says how many bits
-// of an id image (64-bit number of an id) choose the bucket.
+// of an id image (64-bit number that stands for the id) choose the bucket.
 func Spread(depth int) Keyspace { return Keyspace{Partitions: spreadPartitions, Depth: depth} }
 
 // DepthFor returns the depth (number of bits that choose the bucket) of a new store with a spread keyspace, for the
@@ -75,8 +75,8 @@ func (k Keyspace) fieldSize() int {
 	return 6
 }
 
-// place returns 32 bits of the user's id or id image (64-bit number of an id), which determine the partition and the
-// bucket. The place of a dense id is the id itself.
+// place returns 32 bits of the user's id or id image (64-bit number that stands for the id), which determine the
+// partition and the bucket. The place of a dense id is the id itself.
 func (k Keyspace) place(user capping.UserID) uint32 {
 	if k.Depth == 0 {
 		return uint32(user)

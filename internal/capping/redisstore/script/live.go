@@ -13,12 +13,12 @@ import (
 // The file live.go has the arguments and replies of live.lua, and the Redis key of a partition's live change log (log
 // of changes to sets).
 
-// LiveHex is the number of hexadecimal digits in two texts: the id of a live change log, and the nonce of a record in
-// it.
+// LiveHex is the number of hexadecimal digits in two texts: the id of a live change log (log of changes to sets by API
+// calls), and the nonce of a record in it.
 const LiveHex = 8
 
-// livePage limits the size in bytes of the page that one call reads from a live change log. If a read of a live change
-// log reaches livePage bytes, it ends.
+// livePage limits the size in bytes of the page that one call reads from a live change log (log of changes to sets by
+// API calls). If a read of a live change log reaches livePage bytes, it ends.
 const livePage = 1_000_000
 
 // liveOutdated is the reply of filter.lua if the caller does not know the latest live changes to sets.
@@ -30,13 +30,15 @@ func AppendLiveKey(dst []byte, prefix string) []byte {
 	return append(append(dst, prefix...), "-live"...)
 }
 
-// A LiveVersion is the version of a live change log; it is the name of the latest record in the log.
+// A LiveVersion is the version of a live change log (log of changes to sets by API calls); it is the name of the latest
+// record in the log.
 type LiveVersion struct {
 	ID, Nonce string // LiveHex digits each
 	Number    int
 }
 
-// ParseLiveVersion parses the text form of a LiveVersion, the version of a live change log.
+// ParseLiveVersion parses the text form of a LiveVersion, the version of a live change log (log of changes to sets by
+// API calls).
 func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	if len(text) <= 2*LiveHex {
 		return v, fmt.Errorf(
@@ -48,7 +50,8 @@ func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	return v, err
 }
 
-// LiveMeta describes those records of a live change log that are packed, that is, that have the changes of many calls.
+// LiveMeta describes those records of a live change log (log of changes to sets by API calls) that are packed, that is,
+// that have the changes of many calls.
 type LiveMeta struct {
 	Packs       int // how often the log was packed
 	First, Last int // the range of the numbers of packed records, which has gaps
@@ -71,12 +74,14 @@ func ParseLiveMeta(text string) (m LiveMeta, err error) {
 	return m, nil
 }
 
-// String returns the LiveMeta as the text that is stored in a field of the live change log.
+// String returns the LiveMeta as the text that is stored in a field of the live change log (log of changes to sets by
+// API calls).
 func (m LiveMeta) String() string {
 	return fmt.Sprint(m.Packs, " ", m.First, " ", m.Last, " ", m.Compacted, " ", m.Packed, " ", m.Nonce)
 }
 
-// A LiveField is one record of a live change log, with its name, its nonce and its content.
+// A LiveField is one record of a live change log (log of changes to sets by API calls), with its name, its nonce and
+// its content.
 type LiveField struct{ Name, Nonce, Content string }
 
 // Number returns the number of a record with the changes of one call. For a packed record, ok is false.
@@ -95,10 +100,12 @@ func (f *LiveField) Pack() (k int, ok bool) {
 	return k, err == nil
 }
 
-// PackedName returns the name that the packed record with the number k has in a live change log.
+// PackedName returns the name that the packed record with the number k has in a live change log (log of changes to sets
+// by API calls).
 func PackedName(k int) string { return "p" + strconv.Itoa(k) }
 
-// These constants say what kind of page live.lua has returned from a live change log.
+// These constants say what kind of page live.lua has returned from a live change log (log of changes to sets by API
+// calls).
 const (
 	LiveLatest = 'n' // the known version is the latest version
 	LiveAfter  = 'i' // the page has the records after the known version
@@ -106,7 +113,8 @@ const (
 	LiveTorn   = 'x' // the log has changed since the previous page
 )
 
-// A LivePage is the decoded reply of live.lua if the call reads a live change log.
+// A LivePage is the decoded reply of live.lua if the call reads a live change log (log of changes to sets by API
+// calls).
 type LivePage struct {
 	Version, MetaText, Freed string
 	Restoring                string // token of the restoration in progress (LiveBegin); "": none
@@ -116,8 +124,9 @@ type LivePage struct {
 	Fields                   []LiveField
 }
 
-// LiveAppend encodes a call of live.lua, which appends the changes of one API call to a live change log. The encoded
-// Redis command lacks its time until the caller calls StampTime. Each attempt to append writes its own nonce.
+// LiveAppend encodes a call of live.lua, which appends the changes of one API call to a live change log (log of changes
+// to sets by API calls). The encoded Redis command lacks its time until the caller calls StampTime. Each attempt to
+// append writes its own nonce.
 func (a *Args) LiveAppend(s *Script, prefix string, ttl time.Duration, id string, nonce, changes []byte) {
 	a.live(s, prefix, []byte{'a'}, milliseconds(ttl), []byte(id), nonce, changes, a.head[:stampSize])
 }
@@ -131,7 +140,8 @@ func (a *Args) LiveRead(s *Script, prefix string, known, from string) {
 // latest ones.
 func LiveTail(records int) string { return "t" + strconv.Itoa(records) }
 
-// A LivePacking describes which records of a live change log are replaced by which packed records.
+// A LivePacking describes which records of a live change log (log of changes to sets by API calls) are replaced by
+// which packed records.
 type LivePacking struct {
 	Version  string // version up to which the log was read
 	MetaText string // the description of the packed records as it was read
@@ -217,7 +227,8 @@ func runLive(ctx context.Context, s *Script, client redis.Scripter, prefix strin
 }
 
 // DecodeLivePacked decodes the reply of live.lua to a call that replaces records by packed records. If another call had
-// changed the live change log, the script wrote nothing and the result "done" is false.
+// changed the live change log (log of changes to sets by API calls), the script wrote nothing and the result "done" is
+// false.
 func DecodeLivePacked(list []string) (done bool, before, after string, err error) {
 	if len(list) != 3 || list[0] != "D" && list[0] != "N" {
 		return false, "", "", ErrReply
@@ -225,7 +236,8 @@ func DecodeLivePacked(list []string) (done bool, before, after string, err error
 	return list[0] == "D", list[1], list[2], nil
 }
 
-// DecodeLivePage decodes the reply of live.lua to a call that reads a live change log.
+// DecodeLivePage decodes the reply of live.lua to a call that reads a live change log (log of changes to sets by API
+// calls).
 func DecodeLivePage(list []string) (*LivePage, error) {
 	if len(list) < 6 || len(list)%2 != 0 || len(list[4]) != 1 {
 		return nil, ErrReply

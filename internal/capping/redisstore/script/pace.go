@@ -110,8 +110,8 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []strin
 	return keys
 }
 
-// requested reports whether the store must remember the request for permits: it must if the request takes permits and
-// has an id.
+// The function requested reports whether the store must remember the request for permits: it must if the request takes
+// permits and has an id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
 // Pace encodes a call of pace.lua for the request for permits in the argument "ask". The encoded Redis command lacks

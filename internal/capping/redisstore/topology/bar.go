@@ -92,7 +92,8 @@ func (t *Topology) Bar(partition int) *Bar {
 	return t.tornBar(partition)
 }
 
-// Lost returns the partitions in quarantine, as far as their sentinel keys show that records are lost.
+// Lost returns the partitions in quarantine, as far as their sentinel keys (marker keys that reveal lost data) show
+// that records are lost.
 func (t *Topology) Lost() map[int]*Bar {
 	lost := map[int]*Bar{}
 	for p := range t.bars {

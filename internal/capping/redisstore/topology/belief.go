@@ -6,8 +6,9 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A belief says on which node some partitions' sentinel keys were checked, and in which run of the node's server. The
-// sentinel keys were checked after the node had taken over the partitions of these keys.
+// A belief says on which node some partitions' sentinel keys (marker keys that reveal lost data) were checked, and in
+// which run of the node's server. The sentinel keys were checked after the node had taken over the partitions of these
+// keys.
 type belief struct {
 	node *Node
 	run  *string
@@ -16,7 +17,8 @@ type belief struct {
 // Believe returns a belief (a past check of sentinel keys), which allows that a command for the given partitions runs
 // on the node. If the server has restarted or has become the partitions' master since the last check of their sentinel
 // keys, Believe returns an error. Before Believe returns an error, it starts a new check of the partitions' sentinel
-// keys. If the node is still importing a partition's hash slot, the partition's sentinel key need not be checked.
+// keys (marker keys that reveal lost data). If the node is still importing a partition's hash slot, the partition's
+// sentinel key need not be checked.
 func (n *Node) Believe(partitions []int) (belief, error) {
 	if n.top.look.Load() == nil || len(partitions) == 0 {
 		return belief{}, nil
@@ -42,7 +44,7 @@ func (b belief) Judge() error {
 }
 
 // forgetLooks is for a node that no longer holds partitions: it discards the results of earlier checks of sentinel keys
-// on this node.
+// (marker keys that reveal lost data) on this node.
 func (n *Node) forgetLooks() {
 	for p := range n.top.looked {
 		if looked := n.top.looked[p].Load(); looked != nil && looked.node == n {
@@ -62,7 +64,8 @@ func (n *Node) noteProcess(run string) {
 	}
 }
 
-// doubt starts a check of the sentinel keys on the node, unless such a check is already running.
+// doubt starts a check of the sentinel keys (marker keys that reveal lost data) on the node, unless such a check is
+// already running.
 func (n *Node) doubt() {
 	look := n.top.look.Load()
 	if look == nil || !n.doubted.CompareAndSwap(false, true) {
@@ -78,12 +81,14 @@ func (n *Node) doubt() {
 	})
 }
 
-// errUnseen reports that a server has restarted, and that nobody has checked its sentinel keys since then.
+// errUnseen reports that a server has restarted, and that nobody has checked its sentinel keys (marker keys that reveal
+// lost data) since then.
 type errUnseen struct{}
 
 func (errUnseen) Error() string {
 	return "the server has started, and its sentinel keys have not been checked yet"
 }
 
-// Remedy tells the caller to retry, because a check of the sentinel keys takes only milliseconds.
+// Remedy tells the caller to retry, because a check of the sentinel keys (marker keys that reveal lost data) takes only
+// milliseconds.
 func (errUnseen) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Down, Unknown: true} }

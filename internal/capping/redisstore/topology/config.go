@@ -39,14 +39,17 @@ type Partition struct {
 	Prefix string // prefix of the partition's keys: the namespace, and a hash tag for the slot
 }
 
-// signKey returns the Redis key of a partition's sentinel key. If this key is missing, the server was emptied. The dash
-// in the name of a sentinel key makes it different from the key of any bucket of users.
+// signKey returns the Redis key of a partition's sentinel key (a marker key that reveals lost data). If this key is
+// missing, the server was emptied. The dash in the name of a sentinel key makes it different from the key of any bucket
+// of users.
 func (p *Partition) signKey() string { return p.Prefix + "-sign" }
 
-// markKey returns the Redis key of a partition's mark, a hash that holds the same time as the sentinel key.
+// markKey returns the Redis key of a partition's mark, a hash that holds the same time as the sentinel key (a marker
+// key that reveals lost data).
 func (p *Partition) markKey() string { return p.Prefix + "-mark" }
 
-// signKeys returns the two Redis keys that sign.lua needs: the partition's sentinel key and its mark.
+// signKeys returns the two Redis keys that sign.lua needs: the partition's sentinel key (a marker key that reveals lost
+// data) and its mark.
 func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey()} }
 
 // trialKey returns a Redis key without data, with which the store tests the rights of its Redis user. The names of

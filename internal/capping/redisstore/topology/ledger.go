@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A Breach is an event on a server by which users' logs in a partition may have been removed. A breach stays open until
-// an operator accepts that logs may be lost.
+// A Breach is an event on a server by which users' logs in a partition may have been removed. A breach (possible loss
+// of logs) stays open until an operator accepts that logs may be lost.
 type Breach struct {
 	Reason   string    `json:"reason"` // evicting, Evicted or appendOnly
 	Node     string    `json:"node"`
@@ -32,7 +32,7 @@ const (
 	appendOnly = "append_only" // the append-only file is off
 )
 
-// Open reports whether the breach still needs an operator's acceptance.
+// Open reports whether the breach (possible loss of logs) still needs an operator's acceptance.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
 // replaces reports whether the breach b is newer knowledge about its partition than the breach "known", which may be
@@ -50,8 +50,8 @@ func (b *Breach) replaces(known *Breach) bool {
 	return known.At < b.At
 }
 
-// told returns the breach as the status shows it to operators. If the server evicted keys, their number is shown in
-// place of any other cause.
+// The method told returns the breach (possible loss of logs) as the status shows it to operators. If the server evicted
+// keys, their number is shown in place of any other cause.
 func (b *Breach) told() Breach {
 	told := *b
 	if b.Evicted > 0 {
@@ -63,8 +63,8 @@ func (b *Breach) told() Breach {
 	return told
 }
 
-// bar returns the quarantine that the breach causes for its partition. If there is no breach or an operator has
-// accepted it, bar returns nil.
+// bar returns the quarantine that the breach (possible loss of logs) causes for its partition. If there is no breach or
+// an operator has accepted it, bar returns nil.
 func (b *Breach) bar() *Bar {
 	if b == nil || !b.Open() {
 		return nil
@@ -86,8 +86,8 @@ type serverRun struct {
 }
 
 // A ledger lists breaches (events that may have removed logs) and the runs of Redis servers. Each instance has the
-// ledger in memory, and merges it with the copies that Redis has. If one copy of the ledger in Redis has lost entries,
-// the instance restores the entries from another copy.
+// ledger (list of possible losses of logs) in memory, and merges it with the copies that Redis has. If one copy of the
+// ledger in Redis has lost entries, the instance restores the entries from another copy.
 type ledger struct {
 	users    int // number of partitions with users
 	mu       sync.Mutex
@@ -97,17 +97,19 @@ type ledger struct {
 	runs     map[string]serverRun
 }
 
-// A copy of the ledger is a Redis hash. The copy has two kinds of hash fields: "p" with the number of a partition, and
-// "r" with the run id of a server.
+// A copy of the ledger (list of possible losses of logs) is a Redis hash. The copy has two kinds of hash fields: "p"
+// with the number of a partition, and "r" with the run id of a server.
 const (
 	partitionField = "p"
 	runField       = "r"
 )
 
-// runKept is the time for which the ledger keeps a run of a Redis server that no instance sees again.
+// runKept is the time for which the ledger (list of possible losses of logs) keeps a run of a Redis server that no
+// instance sees again.
 const runKept = 90 * 24 * time.Hour
 
-// fields returns the ledger in the form in which Redis stores its copies: as fields of a hash.
+// fields returns the ledger (list of possible losses of logs) in the form in which Redis stores its copies: as fields
+// of a hash.
 func (l *ledger) fields() map[string]string {
 	fields := map[string]string{}
 	for p, b := range l.breaches {
@@ -124,8 +126,8 @@ func encode(v any) string {
 	return string(text)
 }
 
-// merge adds entries of a copy to the ledger, if they are later than those that the ledger has. merge ignores fields of
-// the copy that it cannot parse.
+// merge adds entries of a copy to the ledger (list of possible losses of logs), if they are later than those that the
+// ledger has. merge ignores fields of the copy that it cannot parse.
 func (l *ledger) merge(copied map[string]string) {
 	for field, text := range copied {
 		switch {
@@ -150,9 +152,10 @@ func (l *ledger) merge(copied map[string]string) {
 	}
 }
 
-// acceptanceKept is how much longer the ledger keeps an operator's acceptance, after limits have stopped counting sends
-// of that time. A Redis server that was away may come back with a copy of the ledger in which the breach is still open.
-// The ledger must then still have the acceptance, to replace the open breach from this copy.
+// acceptanceKept is how much longer the ledger (list of possible losses of logs) keeps an operator's acceptance, after
+// limits have stopped counting sends of that time. A Redis server that was away may come back with a copy of the ledger
+// in which the breach is still open. The ledger must then still have the acceptance, to replace the open breach from
+// this copy.
 const acceptanceKept = 7 * 24 * time.Hour
 
 // prune removes two kinds of entries from the ledger: breaches that were accepted long before the retention, and runs
@@ -170,8 +173,8 @@ type BrokenPromise struct {
 	Partitions int // number of affected partitions with users; the partition of the shared records has none
 }
 
-// broken returns those breaches of the ledger for which the function in the argument "keep" returns true. The breaches
-// are grouped by node and cause, and sorted by the address of the node.
+// The method broken returns those breaches of the ledger (list of possible losses of logs) for which the function in
+// the argument "keep" returns true. The breaches are grouped by node and cause, and sorted by the address of the node.
 func (l *ledger) broken(keep func(*Breach) bool) []BrokenPromise {
 	l.mu.Lock()
 	defer l.mu.Unlock()

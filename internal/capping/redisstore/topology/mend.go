@@ -92,8 +92,9 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 	return lost
 }
 
-// explains reports whether the breach can be the cause of an outcome of the check of a sentinel key. The argument
-// "evicted" of the method explains says that the server has evicted keys, whatever the cause of the breach is.
+// explains reports whether the breach can be the cause of an outcome of the check of a sentinel key (a marker key that
+// reveals lost data). The argument "evicted" of the method explains says that the server has evicted keys, whatever the
+// cause of the breach (possible loss of logs) is.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":

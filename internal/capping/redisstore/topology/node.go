@@ -134,12 +134,12 @@ func (n *Node) loadScripts(ctx context.Context) {
 // VetSoon makes the next refresh examine the node's settings and the rights of the store's Redis user.
 func (n *Node) VetSoon() { n.vetted.Store(0) }
 
-// AskSign adds a read of the partition's sentinel key to the end of a pipeline of commands. From the reply to this
-// read, the store sees whether the server was emptied before a command of the pipeline ran. If the argument "awaited"
-// is true, a WAIT follows in the pipeline, and AskSign writes the sentinel key instead of only reading it. AskSign
-// writes the key because, since Redis 7.2, WAIT counts only the writes of its own connection. A command that repeats a
-// recorded send writes nothing. As long as some sentinel keys have not been created yet, AskSign adds nothing and
-// returns nil.
+// AskSign adds a read of the partition's sentinel key (a marker key that reveals lost data) to the end of a pipeline of
+// commands. From the reply to this read, the store sees whether the server was emptied before a command of the pipeline
+// ran. If the argument "awaited" is true, a WAIT follows in the pipeline, and AskSign writes the sentinel key instead
+// of only reading it. AskSign writes the key because, since Redis 7.2, WAIT counts only the writes of its own
+// connection. A command that repeats a recorded send writes nothing. As long as some sentinel keys have not been
+// created yet, AskSign adds nothing and returns nil.
 func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int, awaited bool) *redis.Cmd {
 	signed := n.top.signed.Load()
 	if !signed && !awaited {
@@ -157,10 +157,10 @@ func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int,
 }
 
 // JudgeSign looks at the reply to the read that AskSign added. JudgeSign returns why the replies of the pipeline must
-// be rejected, or nil to accept them. If the partition has no sentinel key, JudgeSign puts the partition into
-// quarantine. JudgeSign also rejects the replies after a permission error, because the store could then not notice that
-// the server was emptied. JudgeSign ignores all errors except permission errors, because the hash slot of the partition
-// may have moved to another node.
+// be rejected, or nil to accept them. If the partition has no sentinel key (a marker key that reveals lost data),
+// JudgeSign puts the partition into quarantine. JudgeSign also rejects the replies after a permission error, because
+// the store could then not notice that the server was emptied. JudgeSign ignores all errors except permission errors,
+// because the hash slot of the partition may have moved to another node.
 func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 	switch {
 	case sign == nil:

@@ -55,7 +55,7 @@ func (h *points) settled(partition int) point {
 	return h.partitions[partition].settled
 }
 
-// told takes over a later settled point of the partition, which another instance has stored in Redis.
+// The method told takes over a later settled point of the partition, which another instance has stored in Redis.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,9 +116,10 @@ func keptBy(keepers []int) [][]int {
 }
 
 // recall reads points (latest times) of partitions from Redis, where the marks of other partitions store them. recall
-// must run before the first check of sentinel keys, because that check changes marks. When every instance has
-// restarted, only the points in the marks of other partitions are still known. If a server does not answer recall, the
-// points (latest times) on this server are read later, by the first check of sentinel keys that reaches the server.
+// must run before the first check of sentinel keys (marker keys that reveal lost data), because that check changes
+// marks. When every instance has restarted, only the points in the marks of other partitions are still known. If a
+// server does not answer recall, the points (latest times) on this server are read later, by the first check of
+// sentinel keys that reaches the server.
 func (t *Topology) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

@@ -59,8 +59,8 @@ func (t *Topology) withoutFile(p promise) bool {
 		t.ledger.runs[p.run].AppendOnly)
 }
 
-// judge looks at a master's reply of INFO: it shows whether the master has evicted keys or lacks an append-only file.
-// If the master has evicted keys or lacks the append-only file, judge puts the partitions of the master into
+// judge looks at a master's reply of INFO. This reply shows whether the master has evicted keys or lacks an append-only
+// file. If the master has evicted keys or lacks the append-only file, judge puts the partitions of the master into
 // quarantine.
 func (n *Node) judge(facts Facts) {
 	t, l := n.top, n.top.ledger
@@ -80,8 +80,8 @@ func (n *Node) judge(facts Facts) {
 }
 
 // baseline returns a value of evicted_keys for a run of a server: evictions up to this value are known or accepted. If
-// the ledger does not know the run of the server, the baseline is 0. If the ledger is new, the baseline is the present
-// value of evicted_keys, because earlier evictions removed no keys of the store.
+// the ledger (list of possible losses of logs) does not know the run of the server, the baseline is 0. If the ledger is
+// new, the baseline is the present value of evicted_keys, because earlier evictions removed no keys of the store.
 func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	r, known := l.runs[p.run]
 	on := p.aof == "1"
@@ -148,10 +148,11 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	return fresh.bar()
 }
 
-// mark records in the ledger that the partition has an open breach, that is, a possible loss of logs. The caller of
-// mark holds the ledger's lock. If the partition already has an open breach, mark only raises the number of evicted
-// keys in it. If keys were evicted because of the eviction policy, mark also records this. The result "news" of the
-// method mark reports whether operators should hear of the change; an increase of a known number is no news.
+// mark records in the ledger (list of possible losses of logs) that the partition has an open breach, that is, a
+// possible loss of logs. The caller of mark holds the ledger's lock. If the partition already has an open breach, mark
+// only raises the number of evicted keys in it. If keys were evicted because of the eviction policy, mark also records
+// this. The result "news" of the method mark reports whether operators should hear of the change; an increase of a
+// known number is no news.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
@@ -174,8 +175,8 @@ func (l *ledger) mark(p int, b Breach) (news bool) {
 	return why || before.Reason != Evicted && before.Evicted == 0
 }
 
-// showBroken looks at the breaches in the ledger, and starts or ends the quarantines of all partitions accordingly. The
-// caller of showBroken holds the ledger's lock.
+// showBroken looks at the breaches in the ledger (list of possible losses of logs), and starts or ends the quarantines
+// of all partitions accordingly. The caller of showBroken holds the ledger's lock.
 func (t *Topology) showBroken() {
 	for p := range t.broken {
 		t.broken[p].Store(t.ledger.breaches[p].bar())
@@ -316,9 +317,9 @@ func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
 func LedgerKey(prefix string) string { return prefix + "-promises" }
 
 // KeepLedger merges the ledger (list of breaches) with its copies in Redis, and writes to each copy what it lacks. If
-// nobody writes to the copies of the ledger, they expire after the duration "life". KeepLedger removes breaches that
-// were accepted long before the retention. The result "kept" of KeepLedger is how many copies in Redis then equal the
-// ledger.
+// nobody writes to the copies of the ledger, they expire after the duration "life". KeepLedger removes breaches
+// (possible losses of logs) that were accepted long before the retention. The result "kept" of KeepLedger is how many
+// copies in Redis then equal the ledger.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -488,9 +489,10 @@ func (e *AcceptError) Error() string { return e.Err.Error() }
 
 // Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why" of Accept
 // is the operator's reason. If a server with an open breach still evicts keys, lacks the append-only file or does not
-// answer, Accept returns an error. Before it accepts a breach, Accept creates the sentinel keys again that were lost.
-// The function "mend" must restore other lost records of the store, and the function "keep" must store the acceptance.
-// If the function in the argument "mend" or "keep" returns an error, Accept accepts nothing.
+// answer, Accept returns an error. Before it accepts a breach, Accept creates the sentinel keys (marker keys that
+// reveal lost data) again that were lost. The function "mend" must restore other lost records of the store, and the
+// function "keep" must store the acceptance. If the function in the argument "mend" or "keep" returns an error, Accept
+// accepts nothing.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf(
@@ -557,8 +559,8 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	return found, nil
 }
 
-// accept marks all open breaches in the ledger as accepted. accept also marks the present values of evicted_keys on all
-// servers as known.
+// accept marks all open breaches in the ledger (list of possible losses of logs) as accepted. accept also marks the
+// present values of evicted_keys on all servers as known.
 func (l *ledger) accept(why string, found map[string]promise, now time.Time) {
 	for p, b := range l.breaches {
 		if b.Open() {

@@ -245,8 +245,8 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// talking returns the number of replicas that have confirmed a write lately: within as many seconds as the argument
-// "within" says. Every live replica confirms writes once a second.
+// The function talking returns the number of replicas that have confirmed a write lately: within as many seconds as the
+// argument "within" says. Every live replica confirms writes once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {

@@ -15,14 +15,15 @@ import (
 //go:embed sign.lua
 var signSource string
 
-// Look holds the options of a check of the partitions' sentinel keys.
+// Look holds the options of a check of the partitions' sentinel keys (marker keys that reveal lost data).
 type Look struct {
 	Make   bool          // create missing sentinel keys
 	Accept map[int]bool  // partitions that continue with incomplete records
 	Life   time.Duration // TTL of a sentinel key
 }
 
-// mode returns what sign.lua may do when it checks the partition, such as create a missing sentinel key.
+// mode returns what sign.lua may do when it checks the partition, such as create a missing sentinel key (a marker key
+// that reveals lost data).
 func (l *Look) mode(partition int) int {
 	switch {
 	case l.Accept[partition]:
@@ -33,14 +34,16 @@ func (l *Look) mode(partition int) int {
 	return 0
 }
 
-// stepMark, stepSign and stepCondemn are the steps of sign.lua, the script that checks the sentinel keys of partitions.
+// stepMark, stepSign and stepCondemn are the steps of sign.lua, the script that checks the sentinel keys (marker keys
+// that reveal lost data) of partitions.
 const (
 	stepMark    = 1
 	stepSign    = 2
 	stepCondemn = 3
 )
 
-// A sign is the reply of sign.lua for one partition: the result of the check of its sentinel key and its mark.
+// A sign is the reply of sign.lua for one partition: the result of the check of its sentinel key (a marker key that
+// reveals lost data) and its mark.
 type sign struct {
 	partition int
 	outcome   string
@@ -49,7 +52,7 @@ type sign struct {
 	kept      map[int]point // points of other partitions, by partition
 }
 
-// good reports whether, according to the reply, the partition has lost no records.
+// The method good reports whether, according to the reply, the partition has lost no records.
 func (s *sign) good() bool { return s.outcome == "found" || s.outcome == "made" }
 
 // bar returns the quarantine that the partition must get because of the reply of sign.lua, or nil.
@@ -69,8 +72,9 @@ func (s *sign) bar() *Bar {
 	return nil
 }
 
-// LookAtSigns checks the sentinel keys of all partitions. LookAtSigns puts partitions that have lost records into
-// quarantine. The result "all" of LookAtSigns reports whether LookAtSigns could check every sentinel key.
+// LookAtSigns checks the sentinel keys (marker keys that reveal lost data) of all partitions. LookAtSigns puts
+// partitions that have lost records into quarantine. The result "all" of LookAtSigns reports whether LookAtSigns could
+// check every sentinel key.
 func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	t.recalled.Do(func() { t.recall(ctx) })
 	t.signLife.Store(look.Life.Milliseconds())
@@ -80,9 +84,9 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	return len(t.askSigns(ctx, &look, (*Node).lookAtSigns)) == len(t.signReads)
 }
 
-// CountSigns returns two numbers of partitions: how many have a sentinel key, and for how many the server replied. If a
-// sentinel key exists, CountSigns sets its TTL to the duration "life". CountSigns creates no sentinel keys and puts no
-// partition into quarantine.
+// CountSigns returns two numbers of partitions: how many have a sentinel key (a marker key that reveals lost data), and
+// for how many the server replied. If a sentinel key exists, CountSigns sets its TTL to the duration "life". CountSigns
+// creates no sentinel keys and puts no partition into quarantine.
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
@@ -105,14 +109,14 @@ func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
 
-// SetSigned records whether each partition has got its sentinel key. Once all partitions have a sentinel key, a missing
-// key means that a server has lost it.
+// SetSigned records whether each partition has got its sentinel key (a marker key that reveals lost data). Once all
+// partitions have a sentinel key, a missing key means that a server has lost it.
 func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 
-// Signed reports whether each partition has got its sentinel key.
+// Signed reports whether each partition has got its sentinel key (a marker key that reveals lost data).
 func (t *Topology) Signed() bool { return t.signed.Load() }
 
-// routed returns which partitions each Redis node holds.
+// The method routed returns which partitions each Redis node holds.
 func (t *Topology) routed() map[*Node][]int {
 	partitions := map[*Node][]int{}
 	for p := range t.routes {
@@ -133,7 +137,8 @@ func (n *Node) partitions() (held []int) {
 	return held
 }
 
-// askSigns checks the sentinel keys of all partitions and returns the replies. askSigns asks all nodes in parallel.
+// askSigns checks the sentinel keys (marker keys that reveal lost data) of all partitions and returns the replies.
+// askSigns asks all nodes in parallel.
 func (t *Topology) askSigns(
 	ctx context.Context, look *Look, ask func(*Node, context.Context, []int, *Look) []sign,
 ) []sign {
@@ -154,9 +159,9 @@ func (t *Topology) askSigns(
 	return all
 }
 
-// lookAtSigns checks the sentinel keys of some partitions on the node. lookAtSigns puts partitions that have lost
-// records into quarantine. After lookAtSigns, the store accepts replies of the node for the checked partitions until
-// the node's server restarts.
+// lookAtSigns checks the sentinel keys (marker keys that reveal lost data) of some partitions on the node. lookAtSigns
+// puts partitions that have lost records into quarantine. After lookAtSigns, the store accepts replies of the node for
+// the checked partitions until the node's server restarts.
 func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []sign {
 	n.looking.Lock()
 	defer n.looking.Unlock()
@@ -203,8 +208,9 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 	return err
 }
 
-// lookedAtBefore returns those partitions whose sentinel key was last checked in an earlier run of the server.
-// lookedAtBefore leaves out partitions that may continue with incomplete records because an operator accepted the loss.
+// lookedAtBefore returns those partitions whose sentinel key (a marker key that reveals lost data) was last checked in
+// an earlier run of the server. lookedAtBefore leaves out partitions that may continue with incomplete records because
+// an operator accepted the loss.
 func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	now := n.process.Load()
 	if now == nil || *now == "" {
@@ -256,7 +262,7 @@ func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (foun
 	return found, seen
 }
 
-// leaving reports whether an error says that the keys of the partition are moving to another node.
+// The function leaving reports whether an error says that the keys of the partition are moving to another node.
 func leaving(err error) bool {
 	switch fault.Of(err).Kind {
 	case fault.Ask, fault.TryAgain:
@@ -278,8 +284,8 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 	}
 }
 
-// confirmSigns is how long replicas may take to confirm the writes of sentinel keys. If the replicas need longer than
-// confirmSigns, only the check of sentinel keys is delayed.
+// confirmSigns is how long replicas may take to confirm the writes of sentinel keys (marker keys that reveal lost
+// data). If the replicas need longer than confirmSigns, only the check of sentinel keys is delayed.
 const confirmSigns = 200 * time.Millisecond
 
 // runSigns runs both steps of sign.lua for the partitions, in a single pipeline. The result "confirmed" of runSigns
@@ -324,8 +330,8 @@ func (n *Node) addSign(ctx context.Context, pipe redis.Pipeliner, p, step int, l
 
 var signScript = redis.NewScript(signSource)
 
-// signOf parses the reply of sign.lua about one partition, with the result of the check of its sentinel key. If the
-// reply is an error, or does not have the expected form, signOf returns false.
+// signOf parses the reply of sign.lua about one partition, with the result of the check of its sentinel key (a marker
+// key that reveals lost data). If the reply is an error, or does not have the expected form, signOf returns false.
 func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	reply, err := cmd.StringSlice()
 	if err != nil || len(reply) < 4 || len(reply)%3 != 1 {

@@ -33,8 +33,9 @@ func (v *view) better(than *view) bool {
 	return v.epoch > than.epoch
 }
 
-// of reports whether the view shows our cluster, whose nodes have the given ids: it does if it has one of these nodes.
-// Nodes join and leave a cluster, but two successive views of the same cluster always have a node in common.
+// The method of reports whether the view shows our cluster, whose nodes have the given ids: it does if it has one of
+// these nodes. Nodes join and leave a cluster, but two successive views of the same cluster always have a node in
+// common.
 func (v *view) of(members map[string]bool) bool {
 	for id := range v.members {
 		if members[id] {
@@ -44,7 +45,7 @@ func (v *view) of(members map[string]bool) bool {
 	return len(members) == 0
 }
 
-// stranger returns an error that says why the view is not of our cluster.
+// stranger returns an error that says why a node's view shows another cluster than ours.
 func (v *view) stranger() error {
 	if len(v.members) == 0 {
 		return fmt.Errorf("node %s: reports no cluster node that serves hash slots", v.from.addr)

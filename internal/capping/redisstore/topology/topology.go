@@ -107,8 +107,8 @@ func (t *Topology) disconnect() error {
 	return errors.Join(faults...)
 }
 
-// beside runs the function "work" on a goroutine of its own; Close waits for this goroutine. If the topology is already
-// closed, beside does not run the function "work", and returns false.
+// The method beside runs the function "work" on a goroutine of its own; Close waits for this goroutine. If the topology
+// is already closed, beside does not run the function "work", and returns false.
 func (t *Topology) beside(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +120,7 @@ func (t *Topology) beside(work func()) bool {
 }
 
 // DoubtSigns requests that the sentinel keys of the partitions are checked early. After DoubtSigns, the goroutine that
-// reads from the channel Doubts makes the check of the sentinel keys.
+// reads from the channel Doubts makes the check of the sentinel keys (marker keys that reveal lost data).
 func (t *Topology) DoubtSigns() {
 	select {
 	case t.alarmed <- struct{}{}:
@@ -128,7 +128,8 @@ func (t *Topology) DoubtSigns() {
 	}
 }
 
-// Doubts returns a channel on which a value means that the sentinel keys should be checked at once.
+// Doubts returns a channel on which a value means that the sentinel keys (marker keys that reveal lost data) should be
+// checked at once.
 func (t *Topology) Doubts() <-chan struct{} { return t.alarmed }
 
 // Route returns the node that serves the partition, or nil if no node holds its hash slot.
