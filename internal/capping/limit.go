@@ -49,7 +49,8 @@ func (s *ChannelSet) add(other ChannelSet) {
 	}
 }
 
-// holds reports whether the channel is in the set s. If s has its zero value, holds returns false for every channel.
+// The method holds reports whether the channel is in the set s. If s has its zero value, holds returns false for every
+// channel.
 func (s *ChannelSet) holds(c Channel) bool { return s[c/64]>>(c%64)&1 == 1 }
 
 // Channels returns the channels of the set in ascending order. Channels returns nil for the set of all

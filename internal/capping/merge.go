@@ -147,7 +147,7 @@ func (e Entry) send() Entry {
 	return e
 }
 
-// has reports whether some entry of the log is the same send as the entry e.
+// The method has reports whether some entry of the log is the same send as the entry e.
 func (l Log) has(e Entry) bool {
 	for i := range l.Len() {
 		if Token(l[i*EntrySize+6:]) == e.Token && l.Channel(i) == e.Channel &&
@@ -158,8 +158,8 @@ func (l Log) has(e Entry) bool {
 	return false
 }
 
-// excess returns how many entries of each channel exceed LogBound in the logs l and fresh together. excess returns nil
-// if both logs together have at most LogBound entries.
+// The method excess returns how many entries of each channel exceed LogBound in the logs "l" and "fresh" together. The
+// method excess returns nil if both logs together have at most LogBound entries.
 func (l Log) excess(fresh Log) map[Channel]int {
 	if l.Len()+fresh.Len() <= LogBound {
 		return nil

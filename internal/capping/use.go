@@ -129,8 +129,8 @@ type useStepKey struct {
 	sends int
 }
 
-// of returns a Use for each limit of a segment. The argument "reached" of the method of holds the number of users with
-// at least a number of sends, by limit and this number.
+// The method of returns a Use for each limit of a segment. The argument "reached" of the method of holds the number of
+// users with at least a number of sends, by limit and this number.
 func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
 	for _, l := range u.basis.Policy().Limits(segment) {
 		if !l.AppliesTo(u.channel) {

@@ -233,8 +233,8 @@ func (h *history) mergeStep() {
 	h.fixture.merge(m)
 }
 
-// unite adds imported sends to the naive model, each at its own time. unite leaves out sends that the model has and
-// sends older than the retention.
+// The method unite adds imported sends to the naive model, each at its own time. The method unite leaves out sends that
+// the model has and sends older than the retention.
 func (m *model) unite(user capping.UserID, sends []send, at time.Time) {
 	kept := m.remembered(user, at)
 	for _, s := range sends {

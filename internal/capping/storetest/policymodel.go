@@ -191,7 +191,7 @@ func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []pol
 	return sends
 }
 
-// shown returns a text for the calendar day, week or month that contains the given time.
+// The method shown returns a text for the calendar day, week or month that contains the given time.
 func (l limit) shown(at time.Time) string {
 	switch l.unit {
 	case "day":
@@ -220,7 +220,7 @@ func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int)
 	return n
 }
 
-// frees returns the first time at which a full limit has a free slot again.
+// The method frees returns the first time at which a full limit has a free slot again.
 func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Time {
 	if l.unit != "" {
 		return m.end(l, m.place(l.zone, user), at)
@@ -233,7 +233,7 @@ func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Tim
 	panic("a window that never ends")
 }
 
-// end returns the first minute after the current day, week or month of the limit's calendar.
+// The method end returns the first minute after the current day, week or month of the limit's calendar.
 func (m *policyModel) end(l limit, location *time.Location, at time.Time) time.Time {
 	shown := l.shown(at.In(location))
 	key := location.String() + " " + l.unit + " " + shown

@@ -10,7 +10,7 @@ import (
 	"capper/internal/share"
 )
 
-// rules is a policy in the types of the naive model of policies.
+// The type rules holds a policy in the form that the naive model of policies uses.
 type rules struct {
 	suppress []suppression
 	held     *heldOut
@@ -57,7 +57,7 @@ type limit struct {
 	shadow   bool
 }
 
-// of returns the limits of a segment.
+// The method of returns the limits of a segment.
 func (r *rules) of(segment string) []limit {
 	if limits, ok := r.limits[segment]; ok {
 		return limits
