@@ -46,8 +46,8 @@ func (c SetChanged) MarshalJSON() ([]byte, error) {
 	}{plain(c), instant(c.At)})
 }
 
-// Sets is the response to GET /v1/sets. It lists the sets in the published data that the service uses now, and the sets
-// that exist only because API calls changed them.
+// Sets is the response to GET /v1/sets. Sets lists the sets in the published data that the service uses now, and the
+// sets that exist only because API calls changed them.
 type Sets struct {
 	Generation string    `json:"generation"` // "": none is loaded
 	Sets       []SetInfo `json:"sets"`       // in the order of their names
