@@ -219,7 +219,7 @@ func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 ||
 // inUse reports whether the audience refers to the generation that the service uses now.
 func (a *Audience) inUse() bool { return a.Generation == "" && a.Cursor == "" }
 
-// cut divides a counted audience into parts of about "size" users each.
+// cut divides an audience whose users were counted into parts of about "size" users each.
 func cut(a *Audience, count *api.AudienceCount, size int) *Parts {
 	parts := &Parts{Generation: count.Generation, Users: count.Users}
 	of := int(min((count.Users+uint64(size)-1)/uint64(size), api.MaxParts))
@@ -277,7 +277,7 @@ type reached struct {
 	users uint64
 }
 
-// add counts a response about the given number of users as received.
+// add notes that a response about the given number of users has arrived.
 func (r *reached) add(users int) {
 	r.parts++
 	r.users += uint64(users)

@@ -40,15 +40,15 @@
 // returns the decisions of the interrupted call, and Replayed lists the users whom the interrupted call already
 // allowed.
 //
-// The service evaluates the expression of an Audience, so the client need not download the users and send them back
-// to the service. The client requests all parts of an audience from one generation of the segments. The parts
-// therefore stay the same if a new generation is published in the meantime. The decisions about the users of each
-// part of an audience use the current segments generation. If FilterAll ends early for an audience, it returns an
-// *AudienceError. To continue afterwards, the caller passes AudienceError.Generation to a new call of FilterAll. If
-// the service no longer has the generation (CodeGone), the caller calls FilterAll again without a generation. No send
-// of the two runs counts twice. The client retries unavailable users of an audience by their ids or as a bitmap.
-// Parts and FilterParts are the two steps of FilterAll, for campaign engines that keep a queue of parts. To count an
-// audience, a caller needs an API key with the scopes filter and read.
+// The service evaluates the expression of an Audience, so the client need not download the users and send them back to
+// the service. The client requests all parts of an audience from one generation of the segments. Because all parts come
+// from one generation, the parts stay the same if a new generation is published in the meantime. The decisions about
+// the users of each part of an audience use the current segments generation. If FilterAll ends early for an audience,
+// it returns an *AudienceError. To continue afterwards, the caller passes AudienceError.Generation to a new call of
+// FilterAll. If the service no longer has the generation (CodeGone), the caller calls FilterAll again without a
+// generation. No send of the two runs counts twice. The client retries unavailable users of an audience by their ids or
+// as a bitmap. Parts and FilterParts are the two steps of FilterAll, for campaign engines that keep a queue of parts.
+// To count an audience, a caller needs an API key with the scopes filter and read.
 //
 // # Sets
 //

@@ -75,7 +75,8 @@ type limitRoom struct {
 // horizon returns how long the permits of one request should last.
 func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 
-// lead returns how long before the slot of its last unused permit the Pacer requests the next batch of permits.
+// lead returns a duration: the Pacer requests the next batch of permits this long before the slot of its last unused
+// permit.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
 // batch returns the number of permits to request: how many callers will probably use within the horizon, computed from

@@ -32,13 +32,13 @@ type FilterRequest struct {
 }
 
 // FilterResult is the result of a filter call: which users are allowed, denied or unavailable. The way in which the
-// request names its users decides which fields of the FilterResult are filled. If the request has Users, the fields
-// Allowed, Replayed, Denied and Unavailable of the FilterResult are filled. If the request has IDs, or an Audience of
-// text ids, the fields of the FilterResult whose names end in IDs are filled. If the request has a Bitmap, or an
-// Audience of dense ids, the bitmaps of the FilterResult are filled. If the request has an Audience of UUIDs or uint64
-// ids, the fields of the FilterResult whose names end in Packed are filled. If the request has Packed, the bitmaps of
-// the FilterResult hold positions in Packed, counted from 0. If an id occurs repeatedly in the field Packed of the
-// request, the bitmaps hold the position of its first occurrence.
+// request names its users decides which fields of the FilterResult are filled. If the request has the field Users, the
+// fields Allowed, Replayed, Denied and Unavailable of the FilterResult are filled. If the request has IDs, or an
+// Audience of text ids, the fields of the FilterResult whose names end in IDs are filled. If the request has a Bitmap,
+// or an Audience of dense ids, the bitmaps of the FilterResult are filled. If the request has an Audience of UUIDs or
+// uint64 ids, the fields of the FilterResult whose names end in Packed are filled. If the request has Packed, the
+// bitmaps of the FilterResult hold positions in Packed, counted from 0. If an id occurs repeatedly in the field Packed
+// of the request, the bitmaps hold the position of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
@@ -142,7 +142,8 @@ func (r *FilterResult) move(open []uint32) {
 	}
 }
 
-// unpack replaces the positions in the result of a call with packed ids by the ids themselves.
+// unpack changes the result of a call whose request contained packed ids: it replaces positions in the request by the
+// ids themselves.
 func (r *FilterResult) unpack(asked *Packed) {
 	ids := func(positions *roaring.Bitmap) []byte { return asked.pick(positions.ToArray()).Bytes }
 	r.AllowedPacked, r.ReplayedPacked = ids(r.AllowedBitmap), ids(r.ReplayedBitmap)

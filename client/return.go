@@ -10,10 +10,11 @@ import (
 	"capper/client/api"
 )
 
-// ReturnPermits gives permits back that Permits granted and whose slots (start times) are in the future, so that
-// other senders can use them. The argument r contains the request with which Permits got the permits. The caller of
-// ReturnPermits must not send with the permits that it gives back, even if ReturnPermits returns an error. A second
-// call of ReturnPermits with an equal or larger field Used gives no permits back.
+// ReturnPermits gives permits back that Permits granted and whose slots (start times) are in the future, so that other
+// senders can use them. The argument r contains the request with which Permits got the permits. The caller of
+// ReturnPermits must not send with the permits that it gives back, even if ReturnPermits returns an error. If the field
+// Used of a second call of ReturnPermits is equal to or larger than that of the first call, the second call gives no
+// permits back.
 func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.PermitsReturned, error) {
 	answer := new(api.PermitsReturned)
 	if err := c.call(ctx, "POST", "/v1/permits/return", &r, answer); err != nil {
@@ -26,9 +27,10 @@ func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.P
 var ErrPacerClosed = errors.New("the pacer is closed")
 
 // Close gives the Pacer's unused permits whose slots are in the future back to the service, and returns their number.
-// Callers that wait for permits of the Pacer, now or later, get the error ErrPacerClosed. Until ctx ends, Close waits
-// for a running request for permits, which may still bring permits, and for the service. If Close returns an error,
-// the service may still count permits that nobody used. A second Close has no effect.
+// Callers that wait for permits of the Pacer, now or later, get the error ErrPacerClosed. Close waits for a running
+// request for permits, whose response may still bring permits, and for the service's response to the unused permits.
+// When ctx ends, Close stops waiting. If Close returns an error, the service may still count permits that nobody used.
+// A second Close has no effect.
 func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	idle, first := p.shut()
 	if !first {

@@ -36,7 +36,8 @@ func (g *given) check(call string) error {
 	return nil
 }
 
-// wireBitmap converts a bitmap of users to the form in which a request contains it, or returns nil if users is nil.
+// wireBitmap converts a bitmap of users to the form in which a request contains it, or returns nil if the argument
+// "users" is nil.
 func wireBitmap(users *roaring.Bitmap) *api.Bitmap {
 	if users == nil {
 		return nil
