@@ -56,8 +56,8 @@ func (g *Generation) Segment(user uint32) string { return g.names[g.codes.Code(u
 func (g *Generation) Segments() []string { return g.segments }
 
 // SegmentCodes sets codes[i] to a code for the segment of users[i]: the segment's index in Segments plus 1, or 0 for no
-// segment. The argument "users" may have any order, but the look-up is fastest for ascending users. The slice codes
-// must be at least as long as the slice users. SegmentCodes does not allocate memory.
+// segment. The argument "users" may have any order, but the look-up is fastest if the users are in ascending order. The
+// slice codes must be at least as long as the slice users. SegmentCodes does not allocate memory.
 func (g *Generation) SegmentCodes(users []uint32, codes []uint8) { g.codes.Lookup(users, codes) }
 
 // Contains reports whether a user is in the named set or segment. If no segment or set has the name, Contains returns
