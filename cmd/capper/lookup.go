@@ -122,8 +122,8 @@ func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service
 	return users, nil
 }
 
-// lookup asks the service for the segments and sets of the users, in batches. The first batch uses the current
-// segments generation, and all later batches of the command read the same generation.
+// lookup asks the service for the segments and sets of the users, in batches. The first batch uses the segments
+// generation that is current at that time. All later batches of the command use the same generation.
 func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users cli.Users,
 	each func(*client.LookupResult) error) error {
 	request := &client.LookupRequest{Sets: c.Set}

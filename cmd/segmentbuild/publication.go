@@ -217,7 +217,7 @@ func (p *publication) publishSets(ctx context.Context, built *publish.Candidate,
 	return &partlyError{why}
 }
 
-// partlyError reports that a build has published only those sets that may only grow and that users joined.
+// partlyError reports that a build has published only some sets: those that may only grow and that have new users.
 type partlyError struct{ error }
 
 func (e *partlyError) Error() string {

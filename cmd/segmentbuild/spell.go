@@ -13,7 +13,7 @@ var spellings = map[string]func(dst []byte, user uint32) []byte{
 
 func spellDense(dst []byte, user uint32) []byte { return strconv.AppendUint(dst, uint64(user), 10) }
 
-// spellUint64 appends a 64-bit id for a synthetic user. The upper bits of these 64-bit ids increase with the user
+// spellUint64 appends a 64-bit id for a synthetic user. The upper bits of a synthetic 64-bit id increase with the user
 // number, as in ids that contain a time.
 func spellUint64(dst []byte, user uint32) []byte {
 	return strconv.AppendUint(dst, 1<<62|uint64(user)<<22|scatter(uint64(user))>>42, 10)
