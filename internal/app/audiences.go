@@ -8,9 +8,9 @@ import (
 	"capper/internal/config"
 )
 
-// audiences holds the named audience expressions of the two latest configurations, each with its policy. A call that
-// began before a reload of the configuration therefore still finds the expressions of the previous configuration. The
-// zero value contains no expressions.
+// audiences holds the named audience expressions of the two latest configurations, each with its policy. With two
+// configurations in memory, a call that began before a reload still finds the expressions of the previous
+// configuration. The zero value contains no expressions.
 type audiences struct {
 	latest atomic.Pointer[[2]*config.Config] // newest and previous configuration; nil: no configuration yet
 }

@@ -75,7 +75,8 @@ func (s *stack) start(ctx context.Context, next step) error {
 
 // stop runs the down actions (which stop a component) of all steps, beginning with the latest step. After a stop action
 // has failed, stop() continues with the other steps. While an earlier stop action is still running, stop() skips each
-// step whose field "unused" is true. The running action may still use the resource of such a step.
+// step whose field "unused" is true. The action that is still running may use the resource that the skipped step would
+// close.
 func (s *stack) stop() error {
 	var errs []error
 	running := "" // name of the first action that is still running
