@@ -13,10 +13,10 @@
 //
 // To check limits, a simple model replays the sends of each user: the sends that capper allowed and that no call
 // released. If a limit in force certainly forbade a recorded send, the send is a finding. The audit does not contain
-// the exact time of a send: it only says when the call began and ended. The model of verify therefore reports a send
-// only if the limit forbade the send at every possible time. For two calls at the same time, the model reports a send
-// only if the limit forbade the send for either order of the calls. The limit must have forbidden the send whatever
-// difference the clocks of the instances had, within Record.Widening.
+// the exact time of a send: it only says when the call began and ended. Because the exact times are unknown, the model
+// reports a send only if the limit forbade the send at every possible time. For two calls at the same time, the model
+// reports a send only if the limit forbade the send for either order of the calls. The limit must have forbidden the
+// send whatever difference the clocks of the instances had, within Record.Widening.
 //
 // Uncertain cases are no findings:
 //
@@ -29,13 +29,13 @@
 //
 // # The store
 //
-// If Config.Store is set, verify asks the store for every send that the store must hold. The store must hold a send
-// if the send was not released, and its user was not erased later. Verify expects a send in the store only while the
-// send is younger than each window that was in force since the send. The store may lack a send if newer sends have
-// displaced it from a full log of the user. If the store lacks a send that it must hold, verify waits for
-// Store.Settle and reads the audit again. verify reports the send as missing if, after the second reading, the audit
-// still says that the store must hold the send (store.go). If an instance is killed, the record of a release may be
-// lost. The code in doubt.go therefore does not report a missing send whose absence a lost release may explain.
+// If Config.Store is set, verify asks the store for every send that the store must hold. The store must hold a send if
+// the send was not released, and its user was not erased later. Verify expects a send in the store only while the send
+// is younger than each window that was in force since the send. The store may lack a send if newer sends have displaced
+// it from a full log of the user. If the store lacks a send that it must hold, verify waits for Store.Settle and reads
+// the audit again. verify reports the send as missing if, after the second reading, the audit still says that the store
+// must hold the send (store.go). If an instance is killed, the record of a release may be lost. If a lost record of
+// this kind may be the reason why a send is missing, the code in doubt.go does not report the send.
 //
 // # Cost
 //

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// doubts finds sends that the store lacks, and whose absence a release with a lost record may explain. If an instance
-// is killed, the records of its last second are lost, possibly including the record of a release.
+// doubts finds sends that the store lacks, and that may be missing because of a release whose record was lost. If an
+// instance is killed, the records of its last second are lost, possibly including the record of a release.
 type doubts struct {
 	*comparison
 	work *work // buffers of the last read
