@@ -76,8 +76,9 @@ func parseIDs(kind, check string) (IDs, error) {
 }
 
 // IDsKey is the object key of the document with the kind of the user ids at an audit location, and the check word of
-// their key. An audit location with dense ids has no such document. The document about the ids lies below OpenPrefix,
-// because earlier versions of capper ignore objects there that are not audit files.
+// their key. If the ids at an audit location are dense (32-bit numbers), the location has no document about its ids.
+// The document about the ids lies below OpenPrefix, because earlier versions of capper ignore objects there that are
+// not audit files.
 const IDsKey = OpenPrefix + "ids.json"
 
 // idsDocument is the JSON form of IDs (kind and key of user ids).

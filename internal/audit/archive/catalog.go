@@ -46,8 +46,8 @@ type listing struct {
 	faults  []error // a *FileError for each damaged entry
 }
 
-// list finds the audit files that may hold records for a query. list lists open files before the index. If a writer
-// closes and uploads a file during the listing, the file therefore appears in at least one of the two lists.
+// list finds the audit files that may hold records for a query. list lists open files before the index. Because of this
+// order, a file that its writer closes and uploads during the listing appears in at least one of the two lists.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)
 	if err != nil {

@@ -48,7 +48,7 @@ type run struct {
 
 // Compact removes old audit files from a location, and removes erased users from all other audit files. The argument a
 // (an Archive) must read the same location as the argument "at". If Compact cannot process an audit file, it continues
-// with the others; the error of Compact names all such files.
+// with the others; the error of Compact names all files that Compact could not process.
 func Compact(ctx context.Context, at objects.Location, a *Archive, config CompactConfig) (CompactReport, error) {
 	r := &run{at: at, archive: a, config: config}
 	var err error

@@ -15,9 +15,9 @@
 //
 // # Concurrent writers
 //
-// The archive lists the open audit files before the index of the complete files. If an audit file is completed or
-// rewritten while the archive lists and reads, the archive therefore finds the file under its new key. If the audit
-// file of an index entry does not exist, the archive reads the index entry again.
+// The archive lists the open audit files before the index of the complete files. If an audit file is completed after
+// this first listing, the index still leads the archive to the file. If the audit file of an index entry does not
+// exist, the archive reads the index entry again.
 //
 // # Memory
 //

@@ -175,9 +175,9 @@ func (j *Journal) Permits(r *audit.Record) {
 
 // Change writes the audit record of a call that changed a set. The caller of Change sets all fields of the record r
 // except Kind and Groups. The arguments "added", "removed" and "unavailable" list the users whom the call added to the
-// set, those whom it removed, and those for whom the result is unknown. The lists of users that Change gets must be in
-// strictly ascending order, and no user may be in two lists. Change returns at once; the caller must not change the
-// record r or the lists of users afterwards.
+// set, those whom it removed, and those for whom the result is unknown. The lists of users that the caller passes to
+// Change must be in strictly ascending order, and no user may be in two lists. Change returns at once; the caller must
+// not change the record r or the lists of users afterwards.
 func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
 	if j == nil {
 		return

@@ -134,8 +134,8 @@ func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	return c
 }
 
-// written notes that the frames that take() removed from the tape are on the disk. The memory of these frames then no
-// longer counts as held by the tape.
+// written notes that the frames that take() removed from the tape are on the disk. The memory of frames on the disk no
+// longer counts as memory of the tape (the queue of records).
 func (t *tape) written() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

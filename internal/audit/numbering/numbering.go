@@ -96,8 +96,8 @@ func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 	return &with, nil
 }
 
-// Of returns the small numbers of the given users. Each of these users must already have occurred in an earlier record.
-// Of stores the numbers in the buffer. If ids are dense, the number of a user is the id itself.
+// Of returns the small numbers of the given users. Each given user must already have occurred in an earlier record. Of
+// stores the numbers in the buffer. If ids are dense, the number of a user is the id itself.
 func (n *Numbers) Of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
 	if n == nil {
 		return users
