@@ -13,8 +13,8 @@ import (
 )
 
 // generations returns a function that reads a segments generation from a location. The returned function checks that
-// the generation's kind and key of user ids are those of the audit. If source is "", the returned function reads from
-// the location in the configuration.
+// the generation's kind and key of user ids are those of the audit. If the argument "source" is "", the returned
+// function reads from the location in the configuration.
 func (p *Place) generations(ctx context.Context, source string, want audit.IDs) (
 	func(context.Context, string) (capping.Segments, error), error) {
 	if source == "" && p.configured != nil {

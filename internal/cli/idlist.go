@@ -24,8 +24,8 @@ type UserList interface {
 }
 
 // IDs is a list of user ids that are not dense (not 32-bit numbers), for the calls of a command. A command represents
-// each user by its position in the list, so that a bitmap can hold a set of users. The list of ids, and the calls,
-// have the order in which the store keeps users, so that calls are fast.
+// each user by its position in the list, so that a bitmap can hold a set of users. The list and the calls have the ids
+// in the order in which the store keeps the users, so that calls are fast.
 type IDs struct {
 	UserList
 	Batch    int // maximum number of users in a call

@@ -38,7 +38,7 @@ func (c *SetReplayCommand) Help() string {
 		"The API key needs the scope lists."
 }
 
-// Run reads from the audit which API calls changed sets, and makes these calls again.
+// Run reads from the audit which API calls changed sets, and repeats these calls.
 func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error 
 	return damaged(r.faults)
 }
 
-// replay makes the API calls that changed sets again, according to the given audit records.
+// replay repeats, according to the given audit records, the API calls that changed sets.
 type replay struct {
 	service                 *client.Client
 	only                    []string

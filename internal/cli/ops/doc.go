@@ -39,10 +39,10 @@
 // Before the last pass of a migration, no service uses the Redis store, so a pass may replace the log of a user in
 // Redis. If sends are released or erased between two passes, the next pass replaces the logs of these users in Redis.
 // If Redis contains a send that no copy of the embedded store ever contained, another program has written the send. If
-// a migration pass finds such a send of another program, the pass stops before it removes anything. After an unfinished
-// migration pass, Redis may contain sends that the next copy of the embedded store no longer contains. After an
-// unfinished pass, the next pass therefore also reads the copy of the unfinished pass, and reads back the log of every
-// user.
+// a migration pass finds a send that another program has written, the pass stops before it removes anything. After an
+// unfinished migration pass, Redis may contain sends that the next copy of the embedded store no longer contains. After
+// an unfinished pass, the next pass therefore also reads the copy of the unfinished pass, and reads back the log of
+// every user.
 //
 // A migration does not copy three things: sends that are older than every window, the decision counts of messages, and
 // the logs of pacers.

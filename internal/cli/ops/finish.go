@@ -53,7 +53,8 @@ func (w *work) openFinished(dir string) (Source, error) {
 
 // checkFinishing returns an error if an unfinished last pass of the migration began with another directory.
 // checkFinishing also returns an error if a service has used the embedded store since that last pass began. If a
-// service had used the embedded store, Redis would keep sends that the service has released in the meantime.
+// service had used the embedded store after the beginning of the last pass, Redis would keep sends that this service
+// has released.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {

@@ -318,8 +318,8 @@ func (r *report) addBad(file string, bad *format.RowError) error {
 	return nil
 }
 
-// send imports all rows into the service. To check that the service has recorded them, send then imports them a
-// second time.
+// send imports all rows into the service. After the import, send imports the same rows a second time, to check that the
+// service has recorded them.
 func (c *ImportCommand) send(
 	ctx context.Context, on *terminal.Streams, service *client.Client, r *report, rows *sorter,
 ) error {
