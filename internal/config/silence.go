@@ -122,8 +122,8 @@ func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	return more
 }
 
-// everywhere stands in place of the time zone in a silence if the quiet hours do not depend on the time zone of the
-// user.
+// everywhere stands in place of the time zone in a silence (a list of days without possible sends) if the quiet hours
+// do not depend on the time zone of the user.
 const everywhere = ""
 
 // of() returns the time zones in which a combination of quiet hours leaves whole days without a minute for sends.
