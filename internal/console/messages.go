@@ -238,8 +238,8 @@ func overall(denied map[string]int64) (users int64) {
 	return users
 }
 
-// share returns a table cell that shows what percentage of the argument "whole" the argument "part" is. If whole is 0,
-// the cell is empty.
+// share returns a table cell that shows what percentage of the argument "whole" the argument "part" is. If the argument
+// "whole" is 0, the cell is empty.
 func share(part, whole int64) frame.Cell {
 	if whole <= 0 {
 		return frame.Text("")

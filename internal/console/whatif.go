@@ -304,8 +304,8 @@ func givenBack(before, after int64) string {
 		"them out.", frame.Count(after).Text, frame.Count(before).Text)
 }
 
-// inPercent formats the change from the argument "before" to the argument "after" in percent, in parentheses. If before
-// is 0, inPercent returns "".
+// inPercent formats the change from the argument "before" to the argument "after" in percent, in parentheses. If the
+// argument "before" is 0, inPercent returns "".
 func inPercent(before, after int64) string {
 	if before == 0 {
 		return ""

@@ -20,8 +20,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Tab is a browser tab with cookies of its own. If a method of a Tab gets an error, it fails the test. A Tab is not
-// safe for concurrent use.
+// Tab is a browser tab with cookies of its own. If an action in the browser fails, the method of the Tab fails the
+// test. A Tab is not safe for concurrent use.
 type Tab struct {
 	t     testing.TB
 	ctx   context.Context

@@ -19,14 +19,14 @@
 //
 // Each table is also available as CSV, and each chart as SVG. The address of a table or chart is the address of the
 // page with format=csv&table=NAME or format=svg&picture=NAME&theme=dark. If a browser requests a table or chart,
-// package frame also calls the function Show of the page. The function Show should therefore avoid expensive API
-// calls that only some tables and charts of the page need.
+// package frame also calls the function Show of the page. Because a browser requests each table and chart separately,
+// Show should avoid expensive API calls that only some of them need.
 //
 // # Sessions and access
 //
-// A page calls the handler of the API within the process, without the network. The context of an API call contains
-// the id of the visitor's API key (gate.Inside), and the API checks the current scopes of this key. A console page
-// can therefore show and do only what the visitor's API key permits.
+// A page calls the handler of the API within the process, without the network. The context of an API call contains the
+// id of the visitor's API key (gate.Inside), and the API checks the current scopes of this key. Because of this check,
+// a console page can show and do only what the visitor's API key permits.
 //
 // A session cookie contains the end time of the session, encrypted with AES-256-GCM. The encryption of the session
 // cookie also authenticates the id of the visitor's API key. The secret for the encryption of a session cookie is

@@ -256,8 +256,8 @@ func addressOf(r *http.Request) string {
 	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String()
 }
 
-// nav returns the links of the navigation, and marks the link to the current page, which is the argument "here". If
-// here is nil, nav marks no link.
+// nav returns the links of the navigation, and marks the link to the current page, which is the argument "here". If the
+// argument "here" is nil, nav marks no link.
 func (f *Frame) nav(here *Page) (links []link) {
 	for i := range f.cfg.Pages {
 		if p := &f.cfg.Pages[i]; p.Nav != "" {
