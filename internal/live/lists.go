@@ -47,9 +47,9 @@ func (l *Lists) Apply(records ...*Record) {
 }
 
 // ApplyUpTo updates the live changes of one partition in memory to the given version of the store. ApplyUpTo first
-// removes changes up to the times in the argument "freed", and then applies the records. The records that ApplyUpTo
-// gets must be all records of the partition, or all records after the version that the lists have. If the lists already
-// have the given version and the argument "records" is empty, ApplyUpTo does nothing.
+// removes changes up to the times in the argument "freed", and then applies the records. The caller must pass either
+// all records of the partition, or all records after the version of the lists. If the lists already have the given
+// version and the argument "records" is empty, ApplyUpTo does nothing.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

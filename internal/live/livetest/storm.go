@@ -140,8 +140,8 @@ func (s *Storm) Tally() Tally {
 	return s.tally
 }
 
-// some() returns random indexes of users, usually few and sometimes many. No other caller changes these users at the
-// same time.
+// some() returns random indexes of users, usually few and sometimes many. During the test, no other caller changes the
+// users of the Storm.
 func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	n := len(s.Users) / callers
 	for range 1 + r.IntN([]int{1, 5, 5, n / 2}[r.IntN(4)]+1) {
