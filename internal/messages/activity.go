@@ -28,7 +28,7 @@ func Activity(at time.Time) capping.Message {
 }
 
 // IsActivity reports whether the message is an artificial one, under which a store counts all decisions of an hour.
-// Lists of messages leave out these artificial messages.
+// Lists of messages leave out the artificial messages under which a store counts all decisions of an hour.
 func IsActivity(m capping.Message) bool { return m.Namespace == activityNamespace }
 
 // ActivityPart returns the name of the five-minute part of an hour that contains the instant. The name of the part is

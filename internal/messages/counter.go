@@ -102,7 +102,7 @@ func (c *Counter) Run(ctx context.Context) {
 	}
 }
 
-// flushWithin writes the collected counts to the store with a timeout. flushWithin logs when such writes begin to fail,
+// flushWithin writes the collected counts to the store with a timeout. flushWithin logs when the writes begin to fail,
 // and when they succeed again.
 func (c *Counter) flushWithin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushWithin)

@@ -8,7 +8,8 @@ import (
 )
 
 // MinKeep and MaxKeep are the minimum and the maximum time for which a store keeps the counts of a message after the
-// last call. Within these limits, a store keeps the counts of a message for as long as it keeps recorded sends.
+// last call. Within the limits MinKeep and MaxKeep, a store keeps the counts of a message for as long as it keeps
+// recorded sends.
 const (
 	MinKeep = 24 * time.Hour
 	MaxKeep = 31 * 24 * time.Hour
