@@ -15,12 +15,12 @@
 // lock while it works; if the process dies, the operating system releases the lock. If the file system hangs, the
 // methods of a Directory return when their contexts end. For each path, at most one hung file operation remains.
 //
-// In S3, Replace sends a conditional PUT request (If-Match, If-None-Match). Before the first conditional PUT, a probe
-// checks that the server honours such conditions. If the S3 server ignores conditions, Replace returns ErrNoConditions.
-// The S3 server verifies the SHA-256 of all bytes that it receives. Package objects transfers S3 objects above 8 MiB in
-// parallel parts. If a request to S3 transfers no bytes for some time, package objects cancels the request and retries
-// it a few times. If S3Config.Patient is true, package objects retries a request to S3 until the context of the request
-// ends.
+// In S3, Replace sends a conditional PUT request (If-Match, If-None-Match). Before the first conditional PUT, a test
+// request (probe) checks that the server honours the headers If-Match and If-None-Match. If the S3 server ignores
+// conditions, Replace returns ErrNoConditions. The S3 server verifies the SHA-256 of all bytes that it receives.
+// Package objects transfers S3 objects above 8 MiB in parallel parts. If a request to S3 transfers no bytes for some
+// time, package objects cancels the request and retries it a few times. If S3Config.Patient is true, package objects
+// retries a request to S3 until the context of the request ends.
 //
 // # Files
 //

@@ -12,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// If a connection breaks while an S3 object is read, s3Object requests the missing bytes up to s3Breaks times in a
-// row. After patientBytes bytes have arrived, s3Object counts broken connections from 0 again. s3FirstPause is the
-// first pause before such a request; the pause grows with each attempt.
+// If a connection breaks while an S3 object is read, s3Object requests the missing bytes up to s3Breaks times in a row.
+// After patientBytes bytes have arrived, s3Object counts broken connections from 0 again. s3FirstPause is the first
+// pause before s3Object requests missing bytes again; the pause grows with each attempt.
 const (
 	s3Breaks     = 5
 	s3FirstPause = 100 * time.Millisecond
@@ -142,7 +142,7 @@ func (o *s3Object) notResumed(err error) error {
 
 // sameVersion checks that a response holds the missing bytes, and that they belong to the version of the S3 object
 // whose first bytes were read. The request for the missing bytes already has a condition on the version, but some
-// servers and proxies ignore such conditions.
+// servers and proxies ignore conditions on the version.
 func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	if tag := aws.ToString(out.ETag); tag != o.tag {
 		return fmt.Errorf("%w: ETag is %s, but was %s", errReplaced, tag, o.tag)

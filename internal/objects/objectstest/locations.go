@@ -11,7 +11,7 @@ import (
 )
 
 // OnEveryLocation runs a test once for each implementation of objects.Location. Each run gets a new, empty location.
-// The test gets the location and its name, which objects.Open accepts.
+// The arguments of the test function are the location and its name, which objects.Open accepts.
 func OnEveryLocation(t *testing.T, test func(t *testing.T, name string, at objects.Location)) {
 	t.Helper()
 	names := map[string]func(t *testing.T) string{
