@@ -107,7 +107,7 @@ func (e *engine) spanOf(key limitKey) *span {
 }
 
 // after() returns the beginning of the longest window of the limits in the argument s, at the time of a recorded call.
-// A send that is later than this time was within the window of at least one of these limits.
+// A send after the returned time was within the window of at least one of the limits.
 func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	after := r.At
 	for i := range s.limits {

@@ -44,7 +44,7 @@ type window struct {
 }
 
 // segmentLimits holds the limits of a segment, and which sends they count now. If a limit has a calendar window, the
-// window may depend on the user's time zone. For each limit, the field windows therefore has an entry for each time
+// window may depend on the user's time zone. The field "windows" therefore has, for each limit, one entry for each time
 // zone, beginning with the users in no time zone.
 type segmentLimits struct {
 	limits  []*capping.Limit
