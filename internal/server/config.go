@@ -90,8 +90,8 @@ type Config struct {
 }
 
 // History lists and compares the segments generations that were published. A History is safe for concurrent use. Each
-// method of a History returns when the context that it gets ends. If a segments generation does not exist, the error
-// wraps objects.ErrNotFound.
+// method of a History returns as soon as its context ends. If a segments generation does not exist, the error wraps
+// objects.ErrNotFound.
 type History interface {
 	// List returns the newest generations and the generation in use at the location.
 	List(ctx context.Context) (list []publish.Listing, more bool, err error)

@@ -18,7 +18,7 @@ import (
 )
 
 // A Pressure function counts, in the audit of all instances, how many messages people receive; see pressure.Of. A
-// Pressure function returns when the context that it gets ends.
+// Pressure function returns as soon as its context ends.
 type Pressure func(ctx context.Context, cfg pressure.Config) (*pressure.Result, error)
 
 // pressureParameters lists the query parameters of GET /v1/pressure.

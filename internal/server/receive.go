@@ -31,9 +31,9 @@ func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	return rc.Budgets.Refuse(holder, r.ContentLength)
 }
 
-// Read first receives the whole body of a call, and then decompresses it. If a client sends only a part of the body,
-// the body therefore costs no more memory than its received bytes. The caller of Read must close the body that Read
-// returned. If Read returns an error, the body that it returns is nil.
+// Read first receives the whole body of a call, and then decompresses it. The memory for a body grows with the received
+// bytes. If a client sends only a part of the body, the body therefore costs only the memory of that part. The caller
+// of Read must close the body that Read returned. If Read returns an error, the body that it returns is nil.
 func (rc *receiver) Read(w http.ResponseWriter, r *http.Request, holder string) (*Body, error) {
 	b := &Body{hold: rc.Budgets.Bodies.Open(holder)}
 	if err := rc.read(w, r, holder, b); err != nil {

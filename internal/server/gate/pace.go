@@ -49,7 +49,7 @@ func (p *pace) push() {
 }
 
 // move counts n transferred bytes. To save system calls, move() does not extend the deadline of the connection for
-// every byte. It extends the deadline once for the bytes that the minimum rate requires in one second.
+// every byte. Instead, move() extends the deadline once for the bytes that the minimum rate requires in one second.
 func (p *pace) move(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -284,9 +284,9 @@ func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	return append(dst, c.text[:]...)
 }
 
-// appendBase64Bitmap appends a roaring bitmap of the users, in base64, as a JSON string. The users that
-// appendBase64Bitmap gets must be in ascending order. appendBase64Bitmap uses scratch as a buffer and returns scratch
-// for the next call.
+// appendBase64Bitmap appends a roaring bitmap of the users, in base64, as a JSON string. The caller of
+// appendBase64Bitmap must pass the users in ascending order. appendBase64Bitmap uses scratch as a buffer and returns
+// scratch for the next call.
 func appendBase64Bitmap[ID ~uint32 | ~uint64](dst, scratch []byte, users []ID) (extended, scratchOut []byte) {
 	scratch = bitmap.AppendSorted(scratch[:0], users)
 	dst = append(dst, '"')

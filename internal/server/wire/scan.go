@@ -59,7 +59,7 @@ func (s *scanner) syntax(expected string) *Failure {
 }
 
 // document parses a JSON object and calls the argument "field", a function, for each member of the object. The function
-// "field" must consume the value of the member. If data follows the object, document() returns an error.
+// "field" must consume the value of the member. If more text follows the JSON object, document() returns an error.
 func (s *scanner) document(field func(name string) error) error {
 	if s.peek(); s.pos == len(s.data) {
 		return NewFailure(api.CodeInvalidRequest, "the body is empty: a JSON object is expected")
