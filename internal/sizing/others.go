@@ -14,8 +14,9 @@ const (
 	scriptUsers = 8 // number of users in a bucket that a script writes together
 )
 
-// replicatedBytes returns how many bytes a Redis master sends to one replica for each decided user. For each user,
-// these are the user's whole new log, the user's field name in the Redis hash, and a part of the bytes for the key.
+// replicatedBytes returns how many bytes a Redis master sends to one replica for each decided user. These bytes are,
+// for each user, the user's whole new log, the user's field name in the Redis hash, and a part of the bytes for the
+// key.
 func replicatedBytes(l Load) float64 {
 	return entrySize*(l.Sends+1) + 17.5 + 47/min(scriptUsers, together(l))
 }

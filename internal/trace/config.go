@@ -60,8 +60,8 @@ const (
 // tracesPath is the URL path under which collectors accept spans.
 const tracesPath = "/v1/traces"
 
-// ParseEndpoint returns the URL to which an exporter sends spans. The text that ParseEndpoint gets has the form of
-// Config.Endpoint. If the text is not a valid endpoint, the error says which rule the text breaks.
+// ParseEndpoint returns the URL to which an exporter sends spans. The argument of ParseEndpoint is a text in the form
+// of Config.Endpoint. If the text is not a valid endpoint, the error says which rule the text breaks.
 func ParseEndpoint(text string) (string, error) {
 	at, err := url.Parse(text)
 	switch {

@@ -7,6 +7,6 @@
 //
 //	go build -ldflags "-X capper/internal/version.version=v1.2.3 -X ….commit=… -X ….date=…"
 //
-// If the linker sets no version, package version uses the build information that Go stores in every program. Programs
-// that were built with `go install`, or with `go build` in a checkout, therefore contain their commit, too.
+// If the linker sets no version, package version uses the build information that Go stores in every program. This build
+// information also contains the commit of programs that were built with `go install`, or with `go build` in a checkout.
 package version

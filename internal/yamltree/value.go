@@ -19,8 +19,8 @@ type Value struct {
 	doc  *document
 }
 
-// Field is a function that reads a YAML value and stores the result in a variable. The function that makes the Field
-// gets this variable.
+// Field is a function that reads a YAML value and stores the result in a variable. The caller passes this variable to
+// the function that makes the Field, such as Text or Int.
 type Field = func(Value)
 
 // document holds the data that all values of a YAML document share.
