@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// call is the state of a recorded call while the replay decides it again under the other policy.
+// call is the state of a recorded call while the replay decides it again under the alternative policy.
 type call struct {
 	*engine
 	r       *audit.Record
@@ -107,7 +107,7 @@ func (c *call) lookUp() (err error) {
 func (c *call) own() bool { return c.cfg.Generation == "" || c.cfg.Generation == c.r.Generation }
 
 // count adds the numbers of users in the audit record to the counts of both policies. If the replay judges a user
-// again, it later corrects the counts of the other policy.
+// again, it later corrects the counts of the alternative policy.
 func (c *call) count() {
 	users, requested := int64(0), int64(0)
 	for i := range c.r.Groups {
@@ -142,7 +142,7 @@ func (c *call) count() {
 	c.after.copy(&c.before)
 }
 
-// anyDiverged reports whether the call contains a user whose two histories (recorded, and under the other policy)
+// anyDiverged reports whether the call contains a user whose two histories (recorded, and under the alternative policy)
 // differ.
 func (c *call) anyDiverged() (found bool) {
 	for i := range c.r.Groups {

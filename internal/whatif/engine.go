@@ -43,7 +43,7 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("what-if: more than %d decisions or %d MiB are too much", e.Decisions, e.Bytes>>20)
 }
 
-// Run replays the records, which must be in the order of time, and returns the result under the other policy. Run
+// Run replays the records, which must be in the order of time, and returns the result under the alternative policy. Run
 // works in the caller's goroutine. Run keeps no audit records in memory, except some of their bitmaps.
 func Run(ctx context.Context, records iter.Seq2[*audit.Record, error], cfg Config) (*Result, error) {
 	e, err := newEngine(cfg)

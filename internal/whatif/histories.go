@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// histories holds two histories of every user: the recorded sends, and the sends that the other policy would have
+// histories holds two histories of every user: the recorded sends, and the sends that the alternative policy would have
 // allowed.
 type histories struct {
 	pages []*page     // by the upper half of the ids; nil: no user of the page got a send
@@ -112,7 +112,7 @@ func (h *histories) settle(key int) {
 	p.pending = nil
 }
 
-// add adds a call to the recorded history of a user, to the history under the other policy, or to both.
+// add adds a call to the recorded history of a user, to the history under the alternative policy, or to both.
 func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) {
 	if recorded && other && p.append(low, call) {
 		return
@@ -165,8 +165,8 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 
 // release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels. The
 // result "recorded" lists the channels of the sends that release() has removed from the recorded history. The result
-// "other" lists the channels of the sends that release() has removed from the history under the other policy and that
-// are later than the argument "after". The slices that release() returns are valid until the next call of release.
+// "other" lists the channels of the sends that release() has removed from the history under the alternative policy and
+// that are later than the argument "after". The slices that release() returns are valid until the next call of release.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)
@@ -208,7 +208,7 @@ func (h *histories) sent(p *page, low uint16, channel capping.Channel, token cap
 	return false
 }
 
-// divergedAt reports whether the two histories of a user (recorded, and under the other policy) differ.
+// divergedAt reports whether the two histories of a user (recorded, and under the alternative policy) differ.
 func (p *page) divergedAt(low uint16) bool {
 	if p == nil || p.diverged == 0 {
 		return false

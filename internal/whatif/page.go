@@ -9,13 +9,13 @@ import (
 	"capper/internal/capping"
 )
 
-// page holds the histories of the users in one block of 65,536 ids: the recorded sends, and the sends under the other
-// policy.
+// page holds the histories of the users in one block of 65,536 ids: the recorded sends, and the sends under the
+// alternative policy.
 //
 // Each user with sends has a memory block of 4, 8, 16 … words. A user's memory block has a header and then the numbers
 // of the recorded calls that sent a message to the user, oldest first. If the two histories of a user differ
-// (diverged), the block then holds the numbers of the calls in the history under the other policy. A slot of a page
-// holds the location and the length of the memory block of a user.
+// (diverged), the block then holds the numbers of the calls in the history under the alternative policy. A slot of a
+// page holds the location and the length of the memory block of a user.
 type page struct {
 	// A slot's value is the location of a user's memory block × 32, plus the binary logarithm of its words. The value 0
 	// means no history. A page with few users has its slots in groups. A page with many users has them in flat.
@@ -51,7 +51,7 @@ const (
 )
 
 // The header of a user's memory block holds the number of recorded calls (16 bits) and the number of calls under the
-// other policy (15 bits). The last bit of the header says whether the user's two histories differ.
+// alternative policy (15 bits). The last bit of the header says whether the user's two histories differ.
 const (
 	countBits   = 16
 	longest     = partWords/2 - 1 // entries of a history: the newest, twice as many as a limit can count
@@ -123,7 +123,7 @@ func (p *page) header(place uint32) *uint32 {
 }
 
 // histories returns the numbers of the calls that sent a message to the user: the recorded calls, and the calls under
-// the other policy. The slices that the method histories() returns share the memory of the page.
+// the alternative policy. The slices that the method histories() returns share the memory of the page.
 func (p *page) histories(place uint32) (recorded, other []uint32) {
 	if place == 0 {
 		return nil, nil
@@ -233,7 +233,7 @@ func (p *page) ask(users *bitmap.Bitmap, key int) {
 	users.Add(key, p.asked)
 }
 
-// change notes that the other policy decided differently about a user. change adds the argument "more" to the
+// change notes that the alternative policy decided differently about a user. change adds the argument "more" to the
 // difference in the user's number of sends.
 func (p *page) change(low uint16, more int) {
 	if p.changed == nil {

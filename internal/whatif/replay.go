@@ -14,7 +14,7 @@ import (
 )
 
 // Replay decides the calls in the records of an audit archive again, and returns how the decisions change under the
-// other policy. Replay begins before cfg.Since, early enough that every limit finds all sends that it counts. If
+// alternative policy. Replay begins before cfg.Since, early enough that every limit finds all sends that it counts. If
 // cfg.Policies is nil, Replay uses the policies that the archive contains. Replay skips unreadable audit files. The
 // result "faults" holds their errors, and the notes of the Result name them.
 func Replay(ctx context.Context, from *archive.Archive, cfg Config) (result *Result, faults []error, err error) {

@@ -56,7 +56,8 @@ func newRow(name string, of *pair[Counts]) api.WhatIfRow {
 // Counts counts the decisions of calls under one policy, by their outcome; see api.WhatIfCounts.
 type Counts struct {
 	Sends, Replayed, Denied, Unjudged, Released int64
-	// gained counts sends that only the other limits allow. lost counts recorded sends that the other limits deny.
+	// gained counts sends that only the alternative limits allow. lost counts recorded sends that the alternative
+	// limits deny.
 	gained, lost int64
 }
 

@@ -15,8 +15,9 @@ import (
 // If a suppressed set was the reason for a denial, the user was in this set, and in no set that precedes it in the
 // policy. If the record gives a user another outcome, the user was in none of the sets that the policy suppressed for
 // the send. If the record does not show whether a user was in a set, the user's membership comes from the segments
-// generation. If another segments generation replaces that of the call, recordedSets takes its sets unchanged. From
-// the record, recordedSets then takes only the members of sets that the replacing generation lacks.
+// generation. If the replay uses another segments generation in place of the call's generation, recordedSets takes the
+// sets of this replacing generation unchanged. For sets that the replacing generation lacks, recordedSets takes the
+// members from the record.
 type recordedSets struct {
 	capping.Segments
 	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged

@@ -98,9 +98,9 @@ func one(yes bool) int {
 	return 0
 }
 
-// takeBack subtracts the recorded outcome of a user from the counts of the other policy, because the replay has judged
-// the user again. The argument "sent" is true if the recorded outcome is a send, even if the record calls the send a
-// repetition.
+// takeBack subtracts the recorded outcome of a user from the counts of the alternative policy, because the replay has
+// judged the user again. The argument "sent" is true if the recorded outcome is a send, even if the record calls the
+// send a repetition.
 func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	counts := Counts{Sends: -1}
 	switch {
@@ -123,7 +123,7 @@ func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	c.after.byCode[code].add(counts)
 }
 
-// countJudged counts the outcome under the other policy for the user with the index i.
+// countJudged counts the outcome under the alternative policy for the user with the index i.
 func (c *call) countJudged(code uint8, d *capping.Decisions, i int) {
 	var counts Counts
 	switch d.Verdicts[i].Outcome {
@@ -186,8 +186,8 @@ func (c *call) release() {
 }
 
 // settleReleases removes the users' released sends from both histories: from the recorded sends and from the sends
-// under the other policy. If both histories of a user are equal, the user's released sends are already counted. If a
-// released send is not in the recorded history, it counts as released under both policies.
+// under the alternative policy. If both histories of a user are equal, the user's released sends are already counted.
+// If a released send is not in the recorded history, it counts as released under both policies.
 func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	horizon := c.r.At - capping.Instant(c.policy.judging.capper.Policy().Retention(c.cfg.Widen).Milliseconds())
 	for i, user := range users {

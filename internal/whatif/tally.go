@@ -292,7 +292,7 @@ func (e *engine) channelName(c capping.Channel) string {
 	return fmt.Sprint(int(c))
 }
 
-// users counts users by how many more or fewer sends they get under the other policy than they got.
+// users counts users by how many more or fewer sends they get under the alternative policy than they got.
 func (t *tallies) users(h *histories, r *Result) {
 	steps := map[int]int64{}
 	known := int64(0)
