@@ -12,8 +12,8 @@ import (
 // suppressed is the name of the set whose users receive no messages.
 const suppressed = "opted-out"
 
-// known holds the limits and the users of segments and sets, as the service reports them. From the data in known, the
-// demo computes the expected results of a blast (large campaign).
+// known holds the limits and the users of segments and sets, as the service reports them. The demo uses this data to
+// compute the expected results of a blast (large campaign).
 type known struct {
 	limits   *api.Policy
 	segments map[string]*roaring.Bitmap
@@ -48,8 +48,8 @@ type wanted struct {
 }
 
 // want returns how many of the given users a message should reach. For the users in the bitmap others, the message is
-// the m-th message of the day (the argument m). For all users outside the bitmap, the message is the n-th message of
-// the day (the argument n).
+// the m-th message of the day (the argument m). For all users outside the bitmap "others", the message is the n-th
+// message of the day (the argument n).
 func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int) *wanted {
 	w := &wanted{segments: map[string]api.SegmentSummary{}}
 	rest := users.Clone()

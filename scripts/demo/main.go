@@ -91,8 +91,8 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 // expression for the last blast (large campaign).
 const expression = "vip | new - country/my"
 
-// sendExpression makes the filter calls of one more blast (large campaign), to an audience expression. Each user of
-// the earlier blasts has already received one message from each of these blasts.
+// sendExpression makes the filter calls of one more blast (large campaign), to an audience expression. Each user of the
+// earlier blasts (large campaigns) has already received one message from each earlier blast.
 func sendExpression(ctx context.Context, out io.Writer, service *client.Client, known *known, before *roaring.Bitmap,
 	blasts int) error {
 	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)
