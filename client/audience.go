@@ -243,12 +243,12 @@ func (p *Parts) batches() iter.Seq[batch] {
 	}
 }
 
-// AudienceError reports that FilterAll or ReleaseAll ended before all parts of an audience had a result. If the
-// service no longer has the segments generation of the audience, HasCode returns true for the AudienceError and
-// CodeGone. After an AudienceError, the service keeps the sends that it has already recorded. If the service no
-// longer has that generation, callers may repeat FilterAll with the same message id and the current generation. The
-// repeated FilterAll returns the users of the recorded sends as replayed. After any other error, a new call of
-// FilterAll with the Generation of the AudienceError completes the interrupted one.
+// AudienceError reports that FilterAll or ReleaseAll ended before all parts of an audience had a result. If the service
+// no longer has the segments generation of the audience, HasCode returns true for the AudienceError and CodeGone. After
+// an AudienceError, the service keeps the sends that it has already recorded. If the service no longer has that
+// generation, callers may repeat FilterAll with the same message id and the current generation. The repeated FilterAll
+// returns the users of the recorded sends in the list Replayed. After any other error, a new call of FilterAll with the
+// Generation of the AudienceError completes the interrupted one.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of parts for which the service has returned a response

@@ -75,14 +75,15 @@ type limitRoom struct {
 // horizon returns how long the permits of one request should last.
 func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 
-// lead returns a duration: the Pacer requests the next batch of permits this long before the slot of its last unused
-// permit.
+// lead returns a duration: the Pacer requests the next batch of permits this long before the slot (start time) of its
+// last unused permit.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
-// batch returns the number of permits to request: how many callers will probably use within the horizon, computed from
-// the use since the last request. A batch of permits has at most twice as many permits as the last request for permits.
-// If a limit of the pacer is nearly reached, a batch has at most the permits that the limit allows within the horizon.
-// Other senders then get the permits that the batch left out.
+// batch returns the number of permits to request: how many callers will probably use within the horizon (the planned
+// period). This number is computed from the use since the last request. A batch of permits has at most twice as many
+// permits as the last request for permits. If a limit of the pacer is nearly reached, a batch has at most the permits
+// that the limit allows within the horizon (the planned period). Other senders then get the permits that the batch left
+// out.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -173,7 +174,7 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 // placeAhead is how far ahead a Pacer reserves slots (start times of sends) for callers without a maximum wait.
 const placeAhead = time.Second
 
-// longest returns the longest wait for a slot that a request for permits accepts.
+// longest returns the longest wait for a slot (start time) that a request for permits accepts.
 func (p *Pacer) longest() time.Duration {
 	if p.cfg.MaxWait == 0 {
 		return max(placeAhead, p.demand.lead()+p.demand.horizon())
@@ -237,8 +238,8 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 // changed limits.
 const mostPause = 10 * time.Second
 
-// until() returns the pause before the next request for permits, if the service expects free slots after the time d.
-// until varies the pause at random, so that the same client is not always the last to request permits.
+// until() returns the pause before the next request for permits, if the service expects free slots (start times) after
+// the time d. until varies the pause at random, so that the same client is not always the last to request permits.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
 	return d/2 + mathrand.N(d/2+1)
@@ -266,9 +267,9 @@ const promptly = 100 * time.Millisecond
 
 // bound computes how old the permits of a response may become. A response with permits is in time if it arrives within
 // 100 ms after the request. If the Pacer used the permits of a response that came too late, its sends could coincide
-// with sends of other callers that have later slots. Over a slow network, a response is also in time within four times
-// the quickest of the last round trips. Without this extension for slow networks, every response would arrive too late
-// there, and its permits could not be used.
+// with sends of other callers that have later slots (start times). Over a slow network, a response is also in time
+// within four times the quickest of the last round trips. Without this extension for slow networks, every response
+// would arrive too late there, and its permits could not be used.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))

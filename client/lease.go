@@ -9,9 +9,9 @@ import (
 	"capper/client/api"
 )
 
-// leaseFor is the duration of a lease of permits; a Pacer needs a lease only for permits whose slots (start times)
-// are later than that. If the sender dies, the service takes the permits of a lease back soon after the lease ends.
-// While a caller waits, the Pacer extends the lease of the permits.
+// leaseFor is the duration of a lease of permits; a Pacer needs a lease only for permits whose slots (start times) are
+// later than that. If the sender dies, the service takes the permits of a lease back soon after the lease ends. While a
+// caller waits, the Pacer extends the lease of the permits (the service takes permits with an ended lease back).
 const leaseFor = 6 * time.Second
 
 // leasing is the state of the lease that a Pacer has for the permits of one request.
@@ -26,8 +26,8 @@ func (l *leasing) lapsed(now, slot time.Time) bool {
 	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
 }
 
-// due() returns the time of the next call that begins or extends the lease, or false if the lease needs no call. The
-// argument "last" is the last slot of the permits that the request got.
+// due() returns the time of the next call that begins or extends the lease (right to use permits), or false if the
+// lease needs no call. The argument "last" is the last slot (start time) of the permits that the request got.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {
 	case l.call:
@@ -63,7 +63,7 @@ func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 
 // keepLease repeats a request for permits with a lease, so that the service begins or extends the lease. If the
 // response to the repeated request has fewer permits than before, the service has taken the missing permits back. The
-// duration of a lease counts from the first API call that may have begun the lease.
+// duration of a lease (right to use permits) counts from the first API call that may have begun the lease.
 func (p *Pacer) keepLease(request *asking) {
 	sent := time.Now()
 	answer, err := p.repeat(request.PermitsRequest)

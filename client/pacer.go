@@ -114,11 +114,11 @@ func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 // Wait blocks until one send may start. Wait works like WaitN with n = 1.
 func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 
-// WaitN blocks until n sends may start together, which is at the slot of their last permit or later. The argument n
-// (the number of sends) is from 1 to api.MaxPermits and should be small compared to the limits of the pacers. WaitN
-// delays all n sends until the slot of the last permit, so most of the sends start later than the pacer requires.
-// Because the n sends start together, a limit's window may contain up to n-1 more sends than the limit's max. A
-// caller that can send fewer than n messages at a time should use WaitUpTo.
+// WaitN blocks until n sends may start together, which is at the slot (start time) of their last permit or later. The
+// argument n (the number of sends) is from 1 to api.MaxPermits and should be small compared to the limits of the
+// pacers. WaitN delays all n sends until the slot (start time) of the last permit, so most of the sends start later
+// than the pacer requires. Because the n sends start together, a limit's window may contain up to n-1 more sends than
+// the limit's max. A caller that can send fewer than n messages at a time should use WaitUpTo.
 //
 // The error of WaitN is the error of ctx, an *Error of the service, a *QueueTooLongError or ErrPacerClosed. After an
 // error of WaitN, the caller must not send. WaitN repeats calls that failed because of the network, an overload or an

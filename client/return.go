@@ -26,11 +26,11 @@ func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.P
 // ErrPacerClosed is the error for a caller that waits for permits of a Pacer that is closed.
 var ErrPacerClosed = errors.New("the pacer is closed")
 
-// Close gives the Pacer's unused permits whose slots are in the future back to the service, and returns their number.
-// Callers that wait for permits of the Pacer, now or later, get the error ErrPacerClosed. Close waits for a running
-// request for permits, whose response may still bring permits, and for the service's response to the unused permits.
-// When ctx ends, Close stops waiting. If Close returns an error, the service may still count permits that nobody used.
-// A second Close has no effect.
+// Close finds the Pacer's unused permits whose slots (start times) are in the future, gives them back to the service,
+// and returns their number. Callers that wait for permits of the Pacer, now or later, get the error ErrPacerClosed.
+// Close waits for a running request for permits, whose response may still bring permits, and for the service's response
+// to the unused permits. When ctx ends, Close stops waiting. If Close returns an error, the service may still count
+// permits that nobody used. A second Close has no effect.
 func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	idle, first := p.shut()
 	if !first {
@@ -82,8 +82,8 @@ func (p *Pacer) ended() {
 }
 
 // leftover removes all unused permits from the Pacer. leftover returns, for each request that may have permits with
-// future slots, the number of its permits. leftover also returns a request without a response, because the service
-// may have granted its permits.
+// future slots (start times), the number of its permits. leftover also returns a request without a response, because
+// the service may have granted its permits.
 func (p *Pacer) leftover() map[*asking]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,10 +13,11 @@ type stock struct {
 	permits int        // permits of all runs
 }
 
-// stockRun is a series of permits whose slots (start times) have equal distances. The Pacer knows the slot (start
-// time) of a permit only roughly, because the service granted the permit at some time between the call and the
-// response. Before the Pacer uses a permit, it waits until the latest time at which the slot of the permit can be.
-// When the Pacer judges the age of a permit, it assumes the earliest time at which the slot of the permit can be.
+// stockRun is a series of permits whose slots (start times) have equal distances. The Pacer knows the slot (start time)
+// of a permit only roughly, because the service granted the permit at some time between the call and the response.
+// Before the Pacer uses a permit, it waits until the latest time at which the slot (start time) of the permit can be.
+// When the Pacer judges the age of a permit, it assumes the earliest time at which the slot (start time) of the permit
+// can be.
 type stockRun struct {
 	at      time.Time // latest possible slot of the first permit, on the monotonic clock
 	every   time.Duration
@@ -52,8 +53,8 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 // add puts the permits of a response into the stock (the Pacer's unused permits). The wait for a permit counts from the
 // arrival of the response, and the age of a permit counts from the start of the client's attempt. In the response to a
 // repeated call, a permit whose slot has passed has a wait of 0. Such a permit (whose slot has passed) may be old: the
-// service may have granted it as early as the first attempt of the call. The Pacer may use a permit whose slot has
-// passed for the time "inTime", counted from the first attempt of the call.
+// service may have granted it as early as the first attempt of the call. The Pacer may use a permit whose slot (start
+// time) has passed for the time "inTime", counted from the first attempt of the call.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -106,13 +107,13 @@ func (s *stock) lapse(now time.Time) {
 	s.runs = left
 }
 
-// sort sorts the runs of unused permits by the slot of their first permit.
+// sort sorts the runs of unused permits by the slot (start time) of their first permit.
 func (s *stock) sort() {
 	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
 
-// putBack returns n permits, of which "at" is the latest slot, to the Pacer's unused permits. The Pacer gives the
-// permits that were put back to the next callers, before all other permits.
+// putBack returns n permits, of which "at" is the latest slot (start time), to the Pacer's unused permits. The Pacer
+// gives the permits that were put back to the next callers, before all other permits.
 func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	if n > 0 {
 		s.permits += n
@@ -121,8 +122,8 @@ func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	}
 }
 
-// taken describes permits that were taken from the stock together: their number, their latest slot and how long they
-// may be used.
+// taken describes permits that were taken together from the stock (the Pacer's unused permits): their number, their
+// latest slot and how long they may be used.
 type taken struct {
 	permits int
 	latest  time.Time     // latest slot
@@ -130,7 +131,7 @@ type taken struct {
 	until   time.Time     // time until which all of them may be used
 }
 
-// take removes up to n permits whose slot has come from the Pacer's unused permits.
+// take finds permits in the Pacer's stock whose slot (start time) has come, and removes up to n of them.
 func (s *stock) take(now time.Time, n int) (t taken) {
 	for t.permits < n && len(s.runs) > 0 {
 		upTo := now
@@ -151,8 +152,8 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 	return t
 }
 
-// ahead() removes all unused permits from the Pacer. For each request that has permits with slots after now, ahead()
-// returns the number of its permits.
+// ahead() removes all unused permits from the Pacer. For each request that has permits with slots (start times) after
+// now, ahead() returns the number of its permits.
 func (s *stock) ahead(now time.Time) map[*asking]int {
 	permits, ahead := map[*asking]int{}, map[*asking]bool{}
 	for i := range s.runs {
@@ -184,8 +185,8 @@ func (s *stock) drop(now time.Time) (dropped int) {
 	return dropped
 }
 
-// cut removes n permits from the Pacer's unused permits, out of their first run, and returns the slot of the last
-// removed permit.
+// cut removes n permits from the Pacer's unused permits, out of their first run, and returns the slot (start time) of
+// the last removed permit.
 func (s *stock) cut(n int) (slot time.Time) {
 	slot = s.runs[0].cut(n)
 	s.permits -= n
@@ -201,7 +202,7 @@ func (s *stock) cut(n int) (slot time.Time) {
 // next returns the slot of the next unused permit. The stock must not be empty.
 func (s *stock) next() time.Time { return s.runs[0].at }
 
-// last returns the slot of the last unused permit, or the zero time if there is none.
+// last returns the slot (start time) of the last unused permit, or the zero time if there is none.
 func (s *stock) last() (last time.Time) {
 	for _, r := range s.runs {
 		if r.last().After(last) {

@@ -94,7 +94,8 @@ type WhatIfChange struct {
 	After  int64  `json:"after"`
 }
 
-// WhatIfUsers counts the users of the replayed calls by how many more or fewer sends they would have got.
+// WhatIfUsers counts the users of the calls that were decided again by how many more or fewer sends they would have
+// got.
 type WhatIfUsers struct {
 	Asked     int64        `json:"asked"`
 	Unchanged int64        `json:"unchanged"` // every decision is the same
