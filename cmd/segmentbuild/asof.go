@@ -28,7 +28,8 @@ func printAsOf(w io.Writer, m *segments.Manifest) error {
 	return lines.print(w)
 }
 
-// asOfChange describes a set whose as-of time differs between two generations.
+// asOfChange describes a set whose as-of time (time up to which it includes all changes) differs between two
+// generations.
 type asOfChange struct {
 	Set    string    `json:"set"`
 	Before time.Time `json:"before,omitzero"`

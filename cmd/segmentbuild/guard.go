@@ -11,7 +11,8 @@ import (
 )
 
 // boundFlags holds the flags that set the limits of the guard (the check of a build against the live generation). The
-// flags of the guard override the limits in the build file, except the limits for single segments.
+// flags of the guard (the check against the live generation) override the limits in the build file, except the limits
+// for single segments.
 type boundFlags struct {
 	changeFlags   `embed:""`
 	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the first build for a location may have without being rejected: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows); may be repeated."`
@@ -88,8 +89,9 @@ func (f *changeFlags) override(plan *ingest.Plan) error {
 	return nil
 }
 
-// refused returns an error with a hint how to publish a build that the guard rejected. If flags such as --allow-new
-// permit all rejected changes, the hint does not mention --force, because --force permits more than these flags.
+// refused returns an error with a hint how to publish a build that the guard (the check against the live generation)
+// rejected. If flags such as --allow-new permit all rejected changes, the hint does not mention --force, because
+// --force permits more than these flags.
 func refused(found *publish.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {

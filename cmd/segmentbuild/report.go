@@ -16,7 +16,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// buildReport is the report of the commands build and amend, which they print as tables, or with --json as JSON.
+// buildReport is the report of the commands build and amend (publish some sets), which they print as tables, or with
+// --json as JSON.
 type buildReport struct {
 	// Status is one of these texts: published, sets published, unchanged, dry run, overlap, bad input, refused, lost
 	// the race, on hold, failed.
@@ -104,8 +105,8 @@ func (r *buildReport) noteResult(result *ingest.Result) {
 	r.FurtherZones = result.Candidate.FurtherZones()
 }
 
-// noteSets adds the sets of the new generation to the report. noteSets runs before and after the guard, because the
-// guard determines which sets only grow.
+// noteSets adds the sets of the new generation to the report. noteSets runs before and after the guard (the check
+// against the live generation), because the guard determines which sets only grow.
 func (r *buildReport) noteSets(c *publish.Candidate) {
 	if len(r.Sets) == 0 {
 		for _, s := range c.DescribeSets() {
