@@ -37,8 +37,8 @@ func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 }
 
 // flush writes the records on the tape (the queue of records in memory) to the disk. The argument "before" is a time:
-// the tape contains all earlier records. The zero time means "unknown". If the argument "end" is true, flush() also
-// ends the audit file.
+// the tape (the queue of records in memory) contains all earlier records. The zero time means "unknown". If the
+// argument "end" is true, flush() also ends the audit file.
 func (j *Journal) flush(before time.Time, end bool) error {
 	j.flushing.Lock()
 	defer j.flushing.Unlock()

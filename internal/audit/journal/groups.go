@@ -11,7 +11,8 @@ import (
 // causes says how many different causes a denial in one segment can have: one for each pair of a reason and a rule.
 const causes = 4 << 8
 
-// These constants number the first bins of a sorter, one bin for each outcome other than a denial.
+// These constants number the first bins (lists of users with the same outcome) of a sorter: one bin for each outcome
+// other than a denial.
 const (
 	binAllowed = iota
 	binReplayed
@@ -165,7 +166,7 @@ func (s *sorter) add(g audit.Group) int {
 	return s.used - 1
 }
 
-// groups converts all bins that contain users to groups of an audit record.
+// groups converts all bins (users with the same outcome and reason) that contain users to groups of an audit record.
 func (s *sorter) groups() (groups []audit.Group) {
 	for i := range s.bins[:s.used] {
 		b := &s.bins[i]
@@ -182,7 +183,8 @@ func (s *sorter) groups() (groups []audit.Group) {
 	return groups
 }
 
-// encode encodes the users of a bin into the group g of an audit record. encode may sort the slice "users" in place.
+// encode encodes the users of a bin (users with the same outcome and reason) into the group g of an audit record.
+// encode may sort the slice "users" in place.
 func (s *sorter) encode(g *audit.Group, users []uint32) {
 	if !ascending(users) {
 		s.spare = sortIDs(users, s.spare)

@@ -9,9 +9,9 @@ import (
 	"capper/internal/capping"
 )
 
-// tape is the queue of encoded records that the writer has not yet written to the disk. A tape also knows the state
-// of the current audit file. The journal holds the lock of the tape (the queue of records) only while it copies a
-// record.
+// tape is the queue of encoded records that the writer has not yet written to the disk. A tape (queue of records in
+// memory) also knows the state of the current audit file. The journal holds the lock of the tape (the queue of records)
+// only while it copies a record.
 type tape struct {
 	instance string
 	widening time.Duration
@@ -35,8 +35,8 @@ type tape struct {
 	lastLost bool // set if the last record was lost
 }
 
-// append adds a record to the tape (the queue of records in memory). If the tape is full, append() counts the record as
-// lost instead.
+// append adds a record to the tape (the queue of records in memory). If the tape (the queue of records in memory) is
+// full, append() counts the record as lost instead.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
 	t.mu.Lock()
@@ -95,7 +95,7 @@ func (t *tape) lose(r *audit.Record) {
 	t.lastLost = true
 }
 
-// closeGap appends a frame with the number of lost records, if records were lost since the last frame.
+// closeGap appends a frame (entry) with the number of lost records, if records were lost since the last frame.
 func (t *tape) closeGap() {
 	if t.gap.Lost > 0 {
 		t.pending = t.encoder.AppendGap(t.pending, t.gap)
@@ -112,7 +112,8 @@ type cut struct {
 
 // take removes from the tape (the queue of records in memory) the frames that the writer must write next. If the
 // argument "end" is true, or the audit file is older than the argument "roll", take() ends the file with the frames
-// that it removes. The tape uses the memory of the argument "spare" for later audit records.
+// that it removes. The tape (the queue of records in memory) uses the memory of the argument "spare" for later audit
+// records.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,8 +135,8 @@ func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	return c
 }
 
-// written notes that the frames that take() removed from the tape are on the disk. The memory of frames on the disk no
-// longer counts as memory of the tape (the queue of records).
+// written notes that the frames (entries of the audit file) that take() removed from the tape are on the disk. The
+// memory of frames on the disk no longer counts as memory of the tape (the queue of records).
 func (t *tape) written() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +144,8 @@ func (t *tape) written() {
 	t.since = t.clock()
 }
 
-// counts holds the numbers of waiting and lost records that the tape reports for the status of the audit.
+// counts holds the numbers of waiting and lost records that the tape (the queue of records in memory) reports for the
+// status of the audit.
 type counts struct {
 	records, lost uint64
 	losing        bool
