@@ -56,7 +56,7 @@
 // of a call for one user takes some 35 bytes in an audit file. Audit files whose user ids are not dense have format 2
 // and hold id images (64-bit hashes) as Rice-coded gaps; see images.go.
 //
-// If an audit file has no end frame, its writer is still writing, or has died. If the last frame of an audit file
-// without an end frame is incomplete, the file counts as torn (TornError). A torn audit file (one that ends inside a
-// record) does not count as damaged (DamageError).
+// If an audit file has no end frame, its writer is still writing, or has died. If an audit file has no end frame (last
+// entry), and its last frame is incomplete, the file counts as torn (TornError). A torn audit file (one that ends
+// inside a record) does not count as damaged (DamageError).
 package audit

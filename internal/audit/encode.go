@@ -12,8 +12,8 @@ import (
 )
 
 // Encoder encodes the frames (records with checksums) of one audit file, in the order of the file. An Encoder is not
-// safe for concurrent use. Every frame that the Encoder appends must reach the file, because readers could not decode
-// the later frames otherwise.
+// safe for concurrent use. Every frame (entry) that the Encoder appends must reach the file, because readers could not
+// decode the later frames otherwise.
 type Encoder struct {
 	header   Header
 	at       capping.Instant // time of the previous record
@@ -64,8 +64,8 @@ func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	return dst, sequence, nil
 }
 
-// AppendGap appends a frame that says how many records were lost at this position of the audit file. Each lost record
-// uses up a sequence number, so that readers notice the loss.
+// AppendGap appends a frame (entry) that says how many records were lost at this position of the audit file. Each lost
+// record uses up a sequence number, so that readers notice the loss.
 func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	p := appendUvarint(nil, g.Lost)
 	p = appendUvarint(p, uint64(g.From))
@@ -74,8 +74,8 @@ func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	return appendFrame(dst, frameGap, p)
 }
 
-// AppendEnd appends the frame that ends an audit file. After the end frame, the caller must append nothing to the
-// audit file.
+// AppendEnd appends the frame (entry) that ends an audit file. After the end frame (last entry), the caller must append
+// nothing to the audit file.
 func (e *Encoder) AppendEnd(dst []byte) []byte {
 	return AppendEnd(dst, End{Records: e.records, Last: e.next - 1})
 }
@@ -97,8 +97,8 @@ func AppendEnd(dst []byte, end End) []byte {
 	return appendFrame(dst, frameEnd, p)
 }
 
-// appendFrame appends a frame of an audit file. A stored frame consists of the kind, the length, a checksum of both,
-// the payload, and a checksum of the whole frame.
+// appendFrame appends a frame of an audit file. A stored frame (entry of an audit file) consists of the kind, the
+// length, a checksum of both, the payload, and a checksum of the whole frame.
 func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	start := len(dst)
 	dst = append(dst, kind)

@@ -80,8 +80,8 @@ type DamageError struct {
 func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %v", e.Offset, e.Err) }
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// TornError reports that an audit file ends inside a frame, because its writer was killed or is still writing. All
-// bytes of the audit file before the position Offset are intact.
+// TornError reports that an audit file ends inside a frame (entry), because its writer was killed or is still writing.
+// All bytes of the audit file before the position Offset are intact.
 type TornError struct{ Offset int64 }
 
 func (e *TornError) Error() string { return fmt.Sprintf("ends within the frame at byte %d", e.Offset) }
@@ -95,8 +95,8 @@ var (
 // castagnoli returns the table of CRC-32C, a checksum that processors compute in hardware.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// shortSum returns a checksum of the kind and the length of a frame in an audit file. Without the checksum of kind
-// and length, a reader could mistake a damaged length for a file that ends early.
+// shortSum returns a checksum of the kind and the length of a frame (entry) in an audit file. Without the checksum of
+// kind and length, a reader could mistake a damaged length for a file that ends early.
 func shortSum(head []byte) uint16 {
 	sum := crc32.Checksum(head, castagnoli())
 	return uint16(sum>>16) ^ uint16(sum)

@@ -59,16 +59,16 @@ func NewReader(in io.Reader) (*Reader, error) {
 // Header returns the header of the audit file.
 func (r *Reader) Header() Header { return r.header }
 
-// Offset returns the position in the audit file, in bytes, of the next frame (entry). All frames of the audit file
-// before this position are intact.
+// Offset returns the position in the audit file, in bytes, of the next frame (entry). All frames (entries) of the audit
+// file before this position are intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
 // Ended reports whether the reader has read the end frame (last entry) of the audit file. An audit file with an end
-// frame was closed by its writer, and is complete.
+// frame (last entry) was closed by its writer, and is complete.
 func (r *Reader) Ended() bool { return r.ended }
 
 // So() returns the end frame (last entry) that would close the audit file at the current position of the Reader.
-// Callers use So to complete an audit file whose writer died before it wrote an end frame.
+// Callers use So to complete an audit file whose writer died before it wrote an end frame (last entry).
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
 // Next returns the next frame of the audit file (a record, a gap or the end). Next returns io.EOF if the audit file
@@ -112,7 +112,7 @@ func (r *Reader) read() (frame Frame, err error) {
 func (r *Reader) damaged(err error) error { return &DamageError{r.offset, err} }
 
 // cut returns the error for an audit file that ends inside a frame (entry). The argument "part" holds those bytes of
-// the incomplete frame that the file contains.
+// the incomplete frame (entry) that the file contains.
 func (r *Reader) cut(err error, part []byte) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && len(part) > 0:

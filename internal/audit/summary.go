@@ -33,7 +33,7 @@ func NewSummary(h Header) *Summary {
 	}
 }
 
-// Add adds the next frame of the audit file to the summary.
+// Add adds the next frame (entry) of the audit file to the summary.
 func (s *Summary) Add(f Frame) {
 	switch {
 	case f.Gap != nil:

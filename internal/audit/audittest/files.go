@@ -101,7 +101,7 @@ func begun(frames []audit.Frame) capping.Instant {
 	return 0
 }
 
-// Frames converts records to the frames of an audit file.
+// Frames converts records to the frames (entries) of an audit file.
 func Frames(records ...*audit.Record) (frames []audit.Frame) {
 	for _, r := range records {
 		frames = append(frames, audit.Frame{Record: r})

@@ -50,7 +50,8 @@ func OfImages(r *audit.Record) *audit.Record {
 	return &wide
 }
 
-// FramesOfImages returns copies of the frames of an audit file with id images (64-bit hashes) in place of dense ids.
+// FramesOfImages returns copies of the frames (entries) of an audit file with id images (64-bit hashes) in place of
+// dense ids.
 func FramesOfImages(frames []audit.Frame) []audit.Frame {
 	frames = slices.Clone(frames)
 	for i := range frames {
