@@ -9,11 +9,11 @@
 // repeatedly, with the same result.
 //
 // Each set of a published generation has an as-of time: the build (offline job) that made the set included all live
-// changes up to this time. If a live change is later than the as-of time of the set, the change overrides the build.
-// If a live change is earlier than the as-of time of the set, the change has no effect, because the build is newer
-// and already includes it. If a live change adds a user, it even overrides builds whose as-of time is up to one
-// minute (Margin) later, because clocks may differ. Package live prefers to withhold a message wrongly over sending a
-// message to a person who objected.
+// changes up to this time. If a live change (change by an API call) is later than the as-of time of the set, the change
+// overrides the build. If a live change (change by an API call) is earlier than the as-of time of the set, the change
+// has no effect, because the build is newer and already includes it. If a live change adds a user, it even overrides
+// builds whose as-of time is up to one minute (Margin) later, because clocks may differ. Package live prefers to
+// withhold a message wrongly over sending a message to a person who objected.
 //
 // When all generations in use contain a live change, the store removes the change, and stores up to which time it has
 // removed changes (Lists.Freed). If a generation has an earlier as-of time, it lacks removed changes, so the service

@@ -33,8 +33,8 @@ const restBits = 48
 
 func restOf(user capping.UserID) uint64 { return uint64(user) & (1<<restBits - 1) }
 
-// put returns a copy of the decided d (the users whose membership live changes determine), with the given blocks of
-// users computed again from the list of changes.
+// put returns a copy of the decided d (the users whose membership API calls determine), with the given blocks of users
+// computed again from the list of changes.
 func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	next, own := *d, map[uint32]bool{}
 	for _, key := range keys {
@@ -52,8 +52,8 @@ func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	return &next
 }
 
-// decide returns, for each user of a block, the membership by a live change, if the change overrides a build of the
-// set with the as-of time asOf.
+// decide returns, for each user of a block, the membership by a live change, if the change overrides a build of the set
+// that includes all changes up to the time asOf.
 func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	if b == nil {
 		return nil

@@ -103,10 +103,10 @@ func (i info) later(j info) bool {
 	return i.kind() > j.kind()
 }
 
-// in() reports whether the live change overrides a build of the set with the as-of time asOf, and whether the user is
-// then a member. If a live change adds a user, the change even overrides builds that are newer by up to the time
-// Margin, because clocks may differ. The reason for Margin: to withhold a message wrongly is better than to send an
-// unwanted message.
+// in() reports whether the live change overrides a build of the set that includes all changes up to the time asOf, and
+// whether the user is then a member. If a live change adds a user, the change even overrides builds that are newer by
+// up to the time Margin, because clocks may differ. The reason for Margin: to withhold a message wrongly is better than
+// to send an unwanted message.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:
@@ -118,8 +118,8 @@ func (i info) in(asOf capping.Instant) (decides, member bool) {
 	}
 }
 
-// find returns the index of the user in the block of live changes. If the block of live changes does not contain the
-// user, find() returns the index at which the user can be inserted.
+// find returns the index of the user in the block of live changes (changes by API calls). If the block of live changes
+// does not contain the user, find() returns the index at which the user can be inserted.
 func (b *block) find(user capping.UserID) (int, bool) {
 	key := keyOf(user)
 	if key < narrowKeys {

@@ -46,10 +46,10 @@ func (l *Lists) Apply(records ...*Record) {
 	l.apply(records)
 }
 
-// ApplyUpTo updates the live changes of one partition in memory to the given version of the store. ApplyUpTo first
-// removes changes up to the times in the argument "freed", and then applies the records. The caller must pass either
-// all records of the partition, or all records after the version of the lists. If the lists already have the given
-// version and the argument "records" is empty, ApplyUpTo does nothing.
+// ApplyUpTo updates the live changes (changes of sets by API calls) of one partition in memory to the given version of
+// the store. ApplyUpTo first removes changes up to the times in the argument "freed", and then applies the records. The
+// caller must pass either all records of the partition, or all records after the version of the lists. If the lists
+// already have the given version and the argument "records" is empty, ApplyUpTo does nothing.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +93,8 @@ func (l *Lists) list(set string) *list {
 	return l.sets[set]
 }
 
-// number returns the number by which live changes refer to the name of a client. If 65,535 clients already have a
-// number, number() returns 0 for further clients, so their changes have no client name.
+// number returns the number by which live changes (changes by API calls) refer to the name of a client. If 65,535
+// clients already have a number, number() returns 0 for further clients, so their changes have no client name.
 func (l *Lists) number(client string) uint16 {
 	n, ok := l.numbers[client]
 	if !ok && len(l.clients) < 1<<16 {
@@ -252,8 +252,8 @@ type Size struct {
 	Freed          capping.Instant // changes up to this time were removed; 0: no removed changes
 }
 
-// Sizes returns, for each set that has live changes, how many it has, ordered by the names of the sets. Sizes reads
-// every live change.
+// Sizes returns, for each set that has live changes (changes by API calls), how many it has, ordered by the names of
+// the sets. Sizes reads every live change.
 func (l *Lists) Sizes() (sizes []Size) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -307,8 +307,8 @@ func (l *Lists) AllFreed() map[string]capping.Instant {
 	return freed
 }
 
-// Records returns the live changes of all users for whom the function "keep" returns true, packed into records. If a
-// store has lost live changes, it can store the records that Records returns again.
+// Records returns the live changes (changes by API calls) of all users for whom the function "keep" returns true,
+// packed into records. If a store has lost live changes, it can store the records that Records returns again.
 func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -326,9 +326,10 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	return pack(entries)
 }
 
-// Pack combines old records of live changes into fewer records. Pack keeps only the latest change of each user in a
-// set, and omits changes that the store has removed. If the argument "whole" of Pack is true, the argument "old"
-// contains all stored records of its users. If "whole" is true, Pack also omits changes of the kind Forgotten.
+// Pack combines old records of live changes (changes by API calls) into fewer records. Pack keeps only the latest
+// change of each user in a set, and omits changes that the store has removed. If the argument "whole" of Pack is true,
+// the argument "old" contains all stored records of its users. If "whole" is true, Pack also omits changes of the kind
+// Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

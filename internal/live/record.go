@@ -73,8 +73,8 @@ func (r *Record) run(at capping.Instant) *Run {
 	return &r.Runs[len(r.Runs)-1]
 }
 
-// These constants are the versions of the format in which a store keeps a Record of live changes. In the stored form
-// of a Record, all numbers except times are encoded as in encoding/binary's Uvarint:
+// These constants are the versions of the format in which a store keeps a Record of live changes (changes of sets by
+// API calls). In the stored form of a Record, all numbers except times are encoded as in encoding/binary's Uvarint:
 //
 //	1 or 2                     version of the format: 2 if a user's number has more than 32 bits
 //	length, bytes              name of the set

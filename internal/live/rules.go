@@ -2,8 +2,8 @@ package live
 
 import "capper/internal/capping"
 
-// DefaultMax is the maximum number of live changes of a set, if the configuration of the set does not contain
-// max_live.
+// DefaultMax is the maximum number of live changes (changes by API calls) of a set, if the configuration of the set
+// does not contain max_live.
 const DefaultMax = 10_000_000
 
 // Rule is the configuration of one set (key "sets.NAME"). The zero Rule contains the defaults.

@@ -34,8 +34,9 @@ const recentMax = 4096
 
 var nobody = bitmap.Of()
 
-// Bitmap returns the members of the set, without the live changes that came after the last Merge. If the users have
-// id images, Bitmap returns the user numbers of the members in the build, without any live changes.
+// Bitmap returns the members of the set, without the live changes (changes by API calls) that came after the last
+// Merge. If the users have id images, Bitmap returns the user numbers of the members in the build, without any live
+// changes (changes by API calls).
 func (v *View) Bitmap() *bitmap.Bitmap { return v.merged }
 
 // Mark sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The argument
@@ -65,10 +66,11 @@ func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mar
 	}
 }
 
-// View returns a View of a set: the members in a generation, combined with live changes. The argument "base" is the
-// bitmap of the set in the generation, or nil. The argument asOf is the time up to which the bitmap contains all
-// changes. The argument "before" is an earlier View of the same base, or nil; View reuses its results. If the new View
-// differs from the earlier View in too many users, the method View merges all changes into the bitmap.
+// View returns a View of a set: the members in a generation, combined with live changes (changes by API calls). The
+// argument "base" is the bitmap of the set in the generation, or nil. The argument asOf is the time up to which the
+// bitmap contains all changes. The argument "before" is an earlier View of the same base, or nil; View reuses its
+// results. If the new View differs from the earlier View in too many users, the method View merges all changes into the
+// bitmap.
 func (l *Lists) View(set string, base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -204,9 +206,9 @@ func keysOf(users []capping.UserID) []uint16 {
 	return keys
 }
 
-// Look calls the function "each" for every set with live changes, and passes a function that returns a View (the
-// members) of the set. Look returns the versions of the store's partitions up to which the returned Views (members of
-// sets) contain all changes.
+// Look calls the function "each" for every set with live changes (changes by API calls), and passes a function that
+// returns a View (the members) of the set. Look returns the versions of the store's partitions up to which the returned
+// Views (members of sets) contain all changes.
 func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant,
 	before *View) *View)) (versions []string, changed uint64) {
 	l.mu.RLock()

@@ -92,7 +92,7 @@ func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping
 	return take(g.store), err
 }
 
-// Behind returns 0, because the test never removes live changes from the store.
+// Behind returns 0, because the test never removes live changes (changes by API calls) from the store.
 func (g *generation) Behind(string) capping.Instant { return 0 }
 
 // Decide implements Instance.
