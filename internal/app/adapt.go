@@ -74,11 +74,11 @@ func (s *Service) endLeases(ctx context.Context) {
 	}
 }
 
-// leasesEvery is the time between two searches for leases of permits that have ended.
+// leasesEvery is the time between two searches for ended leases (rights to use permits).
 const leasesEvery = time.Second
 
-// keepLists merges and removes live changes of sets in the background until ctx ends, so that look-ups in these sets
-// stay fast.
+// keepLists merges and removes live changes (changes of sets by API calls) in the background until ctx ends, so that
+// look-ups in these sets stay fast.
 func (s *Service) keepLists(ctx context.Context) {
 	s.lists.tend(ctx, s.clock, func(err error) {
 		s.logger.Warn("API changes of sets could not be merged or removed",

@@ -31,8 +31,8 @@ type lists struct {
 	seen []sighting
 }
 
-// sighting says when the service used a segments generation. A sighting also has the as-of time of each set: the time
-// up to which the set's build includes all changes.
+// sighting says when the service used a segments generation. A sighting (a note that the service used a generation)
+// also has the as-of time of each set: the time up to which the set's build includes all changes.
 type sighting struct {
 	at   time.Time
 	asOf map[string]capping.Instant
@@ -121,7 +121,8 @@ func (l *lists) on(snapshot *segments.Snapshot) *generation {
 	return &generation{Snapshot: snapshot, lists: l}
 }
 
-// use returns the segments generation in use, combined with all live changes of sets that this instance knows.
+// use returns the segments generation in use, combined with all live changes (API calls that change sets) that this
+// instance knows.
 func (l *lists) use() *generation {
 	snapshot, g := l.refresher.Current(), l.inUse.Load()
 	if g != nil && g.Snapshot == snapshot && !l.outdated(g) {

@@ -68,8 +68,8 @@ type silences struct {
 	looked      int
 }
 
-// silence says, for each time zone in it, on which days quiet hours leave no minute for sends. A silence leaves out
-// time zones in which every day has a minute for sends.
+// silence says, for each time zone in it, on which days quiet hours leave no minute for sends. A silence (a list of
+// days without possible sends) leaves out time zones in which every day has a minute for sends.
 type silence map[string]string
 
 // on() describes the days without possible sends on a channel: first for all users, and then for users of those sets

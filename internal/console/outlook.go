@@ -11,8 +11,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// mostUsers is the maximum number of users whom an outlook (forecast for a group of users) decides at each time. If
-// the group has more than mostUsers users, an outlook decides only a sample of the group.
+// mostUsers is the maximum number of users whom an outlook (forecast for a group of users) decides at each time. If the
+// group has more than mostUsers users, its outlook (forecast) decides only a sample of the group.
 const mostUsers = 10_000
 
 // age is how long the console reuses a computed outlook (forecast for a group of users).

@@ -34,7 +34,8 @@ func (r *reach) unit() string {
 	return inAnswers
 }
 
-// Withheld returns how many users of the campaign suppression, the holdout or quiet hours have denied.
+// Withheld returns how many users of the campaign were denied by suppression, the holdout (control group) or quiet
+// hours.
 func (r *reach) Withheld() int64 {
 	return r.Denied[api.LimitSuppressed] + r.Denied[api.LimitHoldout] + r.Denied[api.LimitQuiet]
 }

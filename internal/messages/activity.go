@@ -21,8 +21,8 @@ const ActivityStep = 5 * time.Minute
 const ActivityKeep = MaxKeep
 
 // Activity returns the artificial message under which a store counts the decisions of all calls of an hour, at all
-// instances. In the Answers of the artificial message of an hour, the map Segments has the parts of the hour instead
-// of segments. In the counts of a part of an hour, Allowed does not include replayed users.
+// instances. In the Answers of the artificial message of an hour, the map Segments has the parts of the hour instead of
+// segments. In the counts of a part of an hour, Allowed does not include replayed users (who had the same send before).
 func Activity(at time.Time) capping.Message {
 	return capping.Message{Namespace: activityNamespace, ID: at.UTC().Format(activityHour)}
 }

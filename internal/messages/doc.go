@@ -12,12 +12,12 @@
 // as the counts of an artificial message in a separate namespace. All instances therefore share the Activity, and a
 // restart does not lose it.
 //
-// After the last call about a message, a store keeps the counts as long as it keeps recorded sends, but at least a
-// day and at most MaxKeep. The store counts every message that it remembers (see capping.MessageMemory). If
-// suppression, the holdout or quiet hours deny all users of a call, the store gets no filter call. If a call has only
-// denials that need no store, its decisions begin the counts of the message (see Delta.Begins). If the store did not
-// remember the message when it recorded a send, it counts neither the send nor the release of the send. If a user is
-// erased, the counts do not change, because the sends to the user were made.
+// After the last call about a message, a store keeps the counts as long as it keeps recorded sends, but at least a day
+// and at most MaxKeep. The store counts every message that it remembers (see capping.MessageMemory). If suppression,
+// the holdout (control group) or quiet hours deny all users of a call, the store gets no filter call. If a call has
+// only denials that need no store, its decisions begin the counts of the message (see Delta.Begins). If the store did
+// not remember the message when it recorded a send, it counts neither the send nor the release of the send. If a user
+// is erased, the counts do not change, because the sends to the user were made.
 //
 // A title is the name of a message that people see. A store keeps the title of a message as long as the counts of the
 // message.

@@ -58,8 +58,8 @@ type Answers struct {
 	Configs     []string        // configuration versions in the order of first use
 }
 
-// AllWithheld reports whether suppression, the holdout or quiet hours denied every user of the calls, so that the store
-// applied no limit.
+// AllWithheld reports whether suppression, the holdout (control group) or quiet hours denied every user of the calls,
+// so that the store applied no limit.
 func (a *Answers) AllWithheld() bool {
 	var withheld int64
 	for _, by := range []capping.Reason{capping.BySuppression, capping.ByHoldout, capping.ByQuiet} {
@@ -70,8 +70,8 @@ func (a *Answers) AllWithheld() bool {
 
 // Begins reports whether a store must begin to count the message if it does not count it yet. A store must begin to
 // count if the counts are those of an hour (Activity), if they have at least capping.BulkUsers requested users, or if
-// all users were withheld (AllWithheld). If all users were withheld, the store gets no filter call, so Begins looks in
-// the given MessageMemory whether the store counts the message.
+// all users were withheld (AllWithheld). If all users were withheld (denied by a rule other than a limit), the store
+// gets no filter call, so Begins looks in the given MessageMemory whether the store counts the message.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
 }

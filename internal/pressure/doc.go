@@ -31,10 +31,10 @@
 //
 // A campaign is a message on one channel. A user counts as held back from a campaign when a limit denies the campaign
 // to the user for the first time within the counted weeks. Later denials of the user by the same limit for the same
-// campaign are not counted again. If suppression, the holdout or quiet hours deny a user, the user is not counted as
-// held back. If the limit of the user's segment had a maximum of 0, the denial is not counted, because no other
-// campaign caused it. The takers of a user who was held back are the campaigns whose earlier sends to the user used
-// up the limit. A user may have several takers. If several segments have limits with the same name and different
+// campaign are not counted again. If suppression, the holdout (control group) or quiet hours deny a user, the user is
+// not counted as held back. If the limit of the user's segment had a maximum of 0, the denial is not counted, because
+// no other campaign caused it. The takers of a user who was held back are the campaigns whose earlier sends to the user
+// used up the limit. A user may have several takers. If several segments have limits with the same name and different
 // windows, the longest window decides which sends used up the limit. A campaign with fewer than Config.MinTaken sends
 // is never a taker (a campaign that kept users from other messages). If there are too many campaigns, only the
 // mostTakers largest campaigns can be takers.

@@ -207,7 +207,7 @@ func (m *message) settled(users *roaring.Bitmap) {
 }
 
 // takeBack subtracts from the counts the latest send of the message to each of the users, if this send is later than
-// the horizon.
+// the horizon (the time up to which logs have lost sends).
 func (e *engine) takeBack(m *message, users *roaring.Bitmap, horizon capping.Instant) {
 	left := users.Clone()
 	for i := len(m.parts) - 1; i >= 0 && !left.IsEmpty() && m.parts[i].at > horizon; i-- {

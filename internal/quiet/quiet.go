@@ -8,8 +8,8 @@
 // begin or end at the clock change. When the clock skips quiet hours completely, there are no quiet hours on that day.
 //
 // If several quiet hours apply to a user, possibly in several time zones, sends are forbidden while any of them
-// applies. An opening is the first time at which none of the quiet hours applies. If quiet hours apply without a
-// break during the next 400 days, there is no opening.
+// applies. An opening is the first time at which none of the quiet hours applies. If quiet hours apply without a break
+// during the next 400 days, there is no opening (time without quiet hours).
 package quiet
 
 import (

@@ -174,7 +174,7 @@ func (p *pacerMetrics) followShares(policy *pacing.Policy) {
 }
 
 // countShare counts the permits that a call got from one client share (reserved part) of a pacer. If the policy no
-// longer has the share, countShare ignores it.
+// longer has the share (reserved part of a pacer's permits), countShare ignores it.
 func (p *pacerMetrics) countShare(pacer, share string, permits int) {
 	if now, _ := p.followed.Pacer(pacer); len(now.Shares) > 0 && (share == "" || now.HasShare(share)) {
 		p.shared.WithLabelValues(pacer, share).Add(float64(permits))
@@ -233,8 +233,8 @@ func (p *pacerMetrics) Count(given *pacing.Answer) {
 	}
 }
 
-// CountReturned counts permits that a client returned unused. The metric of due permits (permits whose slot has come)
-// no longer counts returned permits.
+// CountReturned counts permits that a client returned unused. The metric of due permits (permits whose slot, or start
+// time, has come) no longer counts returned permits.
 func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

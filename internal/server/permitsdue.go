@@ -43,9 +43,9 @@ func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	}
 }
 
-// take removes the permits whose slots have come from the map, and returns their number. If the number of due permits
-// is negative, take() returns 0 and keeps the number for its next call, so that the sum over all instances becomes
-// right.
+// take finds in the map the permits whose slots (start times) have come, removes them, and returns their number. If the
+// number of due permits is negative, take() returns 0 and keeps the number for its next call, so that the sum over all
+// instances becomes right.
 func (d due) take(now time.Time) (permits int) {
 	for second, n := range d {
 		if second <= now.Unix() {

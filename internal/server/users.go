@@ -65,8 +65,8 @@ func (s *Server) explain(c *call) error {
 	return writeJSON(c.w, told)
 }
 
-// erase serves DELETE /v1/users/{id}. erase keeps the live changes of sets, such as opt-outs of the person, unless
-// the caller requests their removal.
+// erase serves DELETE /v1/users/{id}. erase keeps the changes of sets that API calls made, such as opt-outs of the
+// person, unless the caller requests their removal.
 func (s *Server) erase(c *call) error {
 	user, _, err := s.user(c)
 	if err != nil {

@@ -11,10 +11,10 @@
 // percent contains every user.
 //
 // A cell is the difference of two shares with the same salt. A cell contains the users who are in the share of the
-// upper percentage and not in the share of the lower percentage. A cell from 0 to p percent contains the same users
-// as a share of p percent. Two adjacent cells, such as 0 to 10 and 10 to 30, have no user in common and leave no user
-// out. At the common boundary of two adjacent cells, both cells compare the hash of a user with the same number.
-// Adjacent cells that cover the range from 0 to 100 together contain every user.
+// upper percentage and not in the share of the lower percentage. A cell from 0 to p percent contains the same users as
+// a share (fixed selection of all users) of p percent. Two adjacent cells, such as 0 to 10 and 10 to 30, have no user
+// in common and leave no user out. At the common boundary of two adjacent cells, both cells compare the hash of a user
+// with the same number. Adjacent cells that cover the range from 0 to 100 together contain every user.
 //
 // The share of 10 % is a subset of the share of 20 % with the same salt. Shares with different salts are independent.
 // Shares of different kinds are independent even with the same salt, for example a sample and a holdout with the salt
@@ -87,8 +87,8 @@ func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// bound returns the lowest hash that is outside a share of the given percentage. If the share contains every hash,
-// the result "all" is true, because no 64-bit number is above the highest hash.
+// bound returns the lowest hash that is outside a share of the given percentage. If the share of users contains every
+// hash, the result "all" is true, because no 64-bit number is above the highest hash.
 func bound(percent float64) (below uint64, all bool) {
 	if part := percent / 100; part < 1 {
 		return uint64(math.Ldexp(part, 64)), false

@@ -107,8 +107,8 @@ func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 const fragmentation = 1.10
 
 // CopyOnWrite returns the additional memory in bytes of a Redis master that rewrites its append-only file during the
-// blast (the largest campaign). Redis needs a second copy of each bucket of users (Redis key) that the blast changes
-// during the rewrite.
+// blast (the largest campaign). Redis needs a second copy of each bucket of users (Redis key) that the blast (the large
+// campaign) changes during the rewrite.
 func CopyOnWrite(l Load) float64 {
 	share := float64(l.Blast) / float64(l.Users)
 	touched := 0.0
@@ -133,7 +133,8 @@ const (
 )
 
 // decisionSeconds returns the seconds of Redis processor time for one user of the blast (the largest campaign). The
-// processor time for a user is shorter if the blast decides more users of the same Redis key together.
+// processor time for a user is shorter if the blast (the large campaign) decides more users of the same Redis key
+// together.
 func (l Load) decisionSeconds() float64 { return mix(l, blastSeconds, randomSeconds) }
 
 // RedisCores returns how many processors the commands of all Redis masters use during the blast (the largest campaign).

@@ -36,15 +36,15 @@
 // # Memory and speed
 //
 // The replay stores a history (list of a user's sends) as call numbers of 4 bytes, in a memory block of 16, 32, 64 …
-// bytes. A page of the replay holds the histories (lists of sends) of 65,536 neighbouring ids. For each user, a slot of
-// 4 bytes says where the memory block with the user's sends is. If a page has few users, it allocates memory for 64
-// neighbouring ids at a time. A user has a second list of sends only if the user's two histories differ. As long as the
-// replay has judged no user of a page, the sends to the page's users remain in the bitmaps of the audit records. If all
-// users of a block of 65,536 ids have equal histories, and the rules are the same, the replay processes the block's
-// bitmap at once. As soon as one user of a page has another outcome under the alternative policy, the page needs 2
-// bytes and one bit more for each id. The replay removes a send from the histories of users when no limit counts the
-// send any more. The replay checks 4,096 users at a time, so that the data of these users stays in the cache of a
-// processor core.
+// bytes. A page of the replay holds the histories (lists of sends) of 65,536 neighbouring ids. For each user, a slot
+// (an entry of 4 bytes) says where the memory block with the user's sends is. If a page has few users, it allocates
+// memory for 64 neighbouring ids at a time. A user has a second list of sends only if the user's two histories differ.
+// As long as the replay has judged no user of a page, the sends to the page's users remain in the bitmaps of the audit
+// records. If all users of a block of 65,536 ids have equal histories, and the rules are the same, the replay processes
+// the block's bitmap at once. As soon as one user of a page has another outcome under the alternative policy, the page
+// needs 2 bytes and one bit more for each id. The replay removes a send from the histories of users when no limit
+// counts the send any more. The replay checks 4,096 users at a time, so that the data of these users stays in the cache
+// of a processor core.
 //
 // If ids are not dense 32-bit numbers, the replay numbers the users in the order in which they first occur in the
 // records (package numbering). The numbering takes about 20 additional bytes of memory for each user. To look up users

@@ -22,9 +22,9 @@ func main() {
 	}
 }
 
-// These constants are the seconds of processor time that a decision about one user takes. The values for Redis
-// masters, for the service, and for calls with one user are measurements from docs/benchmarks.md. The values for the
-// campaign engine and for a replica were measured in the first blast of the demo.
+// These constants are the seconds of processor time that a decision about one user takes. The values for Redis masters,
+// for the service, and for calls with one user are measurements from docs/benchmarks.md. The values for the campaign
+// engine and for a replica were measured in the first blast (large campaign) of the demo.
 const (
 	nearMaster  = 1.4e-6  // consecutive users, in calls with 65,536 users
 	farMaster   = 6.1e-6  // random users, who all have earlier sends

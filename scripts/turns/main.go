@@ -1,9 +1,9 @@
 // Command turns compares the processor time that two versions of capper need for the same filter calls. Command turns
 // sends each filter call to one version after the other. Command turns measures the time per user, for the users of a
-// blast and for random users. Command turns prints the time of the service (HTTP, decoding, segments, store) and the
-// time of Redis. In addition to the two versions, a third service runs the new version with live changes of a set for 1
-// % of the users. Each of the three services uses a separate Redis Cluster. Run command turns on an idle machine, from
-// the root of the repository:
+// blast (large campaign) and for random users. Command turns prints the time of the service (HTTP, decoding, segments,
+// store) and the time of Redis. In addition to the two versions, a third service runs the new version with live changes
+// of a set for 1 % of the users. Each of the three services uses a separate Redis Cluster. Run command turns on an idle
+// machine, from the root of the repository:
 //
 //	go run ./scripts/turns --before OLD/capper --segmentbuild OLD/segmentbuild
 package main

@@ -56,9 +56,10 @@ func (s *state) errAnother(what string) error {
 		"use the store of the earlier passes, or migrate this one with another --work to another Redis")
 }
 
-// takes returns an error if the last pass of a migration must not read the store with the given id and mark. The last
-// pass of a migration must not read another store, or an older version of the store than the copies of the earlier
-// passes. The argument "mark" is the store's identity mark: a counter that increases while a service uses the store.
+// takes returns an error if the last pass of a migration must not read the store with the given id and identity mark (a
+// counter that exposes an old copy). The last pass of a migration must not read another store, or an older version of
+// the store than the copies of the earlier passes. The argument "mark" is the store's identity mark: a counter that
+// increases while a service uses the store.
 func (s *state) takes(dir, id string, mark uint64) error {
 	switch {
 	case s.Store == "":

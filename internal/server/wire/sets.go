@@ -141,9 +141,9 @@ func timeOf(at capping.Instant) *time.Time {
 	return pointerTo(at.Time())
 }
 
-// MembersPage converts a page of a set's live changes to the type of package api. If a further page follows, the
-// argument "changes" has one more element than the page. The argument asOf is the time up to which the published build
-// of the set includes all changes of the set.
+// MembersPage converts a page of a set's live changes (changes by API calls) to the type of package api. If a further
+// page follows, the argument "changes" has one more element than the page. The argument asOf is the time up to which
+// the published build of the set includes all changes of the set.
 func MembersPage(set string, changes []live.Change, n int, asOf capping.Instant, anonymous string) *api.SetMembers {
 	told := &api.SetMembers{Set: set, Changes: []api.MemberChange{}}
 	if len(changes) > n {
