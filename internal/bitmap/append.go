@@ -48,8 +48,8 @@ func formsOf[ID ~uint32 | ~uint64](ids []ID) (forms []form) {
 	return forms
 }
 
-// sizeOf returns the largest possible size, in bytes, of an encoded bitmap; the argument "forms" of sizeOf describes
-// how each of its containers is stored.
+// sizeOf returns the largest possible size, in bytes, of an encoded bitmap; the argument "forms" describes how each of
+// its containers is stored.
 func sizeOf(forms []form) int {
 	size := 8 + len(forms)*(1+4+offsetBytes) // counts run flags and offsets even if appendHeader leaves them out
 	for i := range forms {
@@ -59,7 +59,7 @@ func sizeOf(forms []form) int {
 }
 
 // runsOf counts the runs of consecutive ids in one container. The loop of runsOf has no branch that depends on an id,
-// because the processor could not predict a branch that depends on ids.
+// because the processor could not predict such a branch.
 func runsOf[ID ~uint32 | ~uint64](ids []ID) int {
 	runs := 1
 	for i := 1; i < len(ids); i++ {

@@ -20,8 +20,8 @@ type Bitmap struct {
 	card       uint64
 }
 
-// newBitmap returns the bitmap with the given containers. In the slice raw, the data of the containers must be the last
-// bytes.
+// newBitmap returns the bitmap with the given containers. In the slice "raw", the data of the containers must be the
+// last bytes.
 func newBitmap(raw []byte, list []container) *Bitmap {
 	b := &Bitmap{raw: raw, containers: list}
 	at := len(raw)
@@ -45,7 +45,7 @@ func (b *Bitmap) SizeBytes() int64 {
 // Cardinality returns the number of ids in the bitmap.
 func (b *Bitmap) Cardinality() uint64 { return b.card }
 
-// Bounds returns the lowest and the highest id of the bitmap. For an empty bitmap, ok is false.
+// Bounds returns the lowest and the highest id of the bitmap. For an empty bitmap, the result "ok" is false.
 func (b *Bitmap) Bounds() (lowest, highest uint32, ok bool) {
 	if len(b.containers) == 0 {
 		return 0, 0, false

@@ -101,9 +101,9 @@ func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	}
 }
 
-// pick returns the code of one id in a bit-sliced block, from one bit of each plane. In each plane (one bit of every
-// code), one word covers the same 64 ids. The words of all planes are adjacent in memory, so pick usually reads one
-// cache line, and rarely two.
+// pick returns the code of one id in a bit-sliced block, from one bit of each plane. A plane holds one bit of every
+// code, and each word of a plane covers 64 ids. The words of all planes are adjacent in memory, so pick usually reads
+// one cache line, and rarely two.
 func pick(w []uint64, bit uint32) uint8 {
 	var code uint64
 	for p, x := range w {
@@ -113,8 +113,8 @@ func pick(w []uint64, bit uint32) uint8 {
 }
 
 // pick3 works like pick, but only for 3 planes, which encode 4 to 7 segments. pick3 has no loop, so that the compiler
-// inlines the function, which halves the time of a lookup. Two calls of pick3 cover 32 to 63 segments. These 32 to 63
-// segments are enough to have one segment for each time zone that is usually in use.
+// inlines the function, which halves the time of a lookup. Two calls of pick3 cover 32 to 63 segments. The 32 to 63
+// segments are enough for one segment per time zone that is usually in use.
 func pick3(w []uint64, bit uint32) uint8 {
 	return uint8(w[0]>>bit&1 | w[1]>>bit&1<<1 | w[2]>>bit&1<<2)
 }

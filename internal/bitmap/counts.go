@@ -50,8 +50,8 @@ func (c *Counts) add(at int, ids uint64) {
 	}
 }
 
-// Subtract subtracts 1 from the counter of one id; the argument "low" of Subtract is the lower 16 bits of the id. A
-// counter of 0 stays 0.
+// Subtract subtracts 1 from the counter of one id; the argument "low" is the lower 16 bits of the id. A counter of 0
+// stays 0.
 func (c *Counts) Subtract(low uint16) {
 	if c.Number(low) == 0 {
 		return
@@ -63,7 +63,7 @@ func (c *Counts) Subtract(low uint16) {
 	}
 }
 
-// Number returns the counter of one id; the argument "low" of Number is the lower 16 bits of the id.
+// Number returns the counter of one id; the argument "low" is the lower 16 bits of the id.
 func (c *Counts) Number(low uint16) (n int) {
 	for k, p := range c.planes {
 		n |= int(p[low>>6]>>(low&63)&1) << k
@@ -110,7 +110,7 @@ func (c *Counts) Histogram(in *Words, counts []int64) {
 }
 
 // The method split counts the given ids of one word by the value of their counter, and adds the results to counts. The
-// counter of each given id must agree with n in all bits above bit k.
+// caller must ensure that the counter of each given id agrees with n in all bits above bit k.
 func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	switch {
 	case ids == 0:

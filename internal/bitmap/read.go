@@ -51,8 +51,8 @@ func parseContainers(raw []byte) ([]container, error) {
 	return list, nil
 }
 
-// parseHeader parses the cookie, the run flags and the descriptors of an encoded bitmap. The result isRun (flags of run
-// containers) is nil if the encoded bitmap has no run containers.
+// parseHeader parses the cookie, the run flags and the descriptors of an encoded bitmap. The result "isRun" (flags of
+// run containers) is nil if the encoded bitmap has no run containers.
 func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 	if len(raw) < 8 {
 		return nil, nil, nil, errTruncated

@@ -27,8 +27,8 @@ type setContainer struct {
 	list []uint16
 }
 
-// listMax is the maximum number of ids in the list of a setContainer. Above this number, the setContainer becomes a
-// bitset.
+// listMax is the maximum number of ids in the list of a setContainer. A setContainer with more than listMax ids becomes
+// a bitset.
 const listMax = 2048
 
 func (c *setContainer) add(low uint16) {

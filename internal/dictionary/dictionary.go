@@ -135,7 +135,8 @@ func (d *Dictionary) load(at uint32) uint64 {
 // Len returns how many images (64-bit numbers that stand for ids) the dictionary contains.
 func (d *Dictionary) Len() uint32 { return d.count }
 
-// Number returns the number of an image. If the dictionary lacks the image, ok is false and the number is Unknown.
+// Number returns the number of an image. If the dictionary lacks the image, the result "ok" is false and the number is
+// Unknown.
 func (d *Dictionary) Number(image uint64) (n uint32, ok bool) {
 	row := int(image >> d.shift)
 	n = d.search(d.start(row), d.start(row+1), image&d.mask)

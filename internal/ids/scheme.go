@@ -192,7 +192,7 @@ func (s *Scheme) mustPack() {
 var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image (64-bit number)")
 
 // Back appends to dst the canonical text of the id that has the given image and rest (the 64 bits of a UUID that its
-// image lacks). For UUIDs, Back also needs the argument rest (64 bits that the image lacks); for other kinds of ids,
+// image lacks). For UUIDs, Back also needs the argument "rest" (64 bits that the image lacks); for other kinds of ids,
 // Back ignores it. The only error of Back is ErrNoWayBack.
 func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	switch {
@@ -210,7 +210,7 @@ func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 }
 
 // BackPacked appends the packed form of the id that has the given image and rest. For UUIDs, BackPacked also needs the
-// argument rest (64 bits that the image lacks); for other kinds of ids, it ignores rest. The only error of BackPacked
+// argument "rest" (64 bits that the image lacks); for other kinds of ids, it ignores rest. The only error of BackPacked
 // is ErrNoWayBack. BackPacked panics if the ids of the scheme are dense, because dense ids have no packed form.
 func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	p := s.parser()
