@@ -71,8 +71,8 @@ func (a Ahead) after(t Time) Time {
 	return first
 }
 
-// The method before returns the last slot that is not later than t in any of the strands (series of slots). ok is false
-// if no strand has a slot at or before t.
+// The method before returns the last slot that is not later than t in any of the strands (series of slots). The result
+// "ok" of the method before is false if no strand has a slot at or before t.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
 		if n := a[i].through(t); n > 0 {

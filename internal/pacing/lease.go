@@ -146,10 +146,10 @@ const (
 	unendedFor = time.Minute
 )
 
-// ReturnEnded gives the permits of all requests whose lease has ended back to the pacers. ReturnEnded returns the list
-// of pacers that got slots back. If ReturnEnded returns an error, the next call of ReturnEnded continues the work.
-// ReturnEnded works on all groups of pacers in parallel, so that a slow store for one group does not delay another
-// group.
+// ReturnEnded gives the permits of all requests whose lease has ended back to the pacers. ReturnEnded returns a list of
+// the pacers that have free slots again because of the returned permits. If ReturnEnded returns an error, the next call
+// of ReturnEnded continues the work. ReturnEnded works on all groups of pacers in parallel, so that a slow store for
+// one group does not delay another group.
 func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	freed := &freed{pacers: map[string]Pacer{}}
 	groups := p.Policy().groups()
@@ -183,8 +183,8 @@ func (f *freed) add(back *Back) {
 }
 
 // endLeases gives the permits of some ended leases back to the pacers, one lease at a time. endLeases begins with the
-// newest leases, whose slots are the latest, because a log can remove its latest slots most easily. more reports
-// whether the group may have more ended leases.
+// newest leases, whose slots are the latest, because a log can remove its latest slots most easily. The result "more"
+// of endLeases reports whether the group may have more ended leases.
 func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (more bool, err error) {
 	within, cancel := context.WithTimeout(ctx, endedWithin)
 	ended, err := p.store.EndedLeases(within, group, mostEnded)

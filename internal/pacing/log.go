@@ -100,7 +100,7 @@ func (l *Log) newest() (Time, bool) {
 }
 
 // The method used looks at the newest permits of the log. The argument "maximum" of the method used limits how many
-// permits it looks at. The result is the number of these permits whose slots are later than t.
+// permits it looks at. The method used returns the number of these permits whose slots are later than t.
 func (l *Log) used(maximum int64, t Time) (n int64) {
 	for i := range l.Ahead {
 		n += l.Ahead[i].Permits - l.Ahead[i].through(t)

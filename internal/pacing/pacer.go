@@ -183,9 +183,9 @@ func (p *Pacer) Judged() []Limit {
 	return limits
 }
 
-// PerSecond returns the number of permits per second that the pacer allows over a minute. The result is the minimum of
-// the rate and of all limits with a window of at most a minute. PerSecond returns 0 if the pacer has neither a rate nor
-// such a limit, or if the pacer has several logs.
+// PerSecond returns the number of permits per second that the pacer allows over a minute. PerSecond returns the minimum
+// of the rate and of all limits with a window of at most a minute. PerSecond returns 0 if the pacer has neither a rate
+// nor such a limit, or if the pacer has several logs.
 func (p *Pacer) PerSecond() (least float64) {
 	if p.Per != PerPacer {
 		return 0

@@ -230,8 +230,8 @@ func (t *taking) take(ctx context.Context) error {
 	return nil
 }
 
-// step asks the store for those permits of the call that earlier steps did not get. over says that no further step can
-// add permits; a call for 0 permits performs all steps.
+// step asks the store for those permits of the call that earlier steps did not get. The result "over" of the method
+// step says that no further step can add permits; a call for 0 permits performs all steps.
 func (t *taking) step(ctx context.Context, step step) (over bool, next *following, err error) {
 	for {
 		ask, pacers := t.ask(step, t.asked)
@@ -515,8 +515,8 @@ func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	return nil
 }
 
-// request returns the hash by which the store identifies one step of the call's request for permits. The hash includes
-// the pacer group, because a store may keep different groups in different places.
+// request returns the hash by which the store identifies one step of the call's request for permits. The hash of a
+// request id includes the pacer group, because a store may keep different groups in different places.
 func (p *plan) request(call *Call, part int) (r Request) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return r

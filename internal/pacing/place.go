@@ -277,7 +277,8 @@ func (p *placement) next(from Time) (n next) {
 }
 
 // leavesRoom returns the first slot (start time) that one pacer of the ask would grant if the ask named no other pacer.
-// leaves reports whether a later permit could still get that slot if this permit gets the slot "at".
+// The result "leaves" of leavesRoom reports whether a later permit could still get that slot if this permit gets the
+// slot "at".
 func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	own, _, _ = p.earliest(p.now, target)
 	for i := range p.sources {

@@ -148,9 +148,9 @@ func (l *Log) knows(before *Log, limits []Limit) bool {
 		some && l.Runs[0].At+Time(sees.Window.Microseconds()) <= newest
 }
 
-// dropped returns a run that stands in for permits that the log has dropped, with at most as many permits as the limits
-// count. All permits of the run get the slot of the oldest permit that the log still has, because no dropped slot was
-// later.
+// dropped returns a run of permits in place of the permits that the log has dropped. This run has at most as many
+// permits as the limits count. All permits of the run from dropped get the slot of the oldest permit in the log,
+// because no dropped slot was later.
 func (l *Log) dropped(limits []Limit) Run {
 	permits := min(l.first(), int64(SeenBy(limits).Max))
 	return Run{At: l.Runs[0].At, Burst: 1, First: l.first() - permits}

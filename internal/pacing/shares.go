@@ -64,8 +64,9 @@ func (p *Pacer) divided() (limits []kept) {
 }
 
 // divide returns the smallest number of equal parts into which a rate can be divided, such that every share gets a
-// whole number of parts. The first element of the result is the number of equal parts; then follows the number of parts
-// of each share. A share may get up to one percentage point more of the rate than the configured percentage.
+// whole number of parts. The first element of the list that divide returns is the number of equal parts. Then follows
+// the number of parts of each share. A share may get up to one percentage point more of the rate than the configured
+// percentage.
 func divide(shares []Share) (parts []int) {
 	for n := 1; ; n++ {
 		parts = append(parts[:0], n)
@@ -92,8 +93,8 @@ func (p *Pacer) Period() time.Duration {
 }
 
 // restAhead returns how far into the future the pacer grants slots to calls without a share (reserved part of a pacer).
-// The result is RestAhead, or two intervals of a slow rate, but not more than the pacer's LongestWait. A share that was
-// idle gets its part of the pacer only after the slots that calls without a share have already got.
+// restAhead returns RestAhead, or two intervals of a slow rate, but not more than the pacer's LongestWait. A share that
+// was idle gets its part of the pacer only after the slots that calls without a share have already got.
 func (p *Pacer) restAhead() time.Duration {
 	ahead := RestAhead
 	if p.Rate.Permits > 0 {

@@ -156,8 +156,9 @@ type Grant struct {
 // slot.
 const ByQueue = -1
 
-// ByShare is the value of Grant.Limit in an Answer if the division of a pacer into shares prevents an earlier slot.
-// Either the part of the call's share is used up, or the part that shares leave to other calls.
+// ByShare is the value of Grant.Limit in an Answer if the division of a pacer into shares prevents an earlier slot. The
+// value ByShare means that either the part of the call's share is used up, or the part that shares leave to other
+// calls.
 const ByShare = -2
 
 // WaitRun is a series of permits at equal distances. The first slot of a WaitRun comes after the duration Wait, the

@@ -240,7 +240,8 @@ func (c *Callers) note(past *called) {
 }
 
 // giveBack returns the permits of a call to the pacers, except the first "used" ones. giveBack tries again until the
-// service answers. The result is the number of permits that the call then has, or -1 if unknown.
+// service answers. The result of giveBack is the number of permits that the call still has afterwards, or -1 if this
+// number is not known.
 func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept int) {
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
