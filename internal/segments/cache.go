@@ -102,8 +102,8 @@ func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	return b, nil
 }
 
-// mapped maps a cached file into memory and calls the function open, which checks every byte. If the file is damaged,
-// mapped deletes it, so that cache.save writes the file again.
+// mapped maps a cached file into memory and calls the function in the argument "open", which checks every byte. If the
+// file is damaged, mapped deletes it, so that cache.save writes the file again.
 func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open func([]byte) error) (unmap func(),
 	err error) {
 	files, ok := c.at.(mapper)

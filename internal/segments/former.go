@@ -157,7 +157,7 @@ func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 }
 
 // cachedFormer returns the cached generation in the form that a comparison with the next generation needs. The field
-// read of the result is a function that reads bitmaps from the source if the cache lacks them.
+// "read" of the result of cachedFormer is a function that reads bitmaps from the source if the cache lacks them.
 func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former, error) {
 	if r.cache == nil {
 		return nil, errNoCache
@@ -179,8 +179,8 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 }
 
 // earlierFormers returns earlier generations of the source for a comparison, the newest first. earlierFormers leaves
-// out rolled-back generations. The returned faults tell why there is no earlier generation, or which generations cannot
-// be read.
+// out rolled-back generations. The faults that earlierFormers returns tell why there is no earlier generation, or which
+// generations cannot be read.
 func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -219,8 +219,8 @@ func (g *Generation) lacking(set string, users []capping.UserID) (lacking uint64
 	return lacking
 }
 
-// lossOf counts the users who left the set from the earlier to the next generation. ok is false if the earlier
-// generation lacks the set.
+// lossOf counts the users who left the set from the earlier to the next generation. The result "ok" of lossOf is false
+// if the earlier generation lacks the set.
 func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok bool) {
 	was, is := c.was.manifest.set(name), c.next.Manifest.set(name)
 	if was == nil {
@@ -329,8 +329,8 @@ func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitm
 }
 
 // bridge counts users who left the set after the last approved change of the chain and before the next approved change.
-// ok is false if more users left than the limit of the set allows. bridge ignores approved changes that are older than
-// the earlier generation.
+// The result "ok" of the method bridge is false if more users left than the limit of the set allows. bridge ignores
+// approved changes that are older than the earlier generation.
 func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	users **bitmap.Bitmap) (left uint64, ok bool) {
 	if !a.At.After(c.was.manifest.CreatedAt) {

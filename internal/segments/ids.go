@@ -279,8 +279,8 @@ func (e *IDsError) Error() string { return e.text }
 // IDsErrorf returns an *IDsError.
 func IDsErrorf(format string, args ...any) error { return &IDsError{fmt.Sprintf(format, args...)} }
 
-// ReadIDsFile reads the object ids.json of a location. ok is false if the location has no ids.json, which means that
-// its user ids are dense.
+// ReadIDsFile reads the object ids.json of a location. The result "ok" of ReadIDsFile is false if the location has no
+// ids.json, which means that its user ids are dense.
 func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, err error) {
 	raw, _, err := src.ReadTagged(ctx, IDsKey, "")
 	switch {

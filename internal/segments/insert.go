@@ -125,8 +125,8 @@ func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bi
 	return users.Bitmap(), nil
 }
 
-// Generation returns the generation with all of its bitmaps converted to the user numbers of the new dictionary. The
-// converted generation keeps the old manifest, which still describes the stored bitmaps.
+// Generation returns the generation with all of its bitmaps converted to the user numbers of the new dictionary. A
+// generation with converted bitmaps keeps the old manifest, which still describes the stored bitmaps.
 func (in *Insertion) Generation(g *Generation) *Generation {
 	n := *g
 	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = in.Dictionary, in.Back, nil, g, nil

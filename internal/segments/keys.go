@@ -52,8 +52,8 @@ func IsDictionaryKey(key string) bool {
 // ManifestKey returns the object key of a generation's manifest.
 func ManifestKey(generation string) string { return GenerationsPrefix + generation + generationSuffix }
 
-// GenerationOf returns the name of the generation whose manifest has the given object key. ok is false if the key is
-// not that of a manifest.
+// GenerationOf returns the name of the generation whose manifest has the given object key. The result "ok" of
+// GenerationOf is false if the key is not that of a manifest.
 func GenerationOf(key string) (generation string, ok bool) {
 	generation = strings.TrimSuffix(strings.TrimPrefix(key, GenerationsPrefix), generationSuffix)
 	return generation, IsGeneration(generation) && ManifestKey(generation) == key

@@ -197,9 +197,9 @@ func (m *Manifest) version() int {
 	return FormatVersion
 }
 
-// name returns the generation's name, computed from the fields of the manifest. The name begins with the creation time,
-// so that names sort by time. The name ends with a hash of every field, so that different manifests have different
-// names and no field can change unnoticed.
+// name returns the generation's name, computed from the fields of the manifest. The name of a generation begins with
+// the creation time, so that names sort by time. The name of a generation ends with a hash of every field of the
+// manifest. Different manifests therefore have different names, and no field can change unnoticed.
 func (m *Manifest) name() string {
 	rest := *m
 	rest.Generation = ""

@@ -115,7 +115,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectGuards sends the metrics about guarded sets (sets with a limit on lost users) to the channel out.
+// collectGuards sends the metrics about guarded sets (sets with a limit on lost users) to the channel "out".
 func (m *metrics) collectGuards(out chan<- prometheus.Metric, s *Snapshot, refusal *Refusal) {
 	var reasons []string
 	if refusal != nil {

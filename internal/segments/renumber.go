@@ -46,9 +46,9 @@ func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return users.Bitmap()
 }
 
-// RenumberedBy returns the generation with its bitmaps converted to the user numbers of another dictionary. The result
-// serves only for comparisons, because its manifest is unchanged and describes the stored bitmaps. If both dictionaries
-// give the same numbers, RenumberedBy returns g itself.
+// RenumberedBy returns the generation with its bitmaps converted to the user numbers of another dictionary. The
+// generation that RenumberedBy returns serves only for comparisons, because its manifest is unchanged and describes the
+// stored bitmaps. If both dictionaries give the same numbers, RenumberedBy returns g itself.
 func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	if later == nil || g.Dictionary == nil || g.Dictionary.sha256 == later.sha256 {
 		return g, nil
@@ -75,8 +75,8 @@ func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	return named
 }
 
-// eachBitmap calls the function "of" for each bitmap of a list, and returns the list of the results. For a nil bitmap,
-// the result is nil.
+// eachBitmap calls the function in the argument "of" for each bitmap of a list, and returns the list of the results.
+// For a nil bitmap, the result is nil.
 func eachBitmap(list []*bitmap.Bitmap, of func(*bitmap.Bitmap) *bitmap.Bitmap) []*bitmap.Bitmap {
 	results := make([]*bitmap.Bitmap, len(list))
 	parallel.OnAllCores(len(list), func(i int) {

@@ -34,8 +34,8 @@ type backShard struct {
 	pairs  int64
 }
 
-// A backEntry is the image of an id (64-bit number that stands for the id), with the data to convert it back: the other
-// 64 bits of a UUID, or the position of a text id.
+// A backEntry holds the image of an id (64-bit number that stands for the id), with the data to convert it back: the
+// other 64 bits of a UUID, or the position of a text id.
 type backEntry struct{ image, rest uint64 }
 
 // SharedImage names two ids that have the same image (64-bit number that stands for the id), so that capper counts

@@ -5,8 +5,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// A destination receives the rows that workers parse. A destination adds the users of the rows to one set or, for a
-// table, to one set for each name.
+// A destination receives the rows that workers parse. A destination adds the users in the parsed rows to one set or,
+// for a table, to one set for each name.
 type destination interface {
 	isTable() bool
 	// newSink returns a sink for one worker. The names are nil unless the destination is a table.

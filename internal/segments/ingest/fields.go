@@ -106,8 +106,8 @@ func percent(set func(float64)) yamltree.Field {
 	}
 }
 
-// onlyGrows returns the field of the build file that says whether a set only grows. The value of the field is true,
-// false, or the percentage of users who may leave the set.
+// onlyGrows returns the field of the build file that says whether a set only grows. The value of this field in the
+// build file is true, false, or the percentage of users who may leave the set.
 func onlyGrows(to *publish.Growth) yamltree.Field {
 	return func(v yamltree.Value) {
 		growth, err := ParseGrowth(v.Token())
@@ -119,9 +119,9 @@ func onlyGrows(to *publish.Growth) yamltree.Field {
 	}
 }
 
-// ParseGrowth parses an operator's setting whether a set only grows. The text is "true", "false", or the percentage of
-// users who may leave in one publish, such as "0.1%". The setting "true" means that the set only grows, and that at
-// most the percentage publish.UsualMaxLoss may leave.
+// ParseGrowth parses an operator's setting whether a set only grows. ParseGrowth accepts "true", "false", or the
+// percentage of users who may leave in one publish, such as "0.1%". The setting "true" means that the set only grows,
+// and that at most the percentage publish.UsualMaxLoss may leave.
 func ParseGrowth(text string) (publish.Growth, error) {
 	switch text {
 	case "true":

@@ -12,8 +12,8 @@ import (
 // generation to the result. The warnings name ids that have the same image, and twins (text ids that differ only in
 // case or blanks). The argument "live" of WarningsOver has a Back only if the amend has new ids and the location stores
 // a BackFile (file with the user ids). If the argument "live" has no Back, WarningsOver cannot compare the ids of the
-// amend with the ids of the live generation. The warnings then cover only ids of the input files that share an image,
-// and twins whose plain form is an id.
+// amend with the ids of the live generation. Without this comparison, the warnings cover only ids of the input files
+// that share an image, and twins whose plain form is an id.
 func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	own := r.Candidate
 	if live == nil || live.Dictionary == nil || own.Dictionary == nil {

@@ -37,8 +37,8 @@ func (b *builder) readTableImages(ctx context.Context) error {
 	return nil
 }
 
-// readSetImages reads one table whose rows name sets. The map has nil in place of each set's bitmap until the ids have
-// user numbers.
+// readSetImages reads one table whose rows name sets. In the map that readSetImages returns, each bitmap stays nil
+// until the ids have user numbers.
 func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bitmap.Bitmap, error) {
 	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
 	check := func(name string) error { return segments.CheckSetName(t.Prefix + name) }

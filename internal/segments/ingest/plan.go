@@ -178,7 +178,7 @@ func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 }
 
 // SetAsOf stores the as_of (time up to which the set reflects API calls) that the operator stated in the plan. The name
-// is that of a published set, or of a folder of sets such as "country/*".
+// in this part of the build file is that of a published set, or of a folder of sets such as "country/*".
 func (p *Plan) SetAsOf(name string, at time.Time) error {
 	if !p.publishesSet(name) {
 		return fmt.Errorf("%q: must be the name of a set to publish", name)

@@ -153,8 +153,8 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 	return nil
 }
 
-// s3AtOnce is the number of S3 objects that a reader reads at the same time. The number is high because the time to
-// read a small object is mostly the wait for its first byte.
+// s3AtOnce is the number of S3 objects that a reader reads at the same time. s3AtOnce is high because the time to read
+// a small object is mostly the wait for its first byte.
 const s3AtOnce = 32
 
 // atOnce returns how many of the files the reader may read in parallel.

@@ -101,8 +101,8 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// The method is compares a number of users with an approved share of the whole. It rounds the real share to as many
-// digits as the approved share has.
+// The method is compares a number of users with an approved share of the whole. Before this comparison, the real share
+// is rounded to as many digits as the approved share has.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
 		return float64(users) == s.value

@@ -14,10 +14,10 @@ import (
 
 // Amended returns the generation that an amend (a publish that replaces only some sets) would make live in place of
 // base. The returned candidate (built but unpublished generation) has the sets of c. For all other sets and the
-// segments, it refers to the objects of the live generation. The bitmaps of the candidate c and of the live state base
-// must have the user numbers of one dictionary; see Over. If the argument "add" is true, the users of the candidate's
-// sets join the users of the live sets, and do not replace them. The argument "began" of Amended is the time when the
-// amend started to read its inputs.
+// segments, it refers to the objects of the live generation. The bitmaps of the candidate c and of the live state
+// "base" must have the user numbers of one dictionary; see Over. If the argument "add" is true, the users of the
+// candidate's sets join the users of the live sets, and do not replace them. The argument "began" of Amended is the
+// time when the amend started to read its inputs.
 //
 // If a set's as_of (the time up to which it reflects API calls) is earlier than that of the live set, the amend would
 // undo a later build or amend. If the set with the earlier as_of only grows, Amended therefore keeps its live users;
@@ -107,9 +107,9 @@ type Kept struct {
 }
 
 // KeepAmended returns the candidate of a build, adjusted so that it does not undo amends (publishes of some sets) in
-// the live state base. If a live set was amended later than the build's input file for this set was written, the
+// the live state "base". If a live set was amended later than the build's input file for this set was written, the
 // published set has the users of the live set. If a set that only grows was amended later, the published set has the
-// users of the build and of the live set. The result "by" of KeepAmended is the live state base, with its bitmaps
+// users of the build and of the live set. The result "by" of KeepAmended is the live state "base", with its bitmaps
 // converted to the user numbers of the returned candidate. If a set keeps users whose ids c does not contain, the
 // returned candidate (built but unpublished generation) has other user numbers than c.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {

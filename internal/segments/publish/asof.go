@@ -93,9 +93,9 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 
 // otherAsOf is for a candidate with unchanged users: it reports whether it must be published because the as_of of a set
 // has changed. If the as_of of a set is later than in the live generation, services can delete older changes to the set
-// by API calls. The build must therefore publish the set. An as_of must also be published if it belongs to a later
-// amend, or if a forced publish makes the as_of earlier. The argument "live" of otherAsOf holds the live versions of
-// the sets, in the order of the argument "sets".
+// by API calls. The build must therefore publish the set. There are two more reasons to publish the as_of of a set: a
+// later amend has set it, or a forced publish makes it earlier. The argument "live" of otherAsOf holds the live
+// versions of the sets, in the order of the argument "sets".
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {

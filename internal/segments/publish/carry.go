@@ -199,7 +199,7 @@ func (p *RollbackPlan) reason() string {
 }
 
 // undo returns the live state "base" without the recorded approvals for sets that the rollback changes. The users who
-// left with these approvals are in the sets again after the rollback, so the approvals no longer apply.
+// left a set with such an approval are in the set again after the rollback, so the approval no longer applies.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}

@@ -43,7 +43,8 @@ type listGenerations struct {
 	more bool
 }
 
-// New returns a History of the generations at the source. The function clock returns the current time.
+// New returns a History of the generations at the source. The function in the argument "clock" returns the current
+// time.
 func New(source objects.Source, clock func() time.Time) *History {
 	return &History{source: source, clock: clock, mostBytes: mostBytes, turn: make(chan struct{}, 1),
 		compared: map[pair]*Changes{}}

@@ -192,8 +192,8 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 	return earlier, &unified, err
 }
 
-// Numbered gives a candidate from SetsThatGrew, and the live state base, the user numbers of one dictionary, which has
-// the users of both. The receiver c must be the original candidate (built but unpublished generation), on which
+// Numbered gives a candidate from SetsThatGrew, and the live state "base", the user numbers of one dictionary, which
+// has the users of both. The receiver c must be the original candidate (built but unpublished generation), on which
 // SetsThatGrew was called.
 func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *LiveState, error) {
 	if c.Dictionary == nil {

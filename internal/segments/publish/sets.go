@@ -34,8 +34,8 @@ func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction
 	return of
 }
 
-// maxLoss returns the stricter of the old and the new limit for users who leave a set that only grows; ok is false for
-// other sets.
+// maxLoss returns the stricter of the old and the new limit for users who leave a set that only grows; the result "ok"
+// is false for other sets.
 func (d *direction) maxLoss() (percent float64, ok bool) {
 	switch {
 	case d.was.OnlyGrows && d.is.OnlyGrows:

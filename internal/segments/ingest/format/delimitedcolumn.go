@@ -47,7 +47,7 @@ func isName(column string) bool {
 
 // findColumn returns the index of a column. If the user requested a column by name or number, findColumn returns the
 // index of that column. If the user requested no column, findColumn returns the column that has the usual name. If the
-// file has no column with the usual name, findColumn returns the result of the function "likely".
+// file has no column with the usual name, findColumn returns the result of the function in the argument "likely".
 func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {

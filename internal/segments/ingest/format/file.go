@@ -151,8 +151,8 @@ func (f *File) Seekable() (*os.File, int64, error) {
 	return spool, size, err
 }
 
-// A spooling writes the temporary copy of an input file. A spooling marks its own errors, such as a full disk, as
-// storage errors. Errors of the copied file itself are thus distinguishable.
+// The type spooling writes the temporary copy of an input file. The type spooling marks its own errors, such as a full
+// disk, as storage errors. Errors of the copied file itself are thus distinguishable.
 type spooling struct{ to io.Writer }
 
 // Write implements io.Writer.

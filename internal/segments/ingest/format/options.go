@@ -20,8 +20,8 @@ const (
 // Header says whether the first row of a CSV, TSV or text file has the names of the columns.
 type Header string
 
-// headerAuto treats the first row as a header in two cases. In the first case, the user requests the column of the ids
-// or names by its name. In the second case, no field of the first row is a number, and one is a usual name of an id
+// headerAuto treats the first row as a header in two cases. In the first case, the user of segmentbuild requests a
+// column by its name. In the second case, no field of the first row is a number, and one field is a usual name of an id
 // column, such as user_id, customerId or order_id. If the user requests the id column by number, the first row must
 // have such a name in that column.
 const (

@@ -99,8 +99,8 @@ func damaged(err *error) {
 }
 
 // ReadGroup reads the rows of one Parquet row group into a block. Whenever the block is full, and at the end of the row
-// group, ReadGroup calls the function full, which processes and empties the block. Several goroutines may read row
-// groups concurrently, each with its own block.
+// group, ReadGroup calls the function in the argument "full", which processes and empties the block. Several goroutines
+// may read row groups concurrently, each with its own block.
 func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()) (err error) {
 	defer damaged(&err)
 	group, err := f.group(i)
@@ -203,7 +203,7 @@ func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) 
 	}
 }
 
-// eachPage calls the function do for each page of one column of a Parquet row group.
+// eachPage calls the function in the argument "do" for each page of one column of a Parquet row group.
 func (g *rowGroup) eachPage(ctx context.Context, column int, do func(parquet.Page) error) (err error) {
 	pages := g.ColumnChunks()[g.leaves[column].Index()].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()

@@ -48,7 +48,7 @@ func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 
 // leaf finds a column of a Parquet file by its name, by its path of names if it is nested, or by its number from 1. If
 // the user requests no column, leaf returns the column with the usual name or, without such a column, the column that
-// the function "likely" chooses.
+// the function in the argument "likely" chooses.
 func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, error)) (*parquet.Column, error) {
 	at := file.Root().Columns()
 	var names []string

@@ -119,8 +119,9 @@ func (r *objectRows) lacksColumn() bool {
 	return false
 }
 
-// textIn returns the text in a JSON value, which must be a string, a number or null. The text of null is empty, and the
-// text of a missing value is nil. Like encoding/json, textIn replaces each byte that is not valid UTF-8 by U+FFFD.
+// textIn returns the text in a JSON value, which must be a string, a number or null. For the JSON value null, textIn
+// returns an empty text; for a missing value, textIn returns nil. Like encoding/json, textIn replaces each byte that is
+// not valid UTF-8 by U+FFFD.
 func textIn(value []byte) ([]byte, error) {
 	switch {
 	case value == nil:

@@ -187,8 +187,8 @@ func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	return nil, nil
 }
 
-// timestampText converts a TIMESTAMP value of a Parquet column to text. The text has no offset from UTC if the column
-// is not adjusted to UTC.
+// timestampText converts a TIMESTAMP value of a Parquet column to text. If the Parquet column is not adjusted to UTC,
+// the text has no offset from UTC.
 func timestampText(value parquet.Value, stamp *format.TimestampType) []byte {
 	unit := stamp.Unit.Value.Duration()
 	per := int64(time.Second / unit)
