@@ -23,7 +23,7 @@ func changeKey(prefix []byte, number uint64) []byte {
 }
 
 // changeNumber returns the number of a change record, which it decodes from the record's database key. If the key is
-// not the key of a change record, ok is false.
+// not the key of a change record, the result "ok" is false.
 func changeNumber(key []byte) (number uint64, ok bool) {
 	if len(key) != changeKeySize {
 		return 0, false

@@ -72,8 +72,8 @@ func (c *changeLog) add(prefix []byte, r *live.Record) {
 	c.forgot += forgetsOf(r)
 }
 
-// eachRecord calls the function "do" for every stored record of live changes to sets. eachRecord sets c.next to a
-// number above those of all records.
+// eachRecord calls the function in the argument "do" for every stored record of live changes to sets. eachRecord sets
+// c.next to a number above those of all records.
 func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
 		if _, err := c.eachFrom(prefix, 0, do); err != nil {
@@ -83,9 +83,9 @@ func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	return nil
 }
 
-// eachFrom calls the function "do" for records of live changes to sets: those with the prefix whose number is at least
-// "from". eachFrom returns the number of the last record that it found. If eachFrom cannot read a record, it returns an
-// error.
+// eachFrom calls the function in the argument "do" for records of live changes to sets: those with the prefix whose
+// number is at least "from". eachFrom returns the number of the last record that it found. If eachFrom cannot read a
+// record, it returns an error.
 func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: database.After(prefix)})

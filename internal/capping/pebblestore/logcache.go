@@ -70,8 +70,7 @@ func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	return capping.Log(item[header : header+int(item[0])*capping.EntrySize]), true
 }
 
-// item returns the bytes of a cached log; the argument "slot" of the method item is the value of the log's slot in the
-// hash table.
+// item returns the bytes of a cached log; the argument "slot" is the value of the log's slot in the hash table.
 func (c *logCache) item(slot uint32) []byte {
 	at := slot - 1
 	return c.slabs[at/slabSize][at%slabSize:]

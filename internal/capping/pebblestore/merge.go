@@ -114,7 +114,7 @@ func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 }
 
 // membersOf returns a function that reports whether the log has an entry with the same time, channel and token as the
-// given one. The times can be compared, because the merge leaves the times of existing entries unchanged.
+// given one. The comparison of times works because the merge leaves the times of existing entries unchanged.
 func membersOf(log capping.Log) func(capping.Entry) bool {
 	if log.Len() <= 32 { // a search among so few entries is faster than a hash set
 		return func(e capping.Entry) bool {

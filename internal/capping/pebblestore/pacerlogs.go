@@ -45,8 +45,8 @@ func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gr
 
 // The function changed checks the request "ask", and then calls the function in its argument "change" with a copy of
 // the request. If the function in the argument "change" has an effect on the database, this effect is durable when
-// changed returns. A repeated request also counts as an effect, because the first call of the request may not be
-// durable yet.
+// changed returns. changed also waits for the disk after a repeated request, because the first call of this request may
+// not be durable yet.
 func changed[Answer any](ctx context.Context, l *pacerLogs, what string, ask *pacing.Ask,
 	change func(kept *pacing.Ask) (answer Answer, effect bool, err error)) (Answer, error) {
 	var none, answer Answer

@@ -26,8 +26,8 @@ type retention struct {
 func (r retention) passed(now capping.Instant) bool { return r.until+capping.Instant(r.millis) <= now }
 
 // retentions lists those retentions that can still determine which sends the store deletes. The last element of the
-// list is the retention of the present policy. Each earlier element of the list is a longer retention, which was in
-// force until an earlier time.
+// list of retentions is the retention of the present policy. Each earlier element of the list of retentions is a longer
+// retention, which was in force until an earlier time.
 type retentions []retention
 
 const (
@@ -92,8 +92,8 @@ func (r retentions) warning(now capping.Instant) string {
 
 func span(millis int64) string { return capping.Span(time.Duration(millis) * time.Millisecond) }
 
-// inForce reports whether the list says that a retention is in force for some time to come; the argument "millis" of
-// inForce is this retention in milliseconds.
+// inForce reports whether the list says that a retention is in force for some time to come; the argument "millis" is
+// this retention in milliseconds.
 func (r retentions) inForce(millis int64, now capping.Instant) bool {
 	last := r.last()
 	return last.millis == millis && now < last.until-retentionLead/2

@@ -17,9 +17,9 @@ import (
 const maxLogSize = 256 * capping.LogBound * capping.EntrySize
 
 // The stored value of a user's log is a byte with the version of the format, followed by the entries in the format of
-// package capping. In format 1, the version byte of a user's log is missing, so the length of the stored value is a
-// multiple of EntrySize. While programs read format 1, no later format may have values whose length is a multiple of
-// EntrySize.
+// package capping. In format 1 of the database, the version byte of a user's log is missing, so the length of the
+// stored value is a multiple of EntrySize. While programs read format 1, no later format may have values whose length
+// is a multiple of EntrySize.
 const (
 	logVersion  = 2
 	logHeader   = 1 // bytes before the entries

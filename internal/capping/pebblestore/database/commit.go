@@ -105,7 +105,7 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 }
 
 // copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. While a copy of
-// the database is made, the store continues to write, and the additional space is for these writes.
+// the database is made, the store continues to write. The additional disk space is for the data of these writes.
 const copyRoom = 2 * memTables * memTableSize
 
 // checkRoom returns an error if a copy of the database could fill the disk.

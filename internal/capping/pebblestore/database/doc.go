@@ -45,9 +45,9 @@
 // next start, the database has every send that the store answered before.
 //
 // If a table cannot be written, the store stays in service, because the write-ahead log has the same content. Pebble
-// tries once a second to write the table again that could not be written. Until the disk has space, the state of the
-// store is "degraded". A panic in a call, or a fatal error of Pebble, takes the store out of service and stops all
-// calls to Pebble. A panic in Pebble's own goroutines ends the process.
+// tries once a second to write the table again that could not be written. While tables cannot be written, for example
+// on a full disk, the state of the store is "degraded". A panic in a call, or a fatal error of Pebble, takes the store
+// out of service and stops all calls to Pebble. A panic in Pebble's own goroutines ends the process.
 //
 // Open first writes a file of 4 MiB and removes it, so that a full disk leads to a clear error. Open returns an error
 // at the first refused write or when its context ends. It removes tables that Pebble has not finished. Close has a time

@@ -58,8 +58,8 @@ func (d *DB) LogKey(user capping.UserID) []byte {
 	return d.userKey(make([]byte, 0, mostLogKey), KeyLog, user)
 }
 
-// UserOf returns the user to whose log the key belongs. If the key is not as long as the key of a user's log, ok is
-// false.
+// UserOf returns the user to whose log the key belongs. If the key is not as long as the key of a user's log, the
+// result "ok" is false.
 func (d *DB) UserOf(key []byte) (user capping.UserID, ok bool) {
 	return d.firstUser(key), len(key) == d.logKeySize()
 }

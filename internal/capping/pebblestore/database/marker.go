@@ -53,7 +53,7 @@ func imageMarker(ids IDs) string {
 var imageMarkerText = regexp.MustCompile(`, ids (\S+), check (\S+), `)
 
 // idsOf returns the kind of ids that the format marker of a store names. If this program does not know the format
-// marker, ok is false.
+// marker, the result "ok" is false.
 func idsOf(marker string) (ids IDs, ok bool) {
 	switch version := versionOf(marker); {
 	case version == imageFormat:

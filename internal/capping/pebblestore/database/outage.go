@@ -34,8 +34,8 @@ func (d *DB) Broken() error {
 // unknown, so the store must not allow sends before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// fail takes the store out of service after an error, like takeDown. fail calls the function "also" before waiting
-// calls get the error.
+// fail takes the store out of service after an error, like takeDown. fail calls the function in the argument "also"
+// before waiting calls get the error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
 	first := d.fault.CompareAndSwap(nil, &err)
@@ -60,10 +60,10 @@ func (d *DB) isolate(err error) error {
 	})
 }
 
-// Rescue runs the function "work", and returns a panic in it as an error. After a panic in Pebble or in capper, the
-// state of the database is unknown. After a panic, Rescue therefore takes the store out of service and logs the stack.
-// The process continues, because a retry of the call that panicked would otherwise end the process again. Rescue uses
-// its context only for the log.
+// Rescue runs the function in the argument "work", and returns a panic in it as an error. After a panic in Pebble or in
+// capper, the state of the database is unknown. After a panic, Rescue therefore takes the store out of service and logs
+// the stack. The process continues, because a retry of the call that panicked would otherwise end the process again.
+// Rescue uses its context only for the log.
 func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

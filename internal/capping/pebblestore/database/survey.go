@@ -81,9 +81,9 @@ func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bo
 	return ok
 }
 
-// surveyStep returns how far from a damaged log the first walk towards this log starts. A walk that starts too near the
-// damaged log reads the damaged block once more. With 270 million users, neighbouring id images (64-bit numbers that
-// stand for ids) are on average 1<<36 apart, so 1<<44 skips about 256 users.
+// surveyStep returns how far from a damaged log the first walk towards this log starts. If a walk starts too near the
+// damaged log, the walk reads the damaged block once more. With 270 million users, neighbouring id images (64-bit
+// numbers that stand for ids) are on average 1<<36 apart, so 1<<44 skips about 256 users.
 func (d *DB) surveyStep() capping.UserID {
 	if d.wide {
 		return 1 << 44
@@ -129,7 +129,7 @@ func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	return last
 }
 
-// walk calls the function "over" with an iterator over the logs of all users.
+// walk calls the function in the argument "over" with an iterator over the logs of all users.
 func (d *DB) walk(over func(*pebble.Iterator)) {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{KeyLog}, UpperBound: []byte{KeyLog + 1}})
 	if err != nil {
