@@ -84,7 +84,8 @@ func (f *fleet) instances() instances {
 }
 
 // newFleet returns the fleet of a store, through which its instance knows the other instances. The fleet calls the
-// function "told" after every check of the shared records and sentinel keys (marker keys that reveal lost data).
+// function in the argument "told" after every check of the shared records and sentinel keys (marker keys that reveal
+// lost data).
 func newFleet(s *Store, told func()) *fleet {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails

@@ -100,7 +100,7 @@ func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	return lost, barred == s.keyspace.Partitions
 }
 
-// eachBar calls the function "it" for every partition with users that is in quarantine.
+// eachBar calls the function in the argument "it" for every partition with users that is in quarantine.
 func (s *Store) eachBar(it func(*topology.Bar)) {
 	for p := range s.keyspace.Partitions {
 		if b := s.top.Bar(p); b != nil {

@@ -166,8 +166,8 @@ func (r *renewal) await(ctx context.Context) error {
 }
 
 // renewSoon returns a read that has not begun yet: a read of the live change log (log of changes to sets by API calls).
-// This read will include all live changes that were stored before the call of renewSoon. Concurrent calls of renewSoon
-// return the same renewal, so that one read of Redis serves all of them.
+// The read that renewSoon returns will include all live changes that were stored before the call of renewSoon.
+// Concurrent calls of renewSoon return the same renewal, so that one read of Redis serves all of them.
 func (l *liveLogs) renewSoon(p int) *renewal {
 	log := &l.logs[p]
 	log.mu.Lock()

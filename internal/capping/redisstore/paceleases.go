@@ -62,7 +62,7 @@ func (o *keepLease) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// endedLeases is the operation with which a run lists ended leases of a group of pacers.
+// endedLeases is the operation with which a run lists the ended leases of one group of pacers.
 type endedLeases struct {
 	pacers *pacers
 	at     place

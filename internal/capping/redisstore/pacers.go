@@ -143,7 +143,8 @@ func (p *pacers) forgetAt(ctx context.Context, pacer string, at place) error {
 }
 
 // do runs one command of an operation in the partition that the argument "at" names. If the argument "then" is not nil,
-// the method do calls this function after the run. The function then adds those faults that the reply reports.
+// the method do calls this function after the run. The function in the argument "then" adds those faults that the reply
+// reports.
 func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at place, durable bool,
 	then func(*dispatch.Faults)) error {
 	return p.config.Perform(func() *dispatch.Run {

@@ -156,8 +156,9 @@ func (s *Store) Close() error {
 	return err
 }
 
-// perform calls the function "work", unless the store must decide no users. "work" returns a run, and perform returns
-// the faults of this run as one error. perform also counts the faults in the metrics, and notes them for Health.
+// perform calls the function in the argument "work", unless the store must decide no users. "work" returns a run, and
+// perform returns the faults of this run as one error. perform also counts the faults in the metrics, and notes them
+// for Health.
 func (s *Store) perform(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err

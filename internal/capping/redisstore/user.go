@@ -70,7 +70,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 	return log, err
 }
 
-// single is an operation that runs one Redis command without a time in it.
+// single is an operation that runs one Redis command. This command contains no time.
 type single struct {
 	args  []string
 	reply string

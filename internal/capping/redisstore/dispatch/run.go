@@ -119,8 +119,8 @@ func (r *Run) enqueue(c *Command) {
 	f.ready = append(f.ready, c)
 }
 
-// command returns a command of the run's operation for some users of one partition; the argument "items" of the method
-// command stands for these users.
+// command returns a command of the run's operation for some users of one partition; the argument "items" stands for
+// these users.
 func (r *Run) command(partition int, items []uint64) *Command {
 	c := &Command{}
 	if n := len(r.unused); n > 0 {

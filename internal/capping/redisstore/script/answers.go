@@ -109,7 +109,8 @@ func DecodeTitle(fields []string) string {
 	return ""
 }
 
-// eachAnswer calls the function "what" once for every decision count of a message, even if the count is zero.
+// eachAnswer calls the function in the argument "what" once for every decision count of a message, even if the count is
+// zero.
 func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64)) {
 	what(answerCalls, "", a.Calls)
 	what(answerAsked, "", a.Asked)

@@ -203,7 +203,8 @@ func (k Keyspace) Slot(partition int) int {
 // to the client's name.
 func (k Keyspace) PartitionOf(text string) int { return int(crc16(text)) % k.Partitions }
 
-// PacerPartition returns the partition of the pacers in a group; "" is the group of pacers without a group.
+// PacerPartition returns the partition that holds the pacers of a group. The group "" stands for pacers without a
+// group.
 func (k Keyspace) PacerPartition(group string) int {
 	if group == "" {
 		return k.PartitionOf("pacers")

@@ -84,14 +84,14 @@ func (m LiveMeta) String() string {
 // its content.
 type LiveField struct{ Name, Nonce, Content string }
 
-// Number returns the number of a record with the changes of one call. For a packed record, ok is false.
+// Number returns the number of a record with the changes of one call. For a packed record, the result "ok" is false.
 func (f *LiveField) Number() (n int, ok bool) {
 	n, err := strconv.Atoi(f.Name)
 	return n, err == nil
 }
 
 // Pack returns the number of a packed record, that is, a record with the changes of many calls. For a record of one
-// call, ok is false.
+// call, the result "ok" is false.
 func (f *LiveField) Pack() (k int, ok bool) {
 	if f.Name == "" || f.Name[0] != 'p' {
 		return 0, false

@@ -82,7 +82,7 @@ func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, 
 	return keys
 }
 
-// Log returns the log of one user of a batch; the argument "item" of Log stands for the user.
+// Log returns the log of one user of a batch; the argument "item" stands for the user.
 func Log(item uint64, logs []capping.Log) capping.Log { return logs[indexOf(item)] }
 
 // DecodeUnited decodes the reply of union.lua and stores the results in the argument "merged". DecodeUnited returns for

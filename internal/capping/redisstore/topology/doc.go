@@ -22,11 +22,11 @@
 //     count.
 //   - lack.go makes calls fail at once, without a retry, when a master refuses connections or has had too few replicas
 //     for a while. When the shard has a master and enough replicas again, a later refresh notices this.
-//   - signs.go checks two keys of each partition, which hold times: a sentinel key and a mark. The mark is a Redis hash
-//     that scripts write in the same way as users' logs, so that its loss shows a loss of logs. If a partition has no
-//     sentinel key, its server was emptied. If a partition's sentinel key has a later time than its mark, the server
-//     dropped writes of scripts. If the time in the sentinel key is ahead of the server's clock, the clock was wrong
-//     before, so keys may have expired too early.
+//   - signs.go checks two keys of each partition, which hold times: a sentinel key and a mark. The mark of a partition
+//     is a Redis hash that scripts write in the same way as users' logs, so that its loss shows a loss of logs. If a
+//     partition has no sentinel key, its server was emptied. If a partition's sentinel key has a later time than its
+//     mark, the server dropped writes of scripts. If the time in the sentinel key is ahead of the server's clock, the
+//     clock was wrong before, so keys may have expired too early.
 //   - points.go keeps, in the memory of this process, the latest time that each partition has reached. If a partition
 //     on a server is behind its latest known time, the server has restarted with older data. The script sign.lua
 //     records in the partition that the partition has lost data.

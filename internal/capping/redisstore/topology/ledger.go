@@ -74,8 +74,8 @@ func (b *Breach) bar() *Bar {
 		way:  "the users are unavailable until an operator accepts the loss (capper store accept)"}
 }
 
-// A serverRun is one run of a Redis server: the time from a start of the server to its end. When a run begins, the
-// server's counters, such as evicted_keys, are 0.
+// A serverRun is one run of a Redis server: the time from a start of the server to its end. When a run of a Redis
+// server begins, the server's counters, such as evicted_keys, are 0.
 type serverRun struct {
 	Node    string `json:"node"`
 	Evicted int64  `json:"evicted"` // the value of evicted_keys up to which no record was lost, or every loss was accepted
@@ -97,8 +97,8 @@ type ledger struct {
 	runs     map[string]serverRun
 }
 
-// A copy of the ledger (list of possible losses of logs) is a Redis hash. The copy has two kinds of hash fields: "p"
-// with the number of a partition, and "r" with the run id of a server.
+// A copy of the ledger (list of possible losses of logs) is a Redis hash. A copy of the ledger in Redis has two kinds
+// of hash fields: "p" with the number of a partition, and "r" with the run id of a server.
 const (
 	partitionField = "p"
 	runField       = "r"

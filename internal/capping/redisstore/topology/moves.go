@@ -12,8 +12,8 @@ import (
 // An importing is a hash slot that a cluster node is taking over from another node, one key after the other. While a
 // hash slot is moving, the old node redirects callers to the new node for keys that have already moved. If the old node
 // fails during the move, its replica becomes a master and does not know of the move, because Redis does not replicate
-// the state of a move. The promoted replica then treats users whose keys have moved as users without sends. A hash slot
-// is called torn if the failure of the old node interrupted the slot's move.
+// the state of a move. The promoted replica has no keys of users whose keys have moved, and treats these users as users
+// without sends. A hash slot is called torn if the failure of the old node interrupted the slot's move.
 type importing struct {
 	slot int
 	from string // id of the node that had the slot

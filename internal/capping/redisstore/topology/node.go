@@ -156,11 +156,11 @@ func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int,
 	return sign
 }
 
-// JudgeSign looks at the reply to the read that AskSign added. JudgeSign returns why the replies of the pipeline must
-// be rejected, or nil to accept them. If the partition has no sentinel key (a marker key that reveals lost data),
-// JudgeSign puts the partition into quarantine. JudgeSign also rejects the replies after a permission error, because
-// the store could then not notice that the server was emptied. JudgeSign ignores all errors except permission errors,
-// because the hash slot of the partition may have moved to another node.
+// JudgeSign checks the partition's sentinel key in the reply to the command that AskSign added. JudgeSign returns why
+// the replies of the pipeline must be rejected, or nil to accept them. If the partition has no sentinel key (a marker
+// key that reveals lost data), JudgeSign puts the partition into quarantine. JudgeSign also rejects the replies after a
+// permission error, because the store could then not notice that the server was emptied. JudgeSign ignores all errors
+// except permission errors, because the hash slot of the partition may have moved to another node.
 func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 	switch {
 	case sign == nil:

@@ -229,7 +229,8 @@ type evictedQuestion struct {
 // AskEvicted adds a read of the counter evicted_keys to the end of a pipeline. The argument "users" of AskEvicted is
 // the number of users in the commands of the pipeline. From the reply to this read, the store sees whether keys were
 // evicted before a command of the pipeline ran. If the last known value is recent enough, AskEvicted adds no command
-// and returns nil. A read of evicted_keys whose reply is still missing does not make the value recent.
+// and returns nil. While the reply to a read of evicted_keys is still missing, this read does not count as a recent
+// value.
 func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *evictedQuestion {
 	s := n.standing.Load()
 	if s != nil && s.evicted < 0 {
@@ -243,8 +244,8 @@ func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) 
 	return &evictedQuestion{pipe.Info(ctx, "stats"), now}
 }
 
-// JudgeEvicted looks at the reply to the read that AskEvicted added. JudgeEvicted returns why the replies of the
-// pipeline must be rejected, or nil to accept them.
+// JudgeEvicted checks the server's count of evicted keys in the reply to the command that AskEvicted added.
+// JudgeEvicted returns why the replies of the pipeline must be rejected, or nil to accept them.
 func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	s := n.standing.Load()
 	switch {
@@ -459,7 +460,7 @@ func (t *Topology) LookAtPromises(ctx context.Context) error {
 }
 
 // EvictedBefore returns how many keys each server had evicted before the ledger (list of breaches) was created. If the
-// ledger was not created by this start, the map is empty.
+// ledger already existed when this process started, the map that EvictedBefore returns is empty.
 func (t *Topology) EvictedBefore() map[string]int64 {
 	l := t.ledger
 	l.mu.Lock()
@@ -491,8 +492,8 @@ func (e *AcceptError) Error() string { return e.Err.Error() }
 // is the operator's reason. If a server with an open breach still evicts keys, lacks the append-only file or does not
 // answer, Accept returns an error. Before it accepts a breach, Accept creates the sentinel keys (marker keys that
 // reveal lost data) again that were lost. The function "mend" must restore other lost records of the store, and the
-// function "keep" must store the acceptance. If the function in the argument "mend" or "keep" returns an error, Accept
-// accepts nothing.
+// function in the argument "keep" must store the acceptance. If the function in the argument "mend" or "keep" returns
+// an error, Accept accepts nothing.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf(

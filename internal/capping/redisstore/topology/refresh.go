@@ -191,7 +191,7 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 	return problems
 }
 
-// standing returns the problems that are known from elsewhere, without those that askNodes returns.
+// standing returns the known problems of the topology, except the problems that askNodes returns.
 func (t *Topology) standing(masters []*Node, refreshed error) (problems []string) {
 	for _, n := range masters {
 		if n.breach != "" {

@@ -108,8 +108,8 @@ func (n *Node) replicas(ctx context.Context) (found, error) {
 		ParseInfo(whole.Val())}, nil
 }
 
-// A Count says how many replicas must confirm a send. A Count also holds the replicas that the master had when the
-// store counted them.
+// A Count says how many replicas must confirm a send. A Count also lists the replicas that the master had at the time
+// of the count.
 type Count struct {
 	Acks    int
 	fed     []fed
@@ -124,8 +124,8 @@ type fed struct {
 	offset, lag int64
 }
 
-// Replicas returns the Count of the master, that is, how many replicas must confirm a send. If the Count of the master
-// is not known, Replicas counts the replicas of the master.
+// Replicas returns the Count of the master, that is, how many replicas must confirm a send. If the store does not know
+// the Count of the master (how many replicas must confirm a send), Replicas counts the replicas.
 func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	if acks := n.top.config.ReplicaAcks; acks != Healthy {
 		return &Count{Acks: acks.fixed()}, nil
@@ -245,8 +245,8 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// The function talking returns the number of replicas that have confirmed a write lately: within as many seconds as the
-// argument "within" says. Every live replica confirms writes once a second.
+// The function talking counts the replicas that have confirmed a write lately. The argument "within" says how many
+// seconds ago the confirmation may be at most. Every live replica confirms writes once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {

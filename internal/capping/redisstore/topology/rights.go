@@ -85,8 +85,7 @@ type Trial struct {
 	Cluster bool   // the commands of Redis Cluster are needed too
 }
 
-// A command is one Redis command that the method Rights tries, together with the name that this Redis command has in an
-// ACL.
+// The type command describes one Redis command that the method Rights tries, and its name in an ACL.
 type command struct {
 	name string
 	args []any

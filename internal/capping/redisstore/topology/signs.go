@@ -102,18 +102,17 @@ func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, as
 	return have, len(signs)
 }
 
-// Settled reports whether the store would notice it if the present records of the partition were lost. The store would
-// notice the loss if the settled point (a time that the partition has surely reached) is no earlier than the argument
-// "since".
+// Settled reports whether the store would notice a loss of the present records of the partition. The store would notice
+// the loss if the settled point (a time that the partition has surely reached) is no earlier than the argument "since".
 func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
 
-// SetSigned records whether each partition has got its sentinel key (a marker key that reveals lost data). Once all
+// SetSigned records whether each partition already has its sentinel key (a marker key that reveals lost data). Once all
 // partitions have a sentinel key, a missing key means that a server has lost it.
 func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 
-// Signed reports whether each partition has got its sentinel key (a marker key that reveals lost data).
+// Signed reports whether each partition already has its sentinel key (a marker key that reveals lost data).
 func (t *Topology) Signed() bool { return t.signed.Load() }
 
 // The method routed returns which partitions each Redis node holds.

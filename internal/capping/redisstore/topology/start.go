@@ -103,7 +103,7 @@ func (t *Topology) findStrangers(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// askAddresses calls the function question for all configured addresses at the same time.
+// askAddresses calls the function in the argument "question" for all configured addresses at the same time.
 func (t *Topology) askAddresses(question func(i int, n *Node)) {
 	var asked sync.WaitGroup
 	for i, addr := range t.config.Addrs {
