@@ -174,8 +174,8 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 // Distinct keeps the first occurrence of each user in the slice, moves these users to the start of the slice, and keeps
 // their order. Distinct returns the distinct users of its argument, and the number of duplicates that it removed. The
 // result uses the memory of the argument. Distinct runs in linear time, with an open-addressing hash set that has at
-// least twice as many slots as users. The hash mixes all bits of an id with a seed that is new in every call, so that
-// neither consecutive nor chosen ids collide.
+// least twice as many slots as users. The hash function of Distinct mixes all bits of an id with a seed that is new in
+// every call, so that neither consecutive nor chosen ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
 // DistinctMoved works like Distinct, and also calls the function in the argument "moved" for each user that it moves to

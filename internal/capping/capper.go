@@ -23,8 +23,9 @@ type Capper struct {
 	clock    func() time.Time
 }
 
-// New returns a Capper that uses the store. The function "segments" must return the generation of segments that is in
-// use, and must never return nil. The function "clock" must read the clock with which the store stamps sends.
+// New returns a Capper that uses the store. The function in the argument "segments" must return the generation of
+// segments that is in use, and must never return nil. The function in the argument "clock" must read the clock with
+// which the store stamps sends.
 func New(store Store, segments func() Segments, policy *Policy, clock func() time.Time) *Capper {
 	c := &Capper{store: store, widen: Widening(store), segments: segments, clock: clock}
 	c.SetPolicy(policy)

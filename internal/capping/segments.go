@@ -43,7 +43,7 @@ type Set interface {
 	Mark(users []UserID, numbers []uint32, marks []uint8, mark uint8)
 }
 
-// SetByNumber is a set that finds its members only by their bitmap numbers.
+// SetByNumber is a set of users that can be searched only by the numbers of users in bitmaps.
 type SetByNumber struct {
 	Members interface {
 		Mark(numbers []uint32, marks []uint8, mark uint8)
@@ -55,7 +55,7 @@ func (s SetByNumber) Mark(_ []UserID, numbers []uint32, marks []uint8, mark uint
 	s.Members.Mark(numbers, marks, mark)
 }
 
-// Live is a generation of segments whose sets API calls can change (see package live).
+// Live is a generation of segments together with live changes: API calls can change its sets (see package live).
 type Live interface {
 	Segments
 	// Versions returns, for each partition of the store, the version of the live changes that the sets contain.

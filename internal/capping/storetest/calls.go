@@ -35,7 +35,7 @@ func (f *fixture) together(n int, batch func(call int) *capping.Batch) [][]cappi
 	return verdicts
 }
 
-// outcomes counts, over all concurrent calls, how often user i has each outcome.
+// outcomes counts the outcomes of user i in all concurrent calls: how often the user has each outcome.
 func outcomes(verdicts [][]capping.Verdict, i int) (count [4]int) {
 	for call := range verdicts {
 		count[verdicts[call][i].Outcome]++

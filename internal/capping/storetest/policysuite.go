@@ -18,8 +18,9 @@ import (
 const policyDay = 24 * time.Hour
 
 // RunPolicies makes random calls to a Capper on the store under test, and compares each decision with the naive model
-// of policies. The function "open" opens the store under test, and closes it through t.Cleanup. The store must use the
-// function "clock" for the times of sends; this clock starts at the present time and never moves back.
+// of policies. The function in the argument "open" opens the store under test, and closes it through t.Cleanup. The
+// store must use the function in the argument "clock" for the times of sends; this clock starts at the present time and
+// never moves back.
 func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) capping.Store) {
 	t.Run("policies decide as the naive model does", func(t *testing.T) {
 		t.Parallel()

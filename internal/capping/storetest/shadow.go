@@ -44,7 +44,7 @@ func shadowLimits(f *fixture) {
 	f.marked(f.send(user, limits...), 1|4)
 }
 
-// shadowMaxZero checks a shadow limit of zero, which would deny every user, even a user without sends.
+// shadowMaxZero checks a shadow limit with a Max of 0, which would deny every user, even a user without sends.
 func shadowMaxZero(f *fixture) {
 	users := f.users(300)
 	for round := range 3 {
