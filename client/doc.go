@@ -68,9 +68,10 @@
 // together. All callers of a Pacer share one stock of permits, each of which allows one send. The Pacer requests
 // permits from the service in batches: permits for waiting callers, and permits for the time PacerConfig.Ahead. A Pacer
 // makes only one request for permits at a time. A caller uses a permit at its slot (its start time) or later, counted
-// from the arrival of the response. The Pacer discards a permit whose slot (start time) is more than one second ago, or
-// than the shortest window of the pacer's limits. The method Close gives unused permits back, so that other senders can
-// use them. Permits that wait longer than 6 s have a lease: if the sender dies, the service takes these permits back.
+// from the arrival of the response. The Pacer discards an unused permit one second after its slot (start time), or
+// earlier if the shortest window of the pacer's limits is below one second. The method Close gives unused permits back,
+// so that other senders can use them. Permits that wait longer than 6 s have a lease: if the sender dies, the service
+// takes these permits back.
 //
 // A pacer limits the slots (start times) of sends, not their arrival at a message provider. If the network delay to
 // the message provider becomes shorter, sends arrive closer together by the difference.

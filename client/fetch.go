@@ -267,9 +267,9 @@ const promptly = 100 * time.Millisecond
 
 // bound computes how old the permits of a response may become. A response with permits is in time if it arrives within
 // 100 ms after the request. If the Pacer used the permits of a response that came too late, its sends could coincide
-// with sends of other callers that have later slots (start times). Over a slow network, a response is also in time
-// within four times the quickest of the last round trips. Without this extension for slow networks, every response
-// would arrive too late there, and its permits could not be used.
+// with sends of other callers that have later slots (start times). Over a slow network, a response is also in time if
+// it takes at most four times as long as the quickest of the last round trips. Without this extension for slow
+// networks, every response would arrive too late there, and its permits could not be used.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))

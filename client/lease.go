@@ -9,9 +9,10 @@ import (
 	"capper/client/api"
 )
 
-// leaseFor is the duration of a lease of permits; a Pacer needs a lease only for permits whose slots (start times) are
-// later than that. If the sender dies, the service takes the permits of a lease back soon after the lease ends. While a
-// caller waits, the Pacer extends the lease of the permits (the service takes permits with an ended lease back).
+// leaseFor is the duration of a lease of permits. A Pacer needs a lease only for permits whose slots (start times) are
+// further in the future than leaseFor. If the sender dies, the service takes the permits of a lease back soon after the
+// lease ends. While a caller waits, the Pacer extends the lease of the permits (the service takes permits with an ended
+// lease back).
 const leaseFor = 6 * time.Second
 
 // leasing is the state of the lease that a Pacer has for the permits of one request.

@@ -52,9 +52,9 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 
 // add puts the permits of a response into the stock (the Pacer's unused permits). The wait for a permit counts from the
 // arrival of the response, and the age of a permit counts from the start of the client's attempt. In the response to a
-// repeated call, a permit whose slot has passed has a wait of 0. Such a permit (whose slot has passed) may be old: the
-// service may have granted it as early as the first attempt of the call. The Pacer may use a permit whose slot (start
-// time) has passed for the time "inTime", counted from the first attempt of the call.
+// repeated call, a permit whose slot has passed has a wait of 0. A permit whose slot has passed may be old: the service
+// may have granted it as early as the first attempt of the call. The Pacer may use a permit whose slot (start time) has
+// passed for the time "inTime", counted from the first attempt of the call.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
