@@ -16,9 +16,9 @@
 // in ascending order. If the million users have ids that are not dense, the record of the call takes 5.7 MB.
 //
 // A record holds the time when the service passed the call to the store (At) and the time that the store took (Took).
-// The timestamp of each send of a call is between At and At plus Took. Readers of the audit records therefore do not
-// know the exact time of a send, but only when the call began and ended. If the recorded times are not precise enough
-// to show a violated limit, an analysis assumes that the service decided correctly.
+// The timestamp of each send of a call is between At and At plus Took. Readers of the audit records do not know the
+// exact time of a send, but only when its call began and ended. If the recorded times are not precise enough to show a
+// violated limit, an analysis assumes that the service decided correctly.
 //
 // # Location
 //

@@ -46,8 +46,9 @@ type listing struct {
 	faults  []error // a *FileError for each damaged entry
 }
 
-// list finds the audit files that may hold records for a query. list lists open files before the index. Because of this
-// order, a file that its writer closes and uploads during the listing appears in at least one of the two lists.
+// list finds the audit files that may hold records for a query. list lists open files before the index. Because list
+// reads open files first, a file that its writer closes and uploads during the listing appears in at least one of the
+// two lists.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)
 	if err != nil {
@@ -199,8 +200,8 @@ func isRecordsKey(key, sha256 string) bool {
 }
 
 // Entries returns the index entries of the rolled (complete) audit files that may hold records for a query, in the
-// order of their first records. The result named damaged holds a *FileError for each index entry that the archive
-// cannot read.
+// order of their first records. The result "damaged" holds a *FileError for each index entry that the archive cannot
+// read.
 func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damaged []error, err error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {

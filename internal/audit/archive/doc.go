@@ -16,8 +16,8 @@
 // # Concurrent writers
 //
 // The archive lists the open audit files before the index of the complete files. If an audit file is completed after
-// this first listing, the index still leads the archive to the file. If the audit file of an index entry does not
-// exist, the archive reads the index entry again.
+// the archive has listed the open files, the index still leads the archive to the file. If the audit file of an index
+// entry does not exist, the archive reads the index entry again.
 //
 // # Memory
 //

@@ -54,7 +54,8 @@ func (q *Query) mayHold(e *Entry) bool {
 }
 
 // daySlack is the maximum number of days between the day in the key of an audit file and the time of a record in the
-// file. Two days are ample, because an instance writes one audit file for hours at most, and a call takes minutes.
+// file. For daySlack, two days are enough, because an instance writes one audit file for hours at most, and a call
+// takes minutes.
 const daySlack = 2
 
 // mayBeOf reports whether audit files in the folder of a day may contain records that the query selects.

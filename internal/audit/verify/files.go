@@ -26,8 +26,8 @@ type inventory struct {
 }
 
 // readInventory lists the audit location and reports objects that do not belong to an audit. readInventory lists open
-// files first, and complete files before the index. Because of this order, a file that its writer completes during the
-// listing appears in at least one of the lists.
+// files first, and complete files before the index. Because readInventory lists open files first, a file that its
+// writer completes during the listing appears in at least one of the lists.
 func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	list := func(prefix string) []objects.Object {
 		if err != nil {

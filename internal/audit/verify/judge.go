@@ -68,7 +68,7 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 // after() returns the beginning of a period before the decision of the send s. Earlier sends in this period certainly
 // count towards the limit. Sends after the returned beginning count towards the limit even if the service decided the
 // send s at the latest possible time. If the earliest and the latest possible time of the send s lie in different
-// calendar periods, nothing is certain, and the result ok is false.
+// calendar periods, nothing is certain, and the result "ok" is false.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
