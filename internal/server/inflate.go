@@ -11,9 +11,9 @@ import (
 	"capper/internal/server/wire"
 )
 
-// inflatedFree is the number of decompressed bytes that the server accepts for every gzip body, whatever its
-// compressed size is. If the decompressed body is larger, it must not exceed inflatedFree plus Bounds.GzipRatio times
-// the size of the compressed body.
+// inflatedFree is the number of decompressed bytes that the server accepts for every gzip body, whatever its compressed
+// size is. If the decompressed body has more than inflatedFree bytes, it must not exceed inflatedFree plus
+// Bounds.GzipRatio times the size of the compressed body.
 const inflatedFree = 4 << 20
 
 // inflate replaces the bytes of a request body that was compressed with gzip by the decompressed bytes.

@@ -66,7 +66,7 @@ type keptPressure struct {
 
 // enter lets a call with the API key begin a count of messages per person, or returns an error. When the count has
 // finished, the caller must call the function leave that enter() returned. If another call already counts with the same
-// parameters, enter() returns the channel ended, which closes when that count ends.
+// parameters, enter() returns the Go channel "ended", which closes when that count ends.
 func (p *pressures) enter(key string, question *pressureKey) (leave func(), ended <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

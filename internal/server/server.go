@@ -250,9 +250,9 @@ func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 	return gate.HTTPServer(h, tlsConfig, s.bounds, s.listeners.Another(s.bounds.Connections), s.log)
 }
 
-// callContext returns a context with the time limit of a call to the store. If the caller disconnects, this context
-// does not end, so that a started call to the store finishes. After a disconnect, the caller can repeat the call with
-// the same message id.
+// callContext returns a context with the time limit of a call to the store. If the caller disconnects, the context of
+// the store call does not end, so that a started call to the store finishes. After a disconnect, the caller can repeat
+// the call with the same message id.
 func (s *Server) callContext(c *call, users int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.ctx), s.bounds.Timeout(users))
 }

@@ -48,8 +48,8 @@ func (p *pace) push() {
 	p.at = p.moved
 }
 
-// move counts n transferred bytes. To save system calls, move() does not extend the deadline of the connection for
-// every byte. Instead, move() extends the deadline once for the bytes that the minimum rate requires in one second.
+// move counts n transferred bytes. To save system calls, move() extends the deadline of the connection only after
+// enough bytes are transferred: the bytes that the minimum rate requires in one second.
 func (p *pace) move(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,9 +28,9 @@
 // # Lookup
 //
 // A lookup call reads one segments generation: its names, the members of a segment or set, the segments and sets of
-// users, or the users of an audience expression. A lookup call uses the current segments generation, or an earlier
-// one that is still in memory. If a call requests a page of members or of an audience, the server keeps the segments
-// generation in memory. The call for the next page can therefore read the same generation.
+// users, or the users of an audience expression. A lookup call uses the current segments generation, or an earlier one
+// that is still in memory. If a call requests a page of members or of an audience, the server keeps the segments
+// generation in memory. Because of this, the call for the next page can read the same generation.
 //
 // Evaluating an audience expression uses all cores for some time, so Finder limits the number of concurrent
 // evaluations. Clients take turns, so that a client with many calls does not delay the calls of other clients. A call
