@@ -67,10 +67,10 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	return c, registerer.Register(c.lost)
 }
 
-// Add counts the decisions of a call that asked about the given number of users, for the later write to the store.
-// The argument "told" is a function that adds the decisions of the call to the collected counts, so that most calls
-// need no memory for counts. While the function "told" runs, it blocks other calls of Add. If the Counter already has
-// counts for too many messages, Add does not call the function "told".
+// Add counts the decisions of a call that requested decisions about the given number of users, for the later write to
+// the store. The argument "told" is a function that adds the decisions of the call to the collected counts, so that
+// most calls need no memory for counts. While the function "told" runs, it blocks other calls of Add. If the Counter
+// already has counts for too many messages, Add does not call the function "told".
 func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

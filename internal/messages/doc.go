@@ -1,16 +1,17 @@
-// Package messages counts, for each message (campaign), about how many users callers asked, and how many sends were
-// allowed, released and denied. For each message, the counts are separate by channel, limit and segment.
+// Package messages counts, for each message (campaign), for how many users callers requested decisions, and how many
+// sends were allowed, released and denied. For each message, the counts are separate by channel, limit and segment.
 //
 // The counts of recorded and released sends are exact. A store counts a send in the same atomic step that records or
-// removes the send. If a caller repeats a call because the reply was lost, the send is therefore not counted twice.
+// removes the send. Because of this atomic step, a send is not counted twice if a caller repeats a call whose reply was
+// lost.
 //
 // The counts of decisions are approximate. Each instance counts the decisions that it returned, and writes these
 // counts to the store once a second, so that counting does not delay calls. If a user is denied three times, the
 // counts contain three decisions. If an instance is killed, the decision counts of its last second are lost.
 //
-// Activity is the number of decisions of all calls of an hour, in parts of five minutes. A store keeps the Activity
-// as the counts of an artificial message in a separate namespace. All instances therefore share the Activity, and a
-// restart does not lose it.
+// Activity is the number of decisions of all calls of an hour, in parts of five minutes. A store keeps the Activity as
+// the counts of an artificial message in a separate namespace. Because the counts are in the store, all instances share
+// the Activity, and a restart does not lose it.
 //
 // After the last call about a message, a store keeps the counts as long as it keeps recorded sends, but at least a day
 // and at most MaxKeep. The store counts every message that it remembers (see capping.MessageMemory). If suppression,

@@ -68,8 +68,8 @@ func (q *Query) Behind(p Position) bool {
 	return q.Order.Compare(*q.After, p) < 0
 }
 
-// Within reports whether a message with the given last call and the given number of asked users is within the bounds
-// of the query.
+// Within reports whether a message with the given last call and the given number of requested users is within the
+// bounds of the query.
 func (q *Query) Within(last capping.Instant, asked int64) bool {
 	return last >= q.Since && (q.Until == 0 || last < q.Until) && asked >= q.AtLeast
 }

@@ -49,7 +49,8 @@ func (f *fixture) users(n int) []capping.UserID {
 	return users
 }
 
-// key returns a key, in the namespace and on the channel, with a message that no other test case uses.
+// key returns a messages.Key in the given namespace and on the given channel. No other test case uses the message of
+// this key.
 func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 	id := fmt.Sprintf("campaign-%x-%d", process, nextNames.Add(1))
 	return messages.Key{Message: capping.Message{Namespace: namespace, ID: id}, Channel: channel}
