@@ -24,7 +24,7 @@ type foundIDs struct {
 	users   int
 }
 
-// answer holds the users in the response to a call about a part of the audience. The field begin is the position of
+// answer holds the users in the response to a call about a part of the audience. The field "begin" is the position of
 // the response's first user in the list of all found users.
 type answer struct {
 	part, begin int

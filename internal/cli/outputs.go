@@ -271,7 +271,7 @@ func (f output) check(audience string) error {
 }
 
 // checkDir returns an error unless the directory is new, empty, or contains only files of an earlier run of the
-// command. By checking the directory, checkDir prevents that the command mixes its output with other files.
+// command. By checking the directory, checkDir prevents the command from mixing its output with other files.
 func checkDir(flag, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s %s: %w", flag, dir, err)

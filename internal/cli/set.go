@@ -76,8 +76,8 @@ type changeList struct {
 	rows [][]any
 }
 
-// add adds a change of a set to the output. The argument "answer" is the change for the JSON output, and user is the
-// text for the table.
+// add adds a change of a set to the output. The argument "answer" is the change for the JSON output, and the argument
+// "user" is the text for the table.
 func (l *changeList) add(answer, user any, change *api.MemberChange) error {
 	if l.json {
 		return jsonLine(l.on, answer)

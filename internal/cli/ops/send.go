@@ -107,7 +107,7 @@ func (s *sender) fail(err error) {
 }
 
 // send imports a batch of rows that belong to one namespace. send retries failed calls, and rows of users whose result
-// is unknown, until the time in patience has passed.
+// is unknown, until the time "patience" has passed.
 func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {
