@@ -104,7 +104,7 @@ func (g *group) forecast(channel string) *client.ForecastRequest {
 	return &client.ForecastRequest{Channel: channel, Bitmap: g.dense, Packed: g.packed, IDs: g.texts}
 }
 
-// some() returns the group itself, or a sample of at most "most" users if the group is larger. If some returns a
+// some() returns the group itself, or a sample of at most "most" users if the group is larger. If some() returns a
 // sample, its users are spread evenly over the ids, or over the positions in the list.
 func (g *group) some(most uint64) *group {
 	n := g.count()
@@ -163,8 +163,8 @@ func newGiven(kind ids.Kind) *given {
 	return g
 }
 
-// add adds the user id that a word of the pasted text contains; line is the number of the word's line. If the word is
-// not a valid user id, the result "fault" describes the error.
+// add adds the user id that a word of the pasted text contains; the argument "line" is the number of the word's line.
+// If the word is not a valid user id, the result "fault" describes the error.
 func (g *given) add(word string, line int) (fault string) {
 	if g.kind != ids.Dense {
 		return g.addOther(word, line)

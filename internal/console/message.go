@@ -219,8 +219,8 @@ func messageLimits(r *reach) *frame.Table {
 	return t
 }
 
-// messageParts returns a table with the suppressed users by set, and the allowed users whom shadow limits (on trial)
-// would have denied.
+// messageParts returns a table with numbers of users: those whom each set suppressed, and those who were allowed
+// although a shadow limit (on trial) would have denied them.
 func messageParts(m *api.Message, r *reach) *frame.Table {
 	t := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would have held back",

@@ -41,8 +41,8 @@ type Outlook struct {
 }
 
 // from() returns a copy of the forecast. In the copy, the numbers for the current time come from a trial instead of the
-// forecast. A page with this copy shows only the trial's number for the current time, and not a second, different
-// number from the forecast's sample.
+// forecast. A page with this copy of the forecast shows only the trial's number for the current time, and not a second,
+// different number from the forecast's sample.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
 		return o
@@ -82,7 +82,7 @@ type keptOutlook struct {
 	at time.Time
 }
 
-// newOutlooks returns an outlooks (computes and caches forecasts) with an empty cache.
+// newOutlooks returns a value of the type outlooks (which computes and caches forecasts) with an empty cache.
 func newOutlooks() *outlooks { return &outlooks{known: map[string]keptOutlook{}} }
 
 // Of returns the cached forecast with the given name, or calls the argument "find" (a function) to compute a new

@@ -124,7 +124,7 @@ func chapter(s api.StoreStatus) string {
 	return "docs/redis.md"
 }
 
-// createdEmpty is the beginning of the warning that the store reports after its first start. The console shows this
+// createdEmpty is the beginning of the warning that the store reports after its first start. The console shows the
 // warning about an empty store as a note, because a new store is not a problem.
 const createdEmpty = "the store was created empty at this start"
 

@@ -14,8 +14,8 @@ import (
 // mostUnpacked is the maximum size in bytes of an uploaded file after decompression.
 const mostUnpacked = 64 << 20
 
-// named lists file formats that the page recognises but does not read. Each entry in named has the first bytes of a
-// file format, and the remedy that the page shows to the visitor.
+// named lists file formats that the page recognises but does not read. Each entry in the variable "named" has the first
+// bytes of a file format, and the remedy that the page shows to the visitor.
 var named = []struct{ begin, remedy string }{
 	{"PK\x03\x04", "The file is an Excel workbook or a ZIP archive. Save the sheet as CSV, or unpack the archive, " +
 		"and choose that file."},

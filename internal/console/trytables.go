@@ -81,8 +81,8 @@ func tryLimits(t *tried) *frame.Table {
 	return table
 }
 
-// tryParts returns a table with the suppressed users by set, and the allowed users whom shadow limits (on trial) would
-// deny.
+// tryParts returns a table with numbers of users: those whom each set suppressed, and those who were allowed although a
+// shadow limit (on trial) would deny them.
 func tryParts(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would hold back",

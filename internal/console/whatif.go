@@ -71,8 +71,8 @@ func (f *whatIfForm) add(policy *api.Policy, limit, maximum string) {
 	f.Changes = append(f.Changes, whatIfChange{limitChoices(policy, limit), maximum, len(f.Changes) + 1})
 }
 
-// limitChoices lists the limits of the policy for a selection field: each limit's name for all segments, and each
-// limit of a single segment. The returned choices also include the limit that the visitor has chosen, even if the
+// limitChoices lists the limits of the policy for a selection field: each limit's name for all segments, and each limit
+// of a single segment. The returned choices of limits also include the limit that the visitor has chosen, even if the
 // policy no longer has it.
 func limitChoices(policy *api.Policy, chosen string) []choice {
 	byName := map[string][]int{}

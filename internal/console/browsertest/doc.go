@@ -8,7 +8,7 @@
 // website (see Tab).
 //
 // The method Faults checks a page against some accessibility rules of WCAG 2.2, level AA. The file accessibility.js
-// contains the rules, and tests check the rules with faulty pages.
+// contains the accessibility rules, and tests check these rules with faulty pages.
 //
 // The tests wait for conditions, with time limits that are long enough for a busy machine.
 package browsertest

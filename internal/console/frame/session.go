@@ -42,7 +42,8 @@ type sessions struct {
 	open   string // token for forms when no API keys are configured
 }
 
-// newSessions returns a sessions for the API keys that the function inForce returns, which are the current ones.
+// newSessions returns a value of the type sessions for the API keys that the function inForce returns, which are the
+// current ones.
 func newSessions(inForce func() *gate.Control, clock func() time.Time) *sessions {
 	return &sessions{access: inForce, clock: clock, open: rand.Text()}
 }
