@@ -37,11 +37,11 @@
 // # Slices
 //
 // If an audience of u users, in the order of their numbers, is divided into n parts, part i has the users from position
-// i·u/n to (i+1)·u/n. The Engine divides an audience into parts before the sample removes users. Because of this order,
-// the parts have no user in common, together contain the whole audience, and are the same with and without a sample. A
-// page of an audience begins with the first user whose number is higher than the last number of the previous page. A
-// cursor contains the name of the generation and a hash of the expression, the sample and the part. The method Page
-// rejects a cursor if the query differs, or if the configuration has changed the meaning of a name in the expression.
+// i·u/n to (i+1)·u/n. The Engine divides an audience into parts before the sample removes users. The parts therefore
+// have no user in common, together contain the whole audience, and are the same with and without a sample. A page of an
+// audience begins with the first user whose number is higher than the last number of the previous page. A cursor
+// contains the name of the generation and a hash of the expression, the sample and the part. The method Page rejects a
+// cursor if the query differs, or if the configuration has changed the meaning of a name in the expression.
 //
 // # Files
 //

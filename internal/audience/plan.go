@@ -19,9 +19,9 @@ type plan struct {
 }
 
 // eval computes which users of one block (65,536 neighbouring numbers) the expression selects, and stores them in the
-// first buffer of the argument w. The first buffer holds the result of eval only if eval() returns Some; otherwise the
-// expression selects none or all users of the block. The argument w must have as many buffers as the field "words" of
-// the plan says.
+// first buffer of the argument w. The first buffer holds the result of eval() only if eval() returns Some; otherwise
+// the expression selects none or all users of the block. The argument w must have as many buffers as the field "words"
+// of the plan says.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])

@@ -47,8 +47,8 @@ func (p Part) next() *Part {
 	return &Part{Of: p.Of, Index: p.Index + 1}
 }
 
-// slice represents the users of an audience who are in the query's sample and whose numbers are between first and
-// last. If ids are dense, the number of a user is the id itself.
+// slice represents the users of an audience who are in the query's sample and whose numbers are between the fields
+// "first" and "last". If ids are dense, the number of a user is the id itself.
 type slice struct {
 	first, last uint32
 	empty       bool
