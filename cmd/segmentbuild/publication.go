@@ -186,8 +186,9 @@ func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*p
 	return found, refused(found)
 }
 
-// publishSets publishes only the new users of sets that only grow, after the guard or a hold has stopped the publish of
-// the whole build. publishSets returns the reason for the stop.
+// publishSets publishes only the new users of sets that only grow, after the guard (the check against the live
+// generation) or a hold on publishing has stopped the publish of the whole build. publishSets returns the reason for
+// the stop.
 func (p *publication) publishSets(ctx context.Context, built *publish.Candidate, base *publish.LiveState,
 	found *publish.Findings, why error) error {
 	report := p.report

@@ -50,8 +50,8 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 // client.
 func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx) }
 
-// endLeases gives the unused permits of senders that have stopped renewing their lease (right to use permits) back to
-// the pacers, until ctx ends.
+// endLeases returns unused permits to the pacers until ctx ends: the permits of senders that have stopped renewing
+// their lease (right to use permits).
 func (s *Service) endLeases(ctx context.Context) {
 	ticker := time.NewTicker(leasesEvery)
 	defer ticker.Stop()

@@ -102,7 +102,7 @@ func instantOf(at time.Time) capping.Instant {
 	return capping.InstantOf(at)
 }
 
-// newLists returns a lists that has no store and no segments yet; later steps of the start add them.
+// newLists returns a value of the type lists that has no store and no segments yet; later steps of the start add them.
 func newLists(cfg *config.Config) *lists {
 	l := &lists{}
 	l.take(cfg)

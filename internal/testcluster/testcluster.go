@@ -25,9 +25,9 @@ import (
 // tests to share.
 const Variable = "CAPPER_TEST_REDIS"
 
-// ServerVariable is the name of the environment variable with the path of the Redis server binary. Through the
-// variable CAPPER_TEST_REDIS_SERVER, tests can use another Redis-compatible server than the system's redis-server
-// (see scripts/engines.sh).
+// ServerVariable is the name of the environment variable with the path of the Redis server binary. Through the variable
+// CAPPER_TEST_REDIS_SERVER, tests can use a Redis-compatible server other than the system's redis-server (see
+// scripts/engines.sh).
 const ServerVariable = "CAPPER_TEST_REDIS_SERVER"
 
 // Server returns the path of the binary that runs the Redis servers.

@@ -123,8 +123,8 @@ func (v Value) List(each Field) {
 	}
 }
 
-// unsplit corrects the effect of a bug in the YAML library's parser. In a list in brackets, that parser reads the
-// plain scalar "host:7000" as a mapping from "host" to 7000.
+// unsplit corrects the effect of a bug in the YAML library's parser. In a list in brackets, the parser of the YAML
+// library reads the plain scalar "host:7000" as a mapping from "host" to 7000.
 func unsplit(element ast.Node) ast.Node {
 	pair, ok := element.(*ast.MappingValueNode)
 	if m, isMapping := element.(*ast.MappingNode); isMapping && len(m.Values) == 1 {

@@ -27,7 +27,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, text)
 }
 
-// In returns the error text with the name of the file, in the form file:line:column: path: rule.
+// In adds the name of the file to the error text, in the form file:line:column: path: rule.
 func (f *Fault) In(file string) string {
 	if f.Line == 0 {
 		return file + ": " + f.Error()

@@ -6,8 +6,9 @@
 // ./internal/deploytest/alerts -run TestDashboards -update` writes the JSON files of the dashboards.
 //
 // The tests start a real Prometheus that scrapes two services, one on the embedded store and one on a Redis Cluster.
-// The tests divide the durations in the alert rules by 120: every "for", and every window in brackets. In the tests,
-// an hour of an alert rule becomes 30 s, and five minutes become 2.5 s. Prometheus scrapes every half second, which
+// The tests divide the durations in the alert rules by 120: every "for", and every window in brackets. In the tests, an
+// hour of an alert rule becomes 30 s, and five minutes become 2.5 s. Prometheus scrapes every half second, which
 // corresponds to one scrape per minute in production. Apart from durations, the tests leave each alert expression
-// unchanged. In the tests, a fault therefore fires within seconds the same alerts as within minutes in production.
+// unchanged. Because the tests shorten the durations in alert rules, a fault fires within seconds the same alerts as
+// within minutes in production.
 package alerts
