@@ -47,7 +47,7 @@ type wanted struct {
 	daily, suppressed int
 }
 
-// want returns how many of the given users a message should reach. For the users in the bitmap others, the message is
+// want returns how many of the given users a message should reach. For the users in the bitmap "others", the message is
 // the m-th message of the day (the argument m). For all users outside the bitmap "others", the message is the n-th
 // message of the day (the argument n).
 func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int) *wanted {
