@@ -213,8 +213,8 @@ func extentOfWords(union, intersection uint64) Extent {
 	}
 }
 
-// sparseIDs calls the function in the argument "found" for each id of a sparse block, with the lower 16 bits of the id
-// and the id's code.
+// sparseIDs calls the function in the argument "found" for each id of a sparse block. The function gets the lower 16
+// bits of the id and the id's code.
 func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	at := int(b.at)
 	users := at + sparseHeader

@@ -86,7 +86,7 @@ func (c *container) place() place {
 	return p
 }
 
-// place returns where, in the encoded bytes of the bitmap, the container with the given key is.
+// place returns the position of the container with the given key in the encoded bytes of the bitmap.
 func (b *Bitmap) place(key uint32) place {
 	if len(b.table) > 0 {
 		if at := key - uint32(b.containers[0].key); at < uint32(len(b.table)) {

@@ -124,7 +124,8 @@ func shardOf(id uint32) int { return int(id >> 16 % shardCount) }
 // Add adds one id to the set.
 func (s *Set) Add(id uint32) { s.containers[id>>16].add(uint16(id)) }
 
-// addShard adds ids, all of which must belong to the given shard, to the set, while it holds the lock of the shard.
+// addShard adds ids of one shard to the set, while it holds the lock of the shard. All the ids must belong to this
+// shard.
 func (s *Set) addShard(shard int, ids []uint32) {
 	s.shards[shard].Lock()
 	defer s.shards[shard].Unlock()

@@ -43,8 +43,8 @@ func Sort(chunks [][]uint64) []uint64 {
 	return sorted
 }
 
-// scatter copies the images from the chunks to buckets, by the upper bits of the images. The argument "to" of scatter
-// receives the images; the result has the index in "to" at which each bucket starts.
+// scatter copies the images from the chunks to buckets. The upper bits of an image choose its bucket. The argument "to"
+// of scatter receives the images; the result has the index in "to" at which each bucket starts.
 func scatter(chunks [][]uint64, to []uint64) (starts [sortBuckets + 1]int) {
 	for _, chunk := range chunks {
 		for _, image := range chunk {

@@ -24,8 +24,8 @@ type File struct {
 // Scheme returns the scheme of ids with the kind and the key in the file.
 func (f File) Scheme() *Scheme { return New(f.Kind, f.Key) }
 
-// Encode returns the content of the file ids.json, with a line end after the JSON object. Equal File values always have
-// equal bytes.
+// Encode returns the content of the file ids.json: the JSON object and a line end. Equal File values always have equal
+// bytes.
 func (f File) Encode() []byte {
 	return fmt.Appendf(nil, "{\"kind\": %q, \"key\": %q}\n", f.Kind, f.Key)
 }

@@ -36,8 +36,8 @@ func (k Kind) known() bool { return int(k) < len(kindNames) }
 // or text, got "guid"`.
 func ParseKind(name string) (Kind, error) { return parseKind(name, Dense) }
 
-// parseKind returns the kind of ids with the given name. parseKind accepts the argument "first" and the kinds after it,
-// in the order of the constants.
+// parseKind returns the kind of ids with the given name. parseKind accepts only the kind in the argument "first" and
+// the kinds whose constants come after it.
 func parseKind(name string, first Kind) (Kind, error) {
 	for kind := first; kind.known(); kind++ {
 		if kindNames[kind] == name {
