@@ -126,10 +126,10 @@
 // of the pacer. The logs of shares and of the rest are ordinary targets, so the rules for targets determine every slot.
 //
 //   - A share's part of a limit is the share's percentage of Max, rounded up. A rate of one permit per interval is
-//     divided like a limit of n permits in n intervals. These n intervals are called the period of the rate. n is the
-//     smallest number of which each share gets a whole number, at least its percentage and at most one percentage point
-//     more. The number of intervals in a period is multiplied until the period is at least 50 ms. For example, n is 15
-//     for a share of 20 % of the rate 250/s.
+//     divided like a limit of n permits in n intervals. These n intervals are called the period of the rate. The number
+//     n is the smallest for which each share gets a whole number of intervals: at least its percentage of n, and at
+//     most one percentage point more. The number of intervals in a period is multiplied until the period is at least 50
+//     ms. For example, n is 15 for a share of 20 % of the rate 250/s.
 //   - A call without a share needs permits of two targets: the whole pacer, and the rest of the pacer. The limits of
 //     the rest are the pacer's limits less the parts of all shares, but at least 1. While calls do not use a share,
 //     calls without a share also get its part of a rate and of a limit with a window up to SoonWindow. Limits with

@@ -57,7 +57,7 @@ func (l *Log) drop(now Time, limits []Limit) {
 	l.Runs = slices.Delete(l.Runs, 0, gone)
 }
 
-// tier is the range of a log's permits that one limit counts, without the permits that limits with a smaller Max count.
+// tier is the range of a log's permits that one limit counts, except the permits that limits with a smaller Max count.
 // The tier of the limit with the smallest Max holds the newest permits of the log.
 type tier struct{ max, group int64 }
 

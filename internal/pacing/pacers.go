@@ -168,7 +168,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	return p.takeOnce(ctx, call, plan, entry)
 }
 
-// takeOnce asks the store for the permits of the call, in the steps of the call's plan, once.
+// takeOnce goes once through the steps of the call's plan, and asks the store for the permits of the call.
 func (p *Pacers) takeOnce(ctx context.Context, call *Call, plan *plan, entry *entry) (*Answer, error) {
 	if err := p.learn(ctx, plan); err != nil {
 		return nil, err
@@ -393,8 +393,8 @@ func (c *Call) reused() error {
 }
 
 // callLasts is the longest time that may pass between two requests to the store for the same call for permits. The
-// store remembers the first step of a call longer than the other steps, by callLasts. If the store forgot the first
-// step before the later steps, a repeated call would take the first step's permits again.
+// store remembers the first step of a call longer than the other steps; the difference is callLasts. If the store
+// forgot the first step before the later steps, a repeated call would take the first step's permits again.
 const callLasts = 15 * time.Second
 
 // mostParts is the largest number of requests to the store into which one call may be split because one request is

@@ -501,7 +501,7 @@ func (p *placement) repeatAhead(n *next, left int64) {
 	}
 }
 
-// WaitRuns returns the runs of the log, with each slot as the wait from now until the slot.
+// WaitRuns returns the runs of the log. Each slot is given as the wait from now until the slot.
 func (l *Log) WaitRuns(now Time) []WaitRun {
 	runs := make([]WaitRun, len(l.Runs))
 	for i, r := range l.Runs {

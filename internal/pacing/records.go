@@ -329,8 +329,9 @@ func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
 	}
 }
 
-// expiryOf returns the time until which the counts of records include a new record. A record counts longer than it
-// lasts, by less than 1/16 of its lifetime, so that many records of a client have a common expiry time.
+// expiryOf returns the time until which the counts of records include a new record. The counts include a record a
+// little longer than the record lasts, by less than 1/16 of its lifetime. Many records of a client therefore have a
+// common expiry time.
 func expiryOf(now time.Time, lasts time.Duration) int64 {
 	step := int64(1)
 	for step*2 <= int64(lasts/time.Second)/16 {

@@ -334,8 +334,8 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 }
 
 // The method without returns the slots of a strand (series of slots) after a removal: n of its slots, the first at the
-// instant "at", lose "each" permits. If overlap is true, without returns as few strands as possible. If overlap is
-// false, the method without returns strands that follow one another in time.
+// instant "at", lose "each" permits. If the argument "overlap" is true, the method without returns as few strands as
+// possible. If overlap is false, the method without returns strands that follow one another in time.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

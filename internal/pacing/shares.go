@@ -41,8 +41,8 @@ type kept struct {
 // such series than a log can hold.
 const leastPeriod = 50 * time.Millisecond
 
-// divided returns the pacer's limits, each with the parts that are reserved for the shares. A rate becomes a limit over
-// a whole number of its intervals, because other calls must leave whole intervals to a share.
+// divided returns the pacer's limits, and for each limit the parts that are reserved for the shares. A rate becomes a
+// limit over a whole number of its intervals, because other calls must leave whole intervals to a share.
 func (p *Pacer) divided() (limits []kept) {
 	for _, limit := range p.Limits {
 		k := kept{Limit: limit, soon: limit.Window <= SoonWindow}

@@ -269,8 +269,8 @@ func (c *Callers) Tally() Tally {
 }
 
 // Settle repeats the latest calls, possibly at another instance, and fails the test if a call stays unanswered. Settle
-// records a fault if a repeated call gets other slots than before. The test must call Settle after End, and only when
-// the stores are healthy.
+// records a fault if a repeated call gets other slots than the first call got. The test must call Settle after End, and
+// only when the stores are healthy.
 func (c *Callers) Settle(t testing.TB) {
 	t.Helper()
 	for i, past := range c.latest {

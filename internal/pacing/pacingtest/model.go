@@ -153,7 +153,7 @@ type model struct {
 	forgotten map[string]bool
 }
 
-// held is a request for permits that the store under test must remember, with the slots of the request.
+// held describes a request for permits that the store under test must remember, and the slots that the request got.
 type held struct {
 	slots []pacing.Time
 	until pacing.Time // the store remembers the request at least until then

@@ -327,7 +327,7 @@ func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	return share, windows
 }
 
-// holder returns the slot of one permit, by its number; the first permit of the points has the number 0.
+// holder returns the slot of the permit with the given number. The first permit of the points has the number 0.
 func holder(points []point, permit int) pacing.Time {
 	i := 0
 	for ; permit >= points[i].permits; i++ {

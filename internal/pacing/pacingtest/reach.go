@@ -58,8 +58,8 @@ func greedily(like sharer) (group []sharer) {
 	return group
 }
 
-// waitsHold simulates two groups of callers, of which the second has the shorter wait, and checks that both groups get
-// their slots.
+// waitsHold simulates two groups of callers, and checks that both groups get their slots. The second group has the
+// shorter wait.
 func waitsHold(s *sharing, open OpenOnClock, shorter time.Duration) {
 	s.Helper()
 	s.run(open, reachEnd)

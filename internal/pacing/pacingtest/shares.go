@@ -163,7 +163,7 @@ func shared(permits int, shares ...pacing.Share) pacing.Pacer {
 		MaxWait: pacing.MaxWait}
 }
 
-// windowed returns a pacer with one limit, without a rate, and with the shares.
+// windowed returns a pacer that has one limit, no rate, and the given shares.
 func windowed(most int, window time.Duration, shares ...pacing.Share) pacing.Pacer {
 	return pacing.Pacer{Name: "carrier", Limits: []pacing.Limit{{Max: most, Window: window}}, Shares: shares,
 		MaxWait: pacing.MaxWait}
