@@ -19,8 +19,8 @@ import (
 // service replaces the generation in use.
 const DefaultMayLose = 0.1
 
-// zoneMayLose and zonesMayLose limit, in per cent, how many users may have a time zone in one generation and none in
-// the next.
+// zoneMayLose and zonesMayLose are limits in per cent. They limit how many users may have a time zone in one generation
+// and no time zone in the next.
 const (
 	zoneMayLose  = 50 // users of one zone; not lower, because one of two users in a zone is already half
 	zonesMayLose = 5  // users of all zones

@@ -171,7 +171,7 @@ func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest
 	return c.against(), c.unjudged, err
 }
 
-// readGuarded reads, of all bitmaps of a generation, only those of sets with a limit on lost users.
+// readGuarded reads only some bitmaps of a generation: those of sets with a limit on lost users.
 func readGuarded(ctx context.Context, m *Manifest, guarded *Guarded, read readFunc) (*Generation, error) {
 	g := &Generation{Manifest: m, Sets: make([]*bitmap.Bitmap, len(m.Sets))}
 	for i := range m.Sets {

@@ -134,7 +134,7 @@ func (in *Insertion) Generation(g *Generation) *Generation {
 	return &n
 }
 
-// Only returns a copy of the generation with the wanted sets only, without segments; see Manifest.Only.
+// Only returns a copy of the generation that has only the wanted sets, and no segments; see Manifest.Only.
 func (g *Generation) Only(wanted func(set string) bool) *Generation {
 	part := *g
 	part.Manifest, part.Bitmaps, part.Sets = g.Manifest.Only(wanted), nil, nil

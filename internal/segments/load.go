@@ -17,7 +17,7 @@ import (
 // that wraps ErrNothingLive always wraps objects.ErrNotFound, too.
 var ErrNothingLive = errors.New("no generation is live")
 
-// A Generation is one published version of all segments and sets, in memory and with checked bitmaps.
+// A Generation is one published version of all segments and sets. It is in memory, and its bitmaps have been checked.
 type Generation struct {
 	Manifest *Manifest
 	Bitmaps  []*bitmap.Bitmap // one per segment of the manifest, in the same order
@@ -119,8 +119,8 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 // ReadForComparison reads a generation and converts its bitmaps to the user numbers of the dictionary "numbering". If
 // the argument "numbering" is nil, the generation keeps its own user numbers. ReadForComparison reuses the bitmaps and
 // the dictionary of the generation "known", which may be nil. The BackFile (file with the user ids) may be larger than
-// all other objects together. The generation that ReadForComparison returns therefore reads the BackFile, with ctx,
-// only when an id is needed.
+// all other objects together. The generation that ReadForComparison returns therefore reads the BackFile only when an
+// id is needed, and uses ctx for this read.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
 	if known != nil {
@@ -221,7 +221,7 @@ func ReadLiveManifest(ctx context.Context, src objects.Source) (*Manifest, error
 	return live.ReadManifest(ctx, src)
 }
 
-// ReadSegment reads and checks the bitmap of one segment or set in a manifest, by its name.
+// ReadSegment reads and checks the bitmap of one segment or set, whose name it looks up in a manifest.
 func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name string) (*bitmap.Bitmap, error) {
 	for i, s := range m.Entries() {
 		if s.Name != name {

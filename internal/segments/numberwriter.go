@@ -55,7 +55,7 @@ func (w *NumberWriter) Add(image, rest uint64, text []byte) error {
 	return nil
 }
 
-// Close returns the finished dictionary, and the Back, or nil if there is none.
+// Close returns the finished dictionary and its Back. If there is no Back, the second result is nil.
 func (w *NumberWriter) Close() (d *Dictionary, b *Back, err error) {
 	if err = w.dictionary.Close(); err == nil {
 		d, err = NewDictionary(w.numbers)

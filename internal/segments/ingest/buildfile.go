@@ -136,7 +136,8 @@ func checkBounds(v yamltree.Value, own *publish.SegmentBounds) {
 }
 
 // table parses the part of the build file that describes one table. A table is a group of input files whose rows name a
-// segment or, with set_prefix, a set. The limits of a table with set_prefix apply to each of its sets.
+// segment. If the table has the field set_prefix, the rows name a set. The limits of a table with set_prefix apply to
+// each of its sets.
 func (f *buildFile) table(v yamltree.Value) {
 	prefix := ""
 	var own publish.SegmentBounds
@@ -172,7 +173,7 @@ func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
 	}
 }
 
-// input parses one input in a build file, which is a path, or a mapping with a path, columns and expectations.
+// input parses one input of a build file. The input is a path, or a mapping with a path, columns and expectations.
 func (f *buildFile) input(to *[]Input) yamltree.Field { return f.inputWith(to, nil) }
 
 // inputWith parses an input of the build file whose mapping may have additional fields.

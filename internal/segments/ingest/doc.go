@@ -18,9 +18,10 @@
 // never shortens, rounds or guesses an id. A row is bad if its id has a sign, a fraction or an exponent, is a number
 // above 4294967295, is empty or is null. A row with a different number of columns, a blank line between other lines,
 // and a row with the name of an unknown segment are also bad. A build counts all bad rows; a bad row that spans several
-// lines counts as often as it has lines. For its report, a build keeps the first bad rows of each file, with file, row
-// and value. A fault of a whole file is an InputError, for example a missing column, a damaged archive, a column type
-// without whole numbers, or another kind of file. A file with only bad rows is always an error.
+// lines counts as often as it has lines. For its report, a build keeps the first bad rows of each file: the name of the
+// file, the number of the row and the value. A fault of a whole file is an InputError, for example a missing column, a
+// damaged archive, a column type without whole numbers, or another kind of file. A file with only bad rows is always an
+// error.
 //
 // Blank lines at the end of a text file are not rows. In CSV and TSV files with a single column, blank lines at the end
 // are null ids, and therefore bad rows.

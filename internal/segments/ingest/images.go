@@ -199,8 +199,8 @@ func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter,
 	return segments.NewNumberWriter(kind, uint32(n), names)
 }
 
-// The method part returns one part of all images: those whose upper bits have the given value, from all lists, in
-// ascending order, each once.
+// The method part returns the images from all lists whose upper bits have the given value. The images are in ascending
+// order, and each occurs once.
 func (m *images) part(upper uint64) []uint64 {
 	var runs [][]uint64
 	for _, l := range m.lists {

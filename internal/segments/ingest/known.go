@@ -71,8 +71,8 @@ func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary)
 	}
 }
 
-// oddOf returns an oddText if a text id differs from its plain form (lower case, without blanks around it), and
-// otherwise false.
+// If a text id differs from its plain form (lower case, without blanks around it), oddOf returns an oddText and true.
+// Otherwise, oddOf returns false.
 func (f *twinFinder) oddOf(text []byte) (oddText, bool) {
 	plain, err := f.scheme.Parse(bytes.ToLower(bytes.TrimSpace(text)))
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// A pool holds the workers that parse blocks of rows, of all files that go to one destination.
+// A pool holds the workers that parse blocks of rows for one destination. The blocks come from all files that go to
+// this destination.
 type pool struct {
 	work    chan func(*worker)
 	wg      sync.WaitGroup

@@ -12,8 +12,9 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// names gives each name of a segment or set in a table's rows a numeric code, in the order in which the names first
-// appear. The codes of names differ between builds of the same files, but no result of a build depends on the codes.
+// names assigns a numeric code to each name of a segment or set in a table's rows. The order of the codes is the order
+// in which the names first appear. The codes of names differ between builds of the same files, but no result of a build
+// depends on the codes.
 type names struct {
 	mu      sync.Mutex
 	check   func(name string) error // returns why rows with this name are bad
@@ -65,7 +66,7 @@ func (n *names) refuse(name string) error {
 	return err
 }
 
-// errNoName reports that the name of a segment or set is empty, with a clearer text than the rule for names.
+// errNoName reports that the name of a segment or set is empty. Its text is clearer than the general rule for names.
 var errNoName = errors.New("segment or set name is empty")
 
 // A table receives the rows of input files that name segments or sets, and adds the users to the named segments and

@@ -44,8 +44,8 @@ func (t Tolerance) String() string {
 	return strconv.FormatInt(t.Rows, 10)
 }
 
-// The method refuses returns the files because of which a build fails: files without a good row, and files with too
-// large a percentage of bad rows.
+// The method refuses returns the files that make a build fail. Such a file has no good row, or the percentage of its
+// bad rows is too large.
 func (t Tolerance) refuses(files []FileReport) (refused []FileReport) {
 	for _, f := range files {
 		if f.Bad == 0 {

@@ -24,8 +24,9 @@ type Twins struct {
 	B string `json:"b,omitempty"`
 }
 
-// twinFinder collects text ids that are not in their plain form (lower case, without blanks around them), to find ids
-// that differ only in this. The zero twinFinder collects no texts. A twinFinder is safe for concurrent use.
+// twinFinder collects text ids that are not in their plain form (lower case, without blanks around them). The
+// twinFinder then finds ids that have the same plain form. The zero twinFinder collects no texts. A twinFinder is safe
+// for concurrent use.
 type twinFinder struct {
 	scheme *ids.Scheme // nil: the ids are no texts
 

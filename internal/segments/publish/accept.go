@@ -201,8 +201,8 @@ func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error
 	return found, nil
 }
 
-// change returns the change of the segment or set with the name, or nil if neither of the two compared generations has
-// it.
+// change returns the change of the segment or set with the given name. If neither of the two compared generations has
+// this segment or set, change returns nil.
 func (f *Findings) change(name string) *Change {
 	for _, list := range [][]Change{f.Changes, f.Sets} {
 		if i := slices.IndexFunc(list, func(c Change) bool { return c.Name() == name }); i >= 0 {

@@ -76,7 +76,7 @@ func (s *Set) amended(began time.Time) Set {
 	return next
 }
 
-// AsOfText formats the as_of time of a set, with milliseconds.
+// AsOfText formats the as_of of a set (time up to which the set reflects API calls). The text contains milliseconds.
 func AsOfText(at time.Time) string {
 	if at.IsZero() {
 		return "an unknown time"
@@ -140,8 +140,8 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState
 	return over, by, kept, err
 }
 
-// Exists reports whether the location has a live generation, some sets of which an amend (publish of some sets) can
-// replace.
+// Exists reports whether the location has a live generation. An amend (publish of some sets) can then replace sets of
+// this generation.
 func (s *LiveState) Exists() bool { return s.manifest != nil }
 
 // AmendedSince reports whether all publishes between the earlier state "before" and the state s were amends (publishes

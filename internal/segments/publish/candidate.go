@@ -255,8 +255,8 @@ func (o *Overlap) SampleText() string { return textOf(o.Samples, o.SampleTexts) 
 // overlapSamples is the maximum number of users whose ids an Overlap (users in two segments) lists.
 const overlapSamples = 5
 
-// Overlaps returns every pair of segments that have users in common, with exact counts, in the order of precedence.
-// Overlaps uses all CPU cores.
+// Overlaps returns every pair of segments that have users in common, and the exact number of these users. The pairs are
+// in the order of precedence. Overlaps uses all CPU cores.
 func (c *Candidate) Overlaps() []Overlap {
 	if bitmap.Disjoint(c.Bitmaps) {
 		return nil
@@ -317,7 +317,7 @@ func (c *Candidate) FurtherZones() (users uint64) {
 	return users - all
 }
 
-// LostZones returns an error if so many users would lose their time zone that a service that needs time zones would
+// LostZones returns an error if too many users would lose their time zone. A service that needs time zones would then
 // reject the candidate.
 func (c *Candidate) LostZones(before *segments.Generation) *segments.LossError {
 	is := &segments.Generation{Manifest: &segments.Manifest{Accepted: c.Accepted}}

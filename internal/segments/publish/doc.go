@@ -50,14 +50,14 @@
 // # Amends
 //
 // An amend is a publish that replaces some sets of the live generation and refers to the stored bitmaps of everything
-// else. An amend therefore reads, of all live bitmaps, only those of the sets that it replaces. If a build meets an
-// amended set, it keeps the amended users unless its own files for the set have a later as_of. If an amended set only
-// grows, the build publishes the amended users together with its own users. The union of two versions of a set has the
-// earlier as_of. The field AmendedAsOf keeps later builds from removing the amended users. If another process publishes
-// first, an amend repeats its work over the new live generation. If another process publishes first, a build may repeat
-// its last steps only if all publishes since it began were amends (LiveState.AmendedSince). If a publish is repeated,
-// it uses the bitmaps that are already in memory (Session), and checks the stored objects without storing them again
-// (Publisher).
+// else. Among all live bitmaps, an amend therefore reads only those of the sets that the amend replaces. If a build
+// meets an amended set, it keeps the amended users unless its own files for the set have a later as_of. If an amended
+// set only grows, the build publishes the amended users together with its own users. The union of two versions of a set
+// has the earlier as_of. The field AmendedAsOf keeps later builds from removing the amended users. If another process
+// publishes first, an amend repeats its work over the new live generation. If another process publishes first, a build
+// may repeat its last steps only if all publishes since it began were amends (LiveState.AmendedSince). If a publish is
+// repeated, it uses the bitmaps that are already in memory (Session), and checks the stored objects without storing
+// them again (Publisher).
 //
 // A Collector (command gc) never removes a bitmap to which an amend refers. The bitmap to which an amend refers belongs
 // to the live generation. The amend fails if another generation becomes live before the amend replaces current.json.

@@ -21,7 +21,7 @@ const (
 // Flaws lists the flaws that an operator can allow by name.
 var Flaws = []Flaw{emptySegments, emptySets, EmptyFiles, BadRows}
 
-// judgeFirst returns the reasons to refuse a first publish, without the flaws that the operator has allowed.
+// judgeFirst returns the reasons to refuse a first publish, except the flaws that the operator has allowed.
 func (b *Bounds) judgeFirst(p *Proposal) (refusals []string) {
 	refuse := func(flaw Flaw, format string, args ...any) {
 		if !slices.Contains(b.AllowFirst, flaw) {

@@ -134,8 +134,8 @@ func setSizes(m *segments.Manifest) (list []entry) {
 	return list
 }
 
-// sizes returns how the user counts of segments or sets changed. The entries of "after" come first, in their order, and
-// then the vanished ones.
+// sizes returns how the user counts of segments or sets changed. The entries of the argument "after" come first, in
+// their order. Then come the vanished entries.
 func sizes(before, after []entry) (changes []Change) {
 	was := map[string]entry{}
 	for _, e := range before {

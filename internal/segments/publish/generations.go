@@ -8,7 +8,8 @@ import (
 	"capper/internal/objects"
 )
 
-// maxListed is the maximum number of generations that History.List returns, in addition to the live one.
+// maxListed is the maximum number of generations that History.List returns. The live generation does not count for this
+// maximum.
 const maxListed = 100
 
 // listAge is how long a History caches the list of generations before it reads the source again.

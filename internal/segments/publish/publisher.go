@@ -96,8 +96,8 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	return done, err
 }
 
-// manifest returns the manifest of the generation that will follow base. The new manifest also has the approved changes
-// of base's manifest, for services that still use an older generation.
+// manifest returns the manifest of the generation that will follow the generation in the argument "base". The new
+// manifest also has the approved changes of base's manifest, for services that still use an older generation.
 func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list []segments.Segment,
 	sets []segments.Set) (*segments.Manifest, error) {
 	at := p.now().UTC().Truncate(time.Millisecond)

@@ -138,8 +138,8 @@ func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error)
 	return &next, &by, errors.Join(append(faults, err)...)
 }
 
-// numbersBeyond returns, in ascending order, those user numbers in the candidate's sets that its dictionary does not
-// have.
+// numbersBeyond returns the user numbers that the candidate's sets have but the candidate's dictionary lacks, in
+// ascending order.
 func (c *Candidate) numbersBeyond() (list []uint32) {
 	if c.Dictionary == nil {
 		return nil
@@ -157,9 +157,9 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 }
 
 // amendsBetween reports whether all publishes from one generation to a later one were amends (publishes of some sets).
-// An amend with new ids gives all users other numbers. If an amend (publish of some sets) has new ids, amendsBetween
-// compares the users of both generations. amendsBetween does not read bitmaps that a generation in the list "known" has
-// in memory.
+// If an amend has new ids, all users get other user numbers than before. If an amend (publish of some sets) has new
+// ids, amendsBetween compares the users of both generations. amendsBetween does not read bitmaps that a generation in
+// the list "known" has in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {

@@ -89,8 +89,8 @@ func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudg
 	return j
 }
 
-// usersOf returns a lower bound for the number of users in a generation, without reading bitmaps. usersOf returns the
-// larger of two numbers: the users in all segments, which share no users, and the users in the largest set.
+// usersOf returns a lower bound for the number of users in a generation, and reads no bitmaps for this. usersOf returns
+// the larger of two numbers: the users in all segments, which share no users, and the users in the largest set.
 func usersOf(m *segments.Manifest) (users uint64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality

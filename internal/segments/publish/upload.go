@@ -193,9 +193,9 @@ func (p *Publisher) noteStored(key string) {
 	p.stored[key] = true
 }
 
-// checkCarried checks that all stored objects to which an amend (publish of some sets) refers exist, with one list
-// request for each folder. The command gc removes no object of the live generation, and the publish fails if another
-// generation is live by then.
+// checkCarried checks that all stored objects exist to which an amend (publish of some sets) refers. For this check,
+// checkCarried sends one list request for each folder. The command gc removes no object of the live generation, and the
+// publish fails if another generation is live by then.
 func (u *upload) checkCarried(ctx context.Context) error {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	if slices.Contains(bitmaps, nil) {
@@ -224,8 +224,8 @@ func (u *upload) checkCarried(ctx context.Context) error {
 	return nil
 }
 
-// sizesBelow lists a folder of the location and returns the size of each object, by object key. For an object that does
-// not exist, the returned map yields the size 0, which no object in a manifest has.
+// sizesBelow lists a folder of the location, and returns a map from the key of each object to its size. For an object
+// that does not exist, the returned map yields the size 0, which no object in a manifest has.
 func (u *upload) sizesBelow(ctx context.Context, prefix string) (map[string]int64, error) {
 	stored, err := u.at.List(ctx, prefix)
 	if err != nil {

@@ -31,7 +31,7 @@ func packedByDeltas(chunk *format.ColumnMetaData) bool {
 		})
 }
 
-// A parquetFile is an open Parquet file, with the list of the columns that the parser reads.
+// A parquetFile holds an open Parquet file and the list of the columns that the parser reads.
 type parquetFile struct {
 	from   io.ReaderAt
 	opened *parquet.File

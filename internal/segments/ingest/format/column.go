@@ -16,8 +16,8 @@ var (
 	idName = regexp.MustCompile(userName.String() + `|[ _.-](?i:id)$|[a-z](Id|ID)$`)
 )
 
-// namesID reports whether a name is usual for a column with ids, of users or of other things. A sentence, such as
-// "ERROR: there is no column user_id", is not a name.
+// namesID reports whether a name is usual for a column that contains ids of users or of other things. A sentence, such
+// as "ERROR: there is no column user_id", is not a name.
 func namesID(name string) bool {
 	return idName.MatchString(name) && strings.Count(name, " ") < 3 && !strings.ContainsAny(name, ":;,'\"()<>")
 }

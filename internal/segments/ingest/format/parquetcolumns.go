@@ -46,9 +46,9 @@ func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 	return nil
 }
 
-// leaf finds a column of a Parquet file by its name, by its path of names if it is nested, or by its number from 1. If
-// the user requests no column, leaf returns the column with the usual name or, without such a column, the column that
-// the function in the argument "likely" chooses.
+// leaf finds a column of a Parquet file by its name or by its number, which counts from 1. A nested column is found by
+// its path of names. If the user requests no column, leaf returns the column with the usual name or, without such a
+// column, the column that the function in the argument "likely" chooses.
 func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, error)) (*parquet.Column, error) {
 	at := file.Root().Columns()
 	var names []string

@@ -33,7 +33,7 @@ func (l *layout) parse(into *Block, block []byte, line int64) {
 	}
 }
 
-// A finder finds the positions of one character, such as the quote, in a block of text from left to right.
+// A finder searches a block of text from left to right for the positions of one character, such as the quote.
 type finder struct {
 	char byte // 0 finds nothing
 	at   int  // the last position found

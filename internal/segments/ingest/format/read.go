@@ -63,8 +63,8 @@ type sendReader struct {
 	id     []byte      // canonical id of the current row
 }
 
-// ReadSends reads a file about sends and calls the function in the argument "yield" for each row, with a RowError for a
-// row that is not a valid send. If yield returns an error, ReadSends stops and returns this error.
+// ReadSends reads a file about sends and calls the function in the argument "yield" for each row. If a row is not a
+// valid send, the function gets a RowError. If yield returns an error, ReadSends stops and returns this error.
 func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, progress Progress,
 	yield func(SendRow, *RowError) error) (err error) {
 	file, err := Open(ctx, from, name, progress)
@@ -203,8 +203,8 @@ func (r *csvRows) joinCRLF() {
 	}
 }
 
-// misquoted parses a row with a faulty quote again, with encoding/csv, because the error of encoding/csv contains the
-// position of the quote.
+// misquoted uses encoding/csv to parse a row with a faulty quote once more, because the error of encoding/csv contains
+// the position of the quote.
 func (r *csvRows) misquoted(row []byte, line int64) error {
 	standard := csv.NewReader(bytes.NewReader(row))
 	standard.Comma = rune(r.delimiter)

@@ -40,8 +40,8 @@ func (e *RowError) Unwrap() error { return e.Err }
 // maxName is the maximum length of a message id in bytes, which is the service's limit.
 const maxName = 128
 
-// zoned and naive are the accepted layouts of times, with and without an offset from UTC; each layout may have a
-// fraction of a second.
+// zoned is the layout of times that have an offset from UTC, and naive is the layout of times that have none. Both
+// layouts allow a fraction of a second.
 var (
 	zoned = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
 		"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05-07"}

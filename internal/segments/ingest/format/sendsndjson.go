@@ -12,7 +12,7 @@ import (
 	"capper/internal/ids"
 )
 
-// objectRows parses a file about sends in NDJSON, that is, with one JSON object per line.
+// objectRows parses an NDJSON file about sends. Each line of such a file is a JSON object.
 type objectRows struct {
 	*sendReader
 	*object
