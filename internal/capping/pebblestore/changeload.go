@@ -154,8 +154,8 @@ func (c *changeLog) readAround(prefix []byte) {
 	}
 }
 
-// rewrite replaces all change records, except the pending ones (of calls in progress), by records with the changes in
-// memory. To check the new records, rewrite reads them back.
+// rewrite replaces change records by records with the changes in memory. rewrite keeps the pending records (records of
+// calls in progress). To check the new records, rewrite reads them back.
 func (c *changeLog) rewrite(pending []interval) error {
 	batch := c.db.NewBatch()
 	defer batch.Close()

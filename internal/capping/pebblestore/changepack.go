@@ -126,9 +126,9 @@ func (c *changeLog) packFresh() (remaining int, err error) {
 	return c.fresh, c.db.Broken()
 }
 
-// applied returns the number that the next change record will get. All records with lower numbers are in the lists in
-// memory, with some exceptions. The result "except" of the method applied lists these exceptions: records whose changes
-// the lists in memory may lack.
+// applied returns the number that the next change record will get. All change records with lower numbers are also in
+// the lists in memory, with some exceptions. The result "except" of the method applied lists these exceptions: records
+// whose changes the lists in memory may lack.
 func (c *changeLog) applied() (end uint64, except []interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -40,7 +40,8 @@ type Config struct {
 	upgradeKeys int    // for tests: number of keys in a step of an upgrade; 0: as many as in a step of the sweep
 }
 
-// IDs is the kind of the users' ids, with a check word of the key that makes id images; see database.IDs.
+// IDs holds the kind of the users' ids, and a check word of the key that makes id images (64-bit numbers that stand for
+// ids); see database.IDs.
 type IDs = database.IDs
 
 // DefaultCacheBytes is the size in bytes of the cache if Config.CacheBytes is 0.

@@ -25,8 +25,8 @@ const (
 
 func leaseKey(r pacing.Request) []byte { return append(append([]byte(nil), leasePrefix...), r[:]...) }
 
-// leases holds, in memory, when each lease of a request for permits ends. Each lease contains a call for permits; these
-// calls are only in the database.
+// leases holds the time at which each lease of a request for permits ends, in memory. Each lease contains a call for
+// permits; these calls are only in the database.
 type leases struct {
 	ends  map[pacing.Request]pacing.Time
 	first pacing.Time // no lease ends earlier
@@ -55,7 +55,8 @@ func (l *leases) set(r pacing.Request, ends pacing.Time) {
 	l.first = min(l.first, ends)
 }
 
-// ended returns leases that have ended, at most as many as the argument "most". The lease that ended last comes first.
+// ended returns leases that have ended, but at most as many as the argument "most" says. The lease that ended last
+// comes first.
 func (l *leases) ended(now pacing.Time, most int) (requests []pacing.Request) {
 	if l.first > now {
 		return nil

@@ -20,7 +20,7 @@ type storedGroup struct {
 	Number  int    `json:"number"`
 }
 
-// HasRequest reports whether the store remembers a request for permits, by the request's hash.
+// HasRequest looks up a request for permits by the hash of the request, and reports whether the store remembers it.
 func (l *pacerLogs) HasRequest(ctx context.Context, _ string, r pacing.Request) (bool, error) {
 	var has bool
 	err := l.db.Write(ctx, func() error {

@@ -9,7 +9,7 @@ import (
 
 var _ pacing.RecordStore = (*Store)(nil)
 
-// HasRequest reports whether the store remembers a request for permits, by the request's hash.
+// HasRequest looks up a request for permits by the hash of the request, and reports whether the store remembers it.
 func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	return s.pacers.HasRequest(ctx, group, r)
 }

@@ -38,8 +38,8 @@ func decodeExpiry(value []byte) (pacing.Time, error) {
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), nil
 }
 
-// remembered returns the grant that the request got earlier, and when it expires. If the store does not remember the
-// request, remembered returns nil.
+// remembered returns the grant that the request got earlier, and the time at which this grant expires. If the store
+// does not remember the request, remembered returns nil.
 func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (
 	grant *pacing.Remembered, expires pacing.Time, err error) {
 	if ask.Request == (pacing.Request{}) {

@@ -15,7 +15,8 @@ var (
 	retentionsKey = []byte("\x00retentions") // retentions of the policy in force and of earlier policies
 )
 
-// retention holds for how long a policy keeps sends, and when this policy was last in force.
+// retention holds two values: the time for which a policy keeps sends, and the time at which this policy was last in
+// force.
 type retention struct {
 	millis int64
 	until  capping.Instant

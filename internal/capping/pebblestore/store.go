@@ -152,12 +152,12 @@ func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, l
 	return s.pacers.KeepLease(ctx, group, r, lasts, call)
 }
 
-// EndedLeases returns leases of requests for permits that have ended; see pacing.Leases.
+// EndedLeases returns ended leases of requests for permits; see pacing.Leases.
 func (s *Store) EndedLeases(ctx context.Context, group string, most int) ([]pacing.Lease, error) {
 	return s.pacers.EndedLeases(ctx, group, most)
 }
 
-// RemoveLease removes the lease of a request for permits that has ended; see pacing.Leases.
+// RemoveLease removes the ended lease of a request for permits; see pacing.Leases.
 func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request) error {
 	return s.pacers.RemoveLease(ctx, group, r)
 }
@@ -180,7 +180,7 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// missingChanges is for how long a restored store warns operators of changes to sets that it lacks. Before
+// missingChanges is a duration: for this long, a restored store warns operators that it lacks changes to sets. Before
 // missingChanges has passed, a build of the segments should include the changes that the restored store lacks.
 const missingChanges = 7 * 24 * time.Hour
 
@@ -193,7 +193,8 @@ func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
 
 // Backup writes an archive of the store's current data while other calls continue. The archive contains everything that
 // the store had answered before the call of Backup. If Backup returns an error, the bytes written so far are useless.
-// The argument "channels" of Backup holds the numbers of the policy's channels, by channel name.
+// The argument "channels" of Backup maps the name of each channel of the policy to the number that stands for the
+// channel.
 func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]capping.Channel) error {
 	var made database.Copy
 	end := func() error { return nil }

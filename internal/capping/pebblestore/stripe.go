@@ -35,7 +35,7 @@ func (r runs) ofImages() bool { return r > denseRuns }
 // the multiplication, ids with a large common step would all be in one stripe.
 func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
 
-// makeStripes creates the locks (stripes) of an open database, each with a log cache of the given size in bytes.
+// makeStripes creates the locks (stripes) of an open database. Each stripe gets a log cache of the given size in bytes.
 func (s *Store) makeStripes(cacheBytes int64) {
 	s.runs = denseRuns
 	if s.db.IDs() != (IDs{}) {

@@ -65,7 +65,7 @@ func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []b
 	return users, nil, nil
 }
 
-// rewrite writes the users' logs in the newest format, with the same entries.
+// rewrite writes the users' logs again in the newest format. The entries of the logs stay the same.
 func (s *Store) rewrite(ctx context.Context, users []capping.UserID) error {
 	if len(users) == 0 {
 		return nil

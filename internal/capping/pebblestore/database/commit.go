@@ -76,10 +76,10 @@ type Copy struct {
 // errCopied is the error of a backup that starts while another backup is in progress.
 var errCopied = errors.New("another backup is in progress")
 
-// Copy copies the database to files inside the directory, with everything that was committed before the call. For each
-// table of the database, the copy has a hard link to the same file. The copy therefore needs disk space only for the
-// write-ahead logs, and for tables that the database has replaced since the copy was made. The returned function end
-// removes the copy.
+// Copy copies the database to files inside the directory. The copy contains everything that was committed before the
+// call. For each table of the database, the copy has a hard link to the same file. The copy therefore needs disk space
+// only for the write-ahead logs, and for tables that the database has replaced since the copy was made. The returned
+// function end removes the copy.
 func (d *DB) Copy() (made Copy, end func() error, err error) {
 	if !d.copying.CompareAndSwap(false, true) {
 		return Copy{}, nil, errCopied

@@ -59,7 +59,7 @@ func (d *disk) Serving() bool { return d.serving.Load() }
 // would retry the write of a refused table without end.
 func (d *disk) TableRefused() bool { return d.tableRefused.Load() }
 
-// EndPauses ends the waits before the errors of refused table writes are returned.
+// EndPauses ends the pauses that delay the errors of refused table writes.
 func (d *disk) EndPauses() { close(d.quit) }
 
 var errFrozen = errors.New("the embedded store is out of service and rejects writes")

@@ -284,8 +284,8 @@ type restored struct {
 
 const restoredFile = "RESTORED"
 
-// adopt is the last step of a restore: it makes the restored files the store, with the identity mark of the backup. The
-// argument "since" of the function adopt is the time of the restore.
+// adopt is the last step of a restore: from then on, the restored files are the store. The store gets the identity mark
+// of the backup. The argument "since" of the function adopt is the time of the restore.
 func adopt(store Copy, since time.Time) error {
 	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {

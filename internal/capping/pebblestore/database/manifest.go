@@ -86,8 +86,8 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// isName reports whether the text is allowed as a name of a file in a backup archive. A file with an allowed name can
-// only lie inside the directory, not elsewhere.
+// isName reports whether the text is allowed as a name of a file in a backup archive. A file whose name is allowed can
+// lie only inside the directory.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && filepath.Base(name) == name && !strings.ContainsAny(name, `/\`)
 }
