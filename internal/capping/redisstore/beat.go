@@ -229,7 +229,7 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 // entry restoresEntry, it confirms restorations of live changes (see liveLogs).
 const restoresEntry = "restores"
 
-// othersOf returns the instances that the reply to a heartbeat lists, without this instance. The heartbeat began at the
+// othersOf returns the instances that the reply to a heartbeat lists, except this instance. The heartbeat began at the
 // given time.
 func othersOf(descriptions map[string]string, began time.Time) instances {
 	found := instances{at: began}

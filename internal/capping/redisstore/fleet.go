@@ -115,7 +115,7 @@ func (f *fleet) markMismatched(found string) {
 	}
 }
 
-// describe returns those settings of this instance that all instances must have in common, without the policy.
+// describe returns the settings of this instance that all instances must have in common, except the policy.
 func (f *fleet) describe() map[string]string {
 	return map[string]string{
 		"replica_acks": f.config.ReplicaAcks.String(), "clock_skew": f.config.ClockSkew.String(),

@@ -109,7 +109,7 @@ func (s *Store) eachBar(it func(*topology.Bar)) {
 	}
 }
 
-// barredPartitions counts, by cause, the partitions with users that are in quarantine.
+// barredPartitions counts, for each cause, the partitions in quarantine. Only partitions that have users count.
 func (s *Store) barredPartitions() map[string]int {
 	counts := map[string]int{}
 	s.eachBar(func(b *topology.Bar) { counts[b.Reason]++ })

@@ -254,7 +254,7 @@ func clustered(members []topology.Member) (nodes []*Node) {
 	return nodes
 }
 
-// trial returns a key and settings with which the survey tests the rights of the Redis user, in the same way as Open.
+// trial returns a key and settings for a test of the Redis user's rights. The survey makes the same test as Open.
 func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	trial := topology.Trial{Who: "node " + n.Addr, Key: s.prefixes[0] + "RIGHTS", Cluster: r.Cluster}
 	if n.Master != "" {

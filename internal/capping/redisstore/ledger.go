@@ -87,8 +87,8 @@ func (f *fleet) mendRecords(ctx context.Context) error {
 	return nil
 }
 
-// AcceptLoss accepts that Redis servers which broke a promise may have lost data. After AcceptLoss, the store decides
-// the affected users again, by the logs that remain.
+// AcceptLoss accepts that Redis servers which broke a promise may have lost data. After an operator has accepted the
+// loss with AcceptLoss, the store decides the affected users again. The store then uses the logs that remain.
 func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.AcceptedLoss, error) {
 	f := s.fleet
 	f.mu.Lock()

@@ -20,7 +20,7 @@ import (
 	"capper/internal/live"
 )
 
-// liveConfig is the configuration of liveLogs, of which every field must be set.
+// liveConfig is the configuration of liveLogs. Every field of liveConfig must be set.
 type liveConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Topology   *topology.Topology
@@ -84,7 +84,7 @@ const liveTTL = 400 * 24 * time.Hour
 
 var _ live.Store = (*Store)(nil)
 
-// newLiveLogs returns the live change logs (logs of changes to sets by API calls) of a store, without any changes. The
+// newLiveLogs returns the live change logs (logs of changes to sets by API calls) of a store. These logs are empty. The
 // lists in memory contain no live changes until liveLogs has read Redis for the first time.
 func newLiveLogs(config liveConfig) *liveLogs {
 	n := len(config.Prefixes)

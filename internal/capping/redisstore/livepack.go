@@ -315,8 +315,8 @@ func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	}
 }
 
-// takeOwed returns and forgets the instants that owe has stored for the partition, up to which live changes must still
-// be removed.
+// takeOwed returns the instants that the method owe has stored for the partition, and then forgets them. Live changes
+// up to these instants must still be removed.
 func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	l.owing.Lock()
 	defer l.owing.Unlock()

@@ -69,9 +69,9 @@ func (l *liveLogs) run() {
 	})
 }
 
-// look reads the versions of all live change logs (logs of changes to sets by API calls), with one pipeline for each
-// node. If the version of a live change log has changed, look reads this log again. If the argument "touch" is true,
-// look also extends the TTLs of the live change logs.
+// look sends one pipeline to each node, and so reads the versions of all live change logs (logs of changes to sets by
+// API calls). If the version of a live change log has changed, look reads this log again. If the argument "touch" is
+// true, look also extends the TTLs of the live change logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}

@@ -11,7 +11,7 @@ import (
 	"capper/internal/messages"
 )
 
-// messagesConfig is the configuration of messageCounts, of which every field must be set.
+// messagesConfig is the configuration of messageCounts. Every field of messagesConfig must be set.
 type messagesConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Scripts    script.Scripts

@@ -124,7 +124,7 @@ func believes(chain []*x509.Certificate, secure *tls.Config, addr string, now ti
 	return err
 }
 
-// Chain returns a Node for the server at the address, with the certificates of the server and nothing else.
+// Chain returns a Node for the server at the address. In this Node, only the certificates of the server are set.
 func Chain(addr string, secure *tls.Config) *Node {
 	n := &Node{Addr: addr}
 	n.lookAtCertificates(context.Background(), secure)

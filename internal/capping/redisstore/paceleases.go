@@ -20,7 +20,7 @@ func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, l
 	return keep.state, err
 }
 
-// EndedLeases returns leases that have ended, of requests for permits to pacers of one group; see pacing.Leases.
+// EndedLeases returns ended leases. They belong to requests for permits to pacers of one group; see pacing.Leases.
 func (s *Store) EndedLeases(ctx context.Context, group string, most int) ([]pacing.Lease, error) {
 	list := &endedLeases{pacers: s.pacers, at: s.pacers.placeOf(group), most: most}
 	err := s.pacers.do(ctx, "the list of ended leases is", list, list.at, false, nil)

@@ -7,7 +7,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the store remembers a request for permits to pacers of the group, by the request's hash.
+// HasRequest looks up a request for permits to pacers of the group by the hash of the request. HasRequest reports
+// whether the store remembers this request.
 func (p *pacers) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	at := p.placeOf(group)
 	return p.has(ctx, at, at.keys.Request(r))

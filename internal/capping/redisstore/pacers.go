@@ -13,7 +13,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacersConfig is the configuration of the type pacers, of which every field must be set.
+// pacersConfig is the configuration of the type pacers. Every field of pacersConfig must be set.
 type pacersConfig struct {
 	Dispatcher *dispatch.Dispatcher
 	Scripts    script.Scripts

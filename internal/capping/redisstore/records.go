@@ -14,7 +14,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the store remembers a request for permits to pacers of the group, by the request's hash.
+// HasRequest looks up a request for permits to pacers of the group by the hash of the request. HasRequest reports
+// whether the store remembers this request.
 func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	return s.pacers.HasRequest(ctx, group, r)
 }

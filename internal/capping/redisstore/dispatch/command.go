@@ -48,8 +48,9 @@ func (c *Command) Repeated() bool { return c.since != capping.Never }
 // Since returns the time of the first attempt that Redis may have executed although no reply arrived, or Never.
 func (c *Command) Since() capping.Instant { return c.since }
 
-// weight returns by how much the run's count of open work falls when the command is settled. The weight of a command is
-// its number of users. A command without users has the weight 1, and a side command the weight 0.
+// weight returns the number that is subtracted from the run's count of open work when the command is settled. The
+// weight of a command is its number of users. A command without users has the weight 1, and a side command the weight
+// 0.
 func (c *Command) weight() int {
 	if c.aside {
 		return 0

@@ -36,7 +36,7 @@ func (m *Marker) Keys() []string {
 	return []string{m.Key, m.StoreKey(), m.Key + ":retentions", m.Key + ":channels", m.InstancesKey()}
 }
 
-// Args returns the arguments of beat.lua, without its Redis keys.
+// Args returns the arguments of beat.lua, except the Redis keys.
 func (b *Beat) Args(m *Marker) []any {
 	args := []any{
 		m.Text, m.formats.Oldest(), m.formats.Newest(), m.space,

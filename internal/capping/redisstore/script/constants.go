@@ -112,7 +112,7 @@ func spreadTexts(size int) map[string]string {
 	}
 }
 
-// fieldNames returns the names "0", "1" and so on up to n-1, in the syntax of a Lua table.
+// fieldNames returns the names "0", "1" and so on, up to the number n-1, as the text of a Lua table.
 func fieldNames(n int) string {
 	names := make([]string, n)
 	for i := range names {

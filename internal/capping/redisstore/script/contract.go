@@ -117,7 +117,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// appendStamp appends the time and the clock tolerance, with which the headers of release.lua and erase.lua begin.
+// appendStamp appends the time and the clock tolerance. The headers of release.lua and erase.lua begin with these two
+// values.
 func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 	return appendUint(appendUint(dst, uint64(now), instantSize), uint64(skew.Milliseconds()), skewSize)
 }
@@ -270,7 +271,7 @@ func DecodeErased(reply string, bad *BadLogs) error {
 	return nil
 }
 
-// RateArgs returns the arguments of rate.lua, without its Redis key.
+// RateArgs returns the arguments of rate.lua, except the Redis key.
 func RateArgs(rate capping.Rate, users int) []any {
 	return []any{rate.UsersPerSecond, rate.Largest(), users}
 }

@@ -20,7 +20,8 @@ type Counts struct {
 }
 
 // countBits is the number of lower bits that hold the count in a hash field of counts.lua. The upper bits of such a
-// hash field hold the expiry of the counts. countSlack is by how many hours the TTL of counts is longer than necessary.
+// hash field hold the expiry of the counts. countSlack is a number of hours: the TTL of counts is this much longer than
+// necessary.
 const (
 	countBits  = 34 // numbers up to 2^53 are exact in Lua; the upper bits are hours, enough until 2083
 	countSlack = 6  // hours

@@ -60,7 +60,8 @@ type Marker struct {
 	formats Formats
 }
 
-// IDs says, in the format marker, which kind of ids the users of a store have. The zero IDs means dense ids.
+// IDs is the part of the format marker that says which kind of ids the users of a store have. The zero IDs means dense
+// ids.
 type IDs struct {
 	Kind  string // name of the kind of ids; "": dense
 	Check string // check word of the kind and of the key that makes images

@@ -129,7 +129,8 @@ func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing
 	a.finish(len(names), a.users)
 }
 
-// StampPace writes the time and the clock tolerance, with which the argument of pace.lua and forget.lua begins.
+// StampPace writes the time and the clock tolerance. The argument of pace.lua and forget.lua begins with these two
+// values.
 func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
 	appendStamp(a.users[:0], now, skew)
 }

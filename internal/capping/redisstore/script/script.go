@@ -65,7 +65,8 @@ var returnSource string
 //go:embed lease.lua
 var leaseSource string
 
-// A Script is the text of a Lua script, with its SHA-1 hash. The command EVALSHA names the script by this hash.
+// A Script holds the text of a Lua script and the SHA-1 hash of this text. The command EVALSHA names the script by this
+// hash.
 type Script struct{ Source, SHA string }
 
 // New returns a Script with the given text.

@@ -187,7 +187,7 @@ func (n *Node) logFindings(known []string, broken string) {
 	}
 }
 
-// noteFindings stores the findings of a new examination of the node, in place of the old findings.
+// noteFindings replaces the stored findings of the node by the findings of a new examination.
 func (n *Node) noteFindings(f *Findings) {
 	n.vetted.Store(time.Now().UnixMilli())
 	n.nameless.Store(false) // the right to run ROLE may have been granted again

@@ -97,7 +97,7 @@ func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 	}
 }
 
-// dialTimeout returns how long the opening of one connection may take, with its handshake.
+// dialTimeout returns how long the opening of one connection may take, including the handshake.
 func (o *Options) dialTimeout() time.Duration { return 2 * o.AttemptTimeout }
 
 // credentials converts the function Credentials to the form that the Redis library expects.

@@ -52,8 +52,8 @@ func (p *Partition) markKey() string { return p.Prefix + "-mark" }
 // data) and its mark.
 func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey()} }
 
-// trialKey returns a Redis key without data, with which the store tests the rights of its Redis user. The names of
-// buckets have no capital letters, so no bucket of users has the key that ends in "RIGHTS".
+// trialKey returns a Redis key that has no data. The store uses this key to test the rights of its Redis user. The
+// names of buckets have no capital letters, so no bucket of users has the key that ends in "RIGHTS".
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 
 // rules returns the requirements that every Redis server of the store must meet.

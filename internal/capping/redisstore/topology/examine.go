@@ -59,12 +59,12 @@ func (s *Survey) Judged() Findings {
 	return s.Findings
 }
 
-// Refuse adds a finding because of which the store must refuse the server: a setting that breaks a promise.
+// Refuse adds a finding that forces the store to reject the server: a setting that breaks a promise.
 func (f *Findings) Refuse(format string, args ...any) {
 	f.Refusals = append(f.Refusals, fmt.Errorf(format, args...))
 }
 
-// Warn adds a finding of which the store only warns, such as a setting that costs memory.
+// Warn adds a finding that leads only to a warning of the store, such as a setting that costs memory.
 func (f *Findings) Warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }

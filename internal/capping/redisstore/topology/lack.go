@@ -32,9 +32,9 @@ const (
 	ofAnswer                     // the check failed for another reason, which predicts nothing for the next call
 )
 
-// missingPatience and silentPatience are for how long calls wait if a replica or master is missing or silent. A replica
-// that the cluster has flagged as failed may come back within moments. If a replica or a master is silent, the cluster
-// reacts only after its node time-out, which is 15 s by default.
+// missingPatience is how long calls wait if a replica or master is missing. silentPatience is how long calls wait if a
+// replica or master is silent. A replica that the cluster has flagged as failed may come back within moments. If a
+// replica or a master is silent, the cluster reacts only after its node time-out, which is 15 s by default.
 const (
 	missingPatience = time.Second
 	silentPatience  = 30 * time.Second

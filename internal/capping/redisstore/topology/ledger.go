@@ -167,7 +167,8 @@ func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.runs, func(_ string, r serverRun) bool { return now.After(time.UnixMilli(r.At).Add(runKept)) })
 }
 
-// A BrokenPromise is a breach (possible loss of logs) on one server, with the number of partitions that it affects.
+// A BrokenPromise describes a breach (possible loss of logs) on one server, and the number of partitions that the
+// breach affects.
 type BrokenPromise struct {
 	Breach
 	Partitions int // number of affected partitions with users; the partition of the shared records has none

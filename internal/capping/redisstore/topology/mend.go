@@ -35,7 +35,8 @@ func (t *Topology) Broken(partition int) bool { return t.openBreaches()[partitio
 // accepted.
 func (t *Topology) AllBroken() []int { return slices.Sorted(maps.Keys(t.openBreaches())) }
 
-// openBreaches returns, by partition, the open breaches: possible losses of logs that no operator has accepted.
+// openBreaches returns the open breaches of each partition. An open breach is a possible loss of logs that no operator
+// has accepted.
 func (t *Topology) openBreaches() map[int]*Breach {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()

@@ -48,7 +48,7 @@ var barTorn = &Bar{Reason: Torn, what: "a hash slot is split: a master failed wh
 	"its successor does not know the moved keys",
 	way: "the users are unavailable until redis-cli --cluster fix has repaired the slot"}
 
-// A gossip is what a node says about other nodes and about moving hash slots, in its reply to CLUSTER NODES.
+// A gossip holds the information in a node's reply to CLUSTER NODES about other nodes and about moving hash slots.
 type gossip struct {
 	self    string
 	imports []importing

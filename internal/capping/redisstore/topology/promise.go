@@ -349,8 +349,8 @@ func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration
 	return kept, errors.Join(faults...)
 }
 
-// readLedger returns, by partition, every copy of the ledger (list of breaches) that can be read. The result "all" of
-// readLedger reports whether all copies of the ledger could be read.
+// readLedger returns every readable copy of the ledger (list of breaches), together with the partition of the copy. The
+// result "all" of readLedger reports whether all copies of the ledger could be read.
 func (t *Topology) readLedger(ctx context.Context) (copies map[int]map[string]string, all bool, faults []error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup

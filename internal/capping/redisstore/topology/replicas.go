@@ -21,8 +21,8 @@ type shard struct {
 	Degraded bool   // the shard's users are unavailable: the master does not answer, or too few replicas work
 }
 
-// Shards returns all masters that hold partitions, each with the numbers of its replicas. The list of masters is sorted
-// by the first partition that each master holds.
+// Shards returns all masters that hold partitions, and for each master how many replicas it has and how many of them
+// work. The list of masters is sorted by the first partition that each master holds.
 func (t *Topology) Shards() (shards []shard) {
 	for _, n := range t.Masters() {
 		known := int(n.known.Load())

@@ -18,17 +18,19 @@ type certificate struct {
 	seen    time.Time
 }
 
-// A Shown collects the TLS certificates that servers show, by the address that was dialed. Shown is safe for concurrent
-// use. A nil Shown records nothing.
+// A Shown collects the TLS certificates that servers present. The key of each certificate is the address that was
+// dialed. Shown is safe for concurrent use. A nil Shown records nothing.
 type Shown struct {
 	mu sync.Mutex
 	by map[string]certificate
 }
 
-// rememberCertificate is for how long Shown keeps a server's certificate after the last TLS handshake with the server.
+// rememberCertificate is the time for which Shown keeps a server's certificate after the last TLS handshake with the
+// server.
 const rememberCertificate = 10 * time.Minute
 
-// All returns the TLS certificates that servers recently presented, by address.
+// All returns a map: the key is the address of a server, and the value is the TLS certificate that the server recently
+// presented.
 func (s *Shown) All() map[string]certificate {
 	if s == nil {
 		return nil

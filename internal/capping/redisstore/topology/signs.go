@@ -183,8 +183,8 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 
 // condemn is for servers whose user "default" lacks rights: if such a server has restarted since the last check of a
 // partition, condemn records a loss in the partition. condemn is necessary because the marks of partitions do not show
-// every loss of records. The marks show a loss only for records from before a check of the partition, and after the
-// last rewrite of the append-only file.
+// every loss of records. The marks show the loss of a record only if the record was written before a check of the
+// partition, and after the last rewrite of the append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {
@@ -352,6 +352,6 @@ func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	return s, true
 }
 
-// clockSlack returns by how much the clocks of a shard's servers may differ. If the clocks of a shard's servers differ
-// by more than clockSlack, the time in a sentinel key counts as ahead of the clock.
+// clockSlack returns the largest difference that the clocks of a shard's servers may have. If the clocks of a shard's
+// servers differ by more than clockSlack, the time in a sentinel key counts as ahead of the clock.
 func (t *Topology) clockSlack() time.Duration { return max(2*t.config.ClockSkew, time.Second) }

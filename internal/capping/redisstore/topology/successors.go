@@ -11,7 +11,7 @@ import (
 )
 
 // checkSuccessors examines the replicas of all masters, because a failover makes a replica a master. checkSuccessors
-// returns what it has found, by master. If a replica does not answer, checkSuccessors does not refuse its master for
+// returns the findings for each master. If a replica does not answer, checkSuccessors does not refuse its master for
 // this reason.
 func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []Findings {
 	found := make([]Findings, len(masters))
@@ -187,7 +187,7 @@ func countSlaves(text string) (alive, all int) {
 	return alive, all
 }
 
-// heirless reports whether the node has replicas of which none may become a master.
+// heirless reports whether the node has replicas, but none of them may become a master.
 func heirless(text string) bool {
 	barred, all := 0, 0
 	for fields := range slaves(text) {

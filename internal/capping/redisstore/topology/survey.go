@@ -207,7 +207,8 @@ func (t *Topology) sample() []*Node {
 // slotCount is the number of hash slots of a Redis Cluster.
 const slotCount = 16384
 
-// A slotRange is a range of hash slots with the nodes that serve it, of which the master is first.
+// A slotRange is a range of hash slots, together with the nodes that serve this range. The first of these nodes is the
+// master.
 type slotRange struct {
 	start, end int
 	members    []member
