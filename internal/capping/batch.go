@@ -60,7 +60,7 @@ const (
 	MaxRetention = 5 * 366 * 24 * time.Hour
 )
 
-// maxGroups is the largest number of groups (users with the same rules) in a batch, and maxRules the largest number of
+// maxGroups is the largest number of groups (users with the same rules) in a batch. maxRules is the largest number of
 // rules in a group. The index of a group and the index of a rule each take one byte.
 const (
 	maxGroups = 256

@@ -327,7 +327,7 @@ func rulesOf(rulesets []ruleset) [][]Rule {
 	return rules
 }
 
-// ruleset returns those limits of a segment that apply to the channel, each with its Rule for one call.
+// ruleset returns the limits of a segment that apply to the channel, and for each limit its Rule for one call.
 func (p *Policy) ruleset(segment string, channel Channel, now Instant, widen time.Duration,
 	zone *time.Location) (set ruleset) {
 	limits := p.Limits(segment)

@@ -22,9 +22,9 @@
 // splits a call with more sets of rules into batches that run in parallel.
 //
 // A Limit is what an operator configured. A Rule is a Limit prepared for the channel and instant of one call, with
-// times in milliseconds, so that Go code and Lua scripts can apply it. Judge applies rules to one log as a pure
-// function, without a clock or I/O. Stores judge and record a send in one atomic step. Package redisstore judges sends
-// in a Lua script, and a differential test compares the script with Judge.
+// times in milliseconds, so that Go code and Lua scripts can apply it. Judge is a pure function: it applies rules to
+// one log, and uses neither a clock nor I/O. Stores judge and record a send in one atomic step. Package redisstore
+// judges sends in a Lua script, and a differential test compares the script with Judge.
 //
 // # Order of the decision
 //
@@ -34,9 +34,10 @@
 //     sets, the decision names the set that the policy lists first. A suppression has no end, so the decision's FreesAt
 //     is Never.
 //  2. The holdout: the user is in the holdout's share of all users. The holdout never ends.
-//  3. Quiet hours: the hours are on at the instant of the decision, in the time zone of the hours or of the user. Quiet
-//     hours end at the first instant at which none of the user's quiet hours for the channel are on. If quiet hours
-//     leave no open minute within a year, they count as never ending.
+//  3. Quiet hours: at the instant of the decision, the local time is within the quiet hours. The local time is that of
+//     the quiet hours' own time zone, or that of the user. Quiet hours end at the first instant at which none of the
+//     user's quiet hours for the channel are on. If quiet hours leave no open minute within a year, they count as never
+//     ending.
 //  4. The limits of the user's segment, applied to the log in the store.
 //
 // The Capper checks suppression, the holdout and quiet hours before it calls the store. Suppression, the holdout and

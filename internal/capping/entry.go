@@ -126,9 +126,9 @@ func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	return -1
 }
 
-// Record appends the log, with the entry e added, to dst, and returns the extended dst. Record omits log entries at or
-// before horizon. Record gives the entry e at least the time of the newest log entry, and keeps at most LogBound
-// entries of e's channel.
+// Record adds the entry e to the log, appends the resulting log to dst, and returns the extended dst. Record omits log
+// entries at or before horizon. Record gives the entry e at least the time of the newest log entry, and keeps at most
+// LogBound entries of e's channel.
 func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	l = l.Live(horizon)
 	if n := l.Len(); n > 0 {

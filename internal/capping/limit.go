@@ -38,8 +38,8 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
-// add adds the channels of other to s. In the set s, the zero value means no channel, unlike elsewhere; in the set
-// "other", the zero value means all channels.
+// The method add adds the channels of the set "other" to the set s. If the set s has the zero value, it contains no
+// channel. If the set "other" has the zero value, it contains all channels, as everywhere else.
 func (s *ChannelSet) add(other ChannelSet) {
 	for i := range s {
 		if other.All() {

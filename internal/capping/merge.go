@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Merger is an optional interface of stores that can import sends from another program or store, with their original
-// times (see As). A Merger is safe for concurrent use.
+// Merger is an optional interface of stores that can import sends from another program or store (see As). Imported
+// sends keep their original times. A Merger is safe for concurrent use.
 type Merger interface {
 	// Merge combines the log of each user with the given log, by the rules of Log.Union, and sets merged[i] for
 	// Users[i]. The store merges each user atomically, in parallel with calls that decide. Merged sends are as durable
@@ -107,7 +107,8 @@ func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added in
 	return dst, added
 }
 
-// lacking compares two logs. It returns the sends of the log "other" that the log "l" does not have, each send once.
+// lacking compares two logs. lacking returns the sends of the log "other" that the log "l" does not have, each send
+// once.
 func (l Log) lacking(other Log) (fresh Log) {
 	if max(l.Len(), other.Len()) > shortLog {
 		return l.lackingOfLong(other)

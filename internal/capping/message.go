@@ -75,9 +75,9 @@ const (
 // MessageMemory selects the messages whose texts a store keeps and whose sends the store counts. A store keeps the text
 // of a remembered message, so that a person who reads a log sees message ids instead of tokens. A MessageMemory always
 // selects messages of bulk calls (calls with at least BulkUsers users). From calls with few users, a MessageMemory
-// selects at most 2 new messages per second, with a burst of 1,000. Message ids and counts of all single-user calls
-// would take more memory than the users' logs. A message stays selected while it is among the last few thousand
-// messages that were used. A MessageMemory is safe for concurrent use.
+// selects at most 2 new messages per second on average, and at most 1,000 at once. Message ids and counts of all
+// single-user calls would take more memory than the users' logs. A message stays selected while it is among the last
+// few thousand messages that were used. A MessageMemory is safe for concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter

@@ -161,7 +161,7 @@ func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	return configured, published
 }
 
-// inForce is the policy that is in use, with precomputed values that every call needs.
+// inForce holds the policy that is in use, and precomputed values that every call needs.
 type inForce struct {
 	*Policy
 	retention time.Duration // without the widening

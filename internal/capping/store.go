@@ -82,7 +82,7 @@ type Fleet struct {
 	Made      time.Time      // when the store was created without any record
 }
 
-// Rate is the request budget of an API client, in users per time. The zero Rate means no limit.
+// Rate is the request budget of an API client: a number of users per period of time. The zero Rate means no limit.
 type Rate struct {
 	UsersPerSecond int // users_per_second; 0: unlimited
 	Burst          int // burst: the most users at once after a pause, and in a batch; 0: the value of UsersPerSecond
@@ -136,7 +136,7 @@ type Accepter interface {
 	AcceptLoss(ctx context.Context, reason string) ([]AcceptedLoss, error)
 }
 
-// AcceptedLoss is one loss of data by a server, with the time when capper noticed the loss.
+// AcceptedLoss describes one loss of data by a server, and the time at which capper noticed the loss.
 type AcceptedLoss struct {
 	Node, Reason, What string
 	Since              time.Time

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A Uses counts users by how many of their sends count for a limit. Uses does not decide real sends. The Basis of Uses
-// replaces each limit by shadow limits (limits that deny nobody), one for each number of sends to count. The Basis of
-// Uses withholds no send.
+// A Uses counts, for each limit, the users who have a certain number of sends that count for this limit. Uses does not
+// decide real sends. The Basis of Uses replaces each limit by shadow limits (limits that deny nobody), one for each
+// number of sends to count. The Basis of Uses withholds no send.
 type Uses struct {
 	basis   *Basis
 	channel Channel
@@ -50,8 +50,8 @@ func NewUses(b *Basis, channel Channel) *Uses {
 	return &Uses{basis: &Basis{b.segments, newInForce(counting)}, channel: channel, counts: map[useKey]*useCount{}}
 }
 
-// mostSteps is the maximum number of UseSteps (numbers of sends) for which a limit's users are counted, without the
-// step for users without sends.
+// mostSteps is the maximum number of UseSteps (numbers of sends) for which a limit's users are counted. The step for
+// users without sends does not count for this maximum.
 const mostSteps = 6
 
 // countingLimits returns, for each limit that denies, shadow limits (limits that deny nobody), which count how many
@@ -129,8 +129,8 @@ type useStepKey struct {
 	sends int
 }
 
-// The method of returns a Use for each limit of a segment. The argument "reached" of the method of holds the number of
-// users with at least a number of sends, by limit and this number.
+// The method of returns a Use for each limit of a segment. The argument "reached" of the method of holds, for each
+// limit and each number n, how many users have at least n sends.
 func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
 	for _, l := range u.basis.Policy().Limits(segment) {
 		if !l.AppliesTo(u.channel) {

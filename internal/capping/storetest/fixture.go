@@ -65,7 +65,8 @@ func (f *fixture) message() string {
 	return fmt.Sprintf("message-%x-%d", process, nextNames.Add(1))
 }
 
-// batch returns a batch that records a send without a channel to the users, with rules for the given limits.
+// batch returns a batch for one send to each of the users. The send has no channel, and the rules of the batch are
+// those for the given limits.
 func (f *fixture) batch(message string, users []capping.UserID, limits ...capping.Limit) *capping.Batch {
 	rules := make([]capping.Rule, len(limits))
 	for i := range limits {

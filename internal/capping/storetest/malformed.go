@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// malformations lists mistakes in a batch because of which every store must reject the batch. Each key of the map is a
-// part of the expected error text. The function at this key makes the mistake in a valid batch.
+// malformations lists mistakes in a batch; every store must reject a batch with such a mistake. Each key of the map is
+// a part of the expected error text. The function at this key makes the mistake in a valid batch.
 var malformations = map[string]func(b *capping.Batch){
 	"per user, got 0 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = nil },
 	"per user, got 4 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },

@@ -14,7 +14,7 @@ import (
 	"capper/internal/capping"
 )
 
-// logOf returns the entries as a log, in the given order.
+// logOf returns a log that contains the entries in the given order.
 func logOf(entries ...capping.Entry) (log capping.Log) {
 	for _, e := range entries {
 		log = log.Record(nil, e, -1)
@@ -35,8 +35,8 @@ func (f *fixture) merge(m *capping.Merge) []capping.Merged {
 	return merged
 }
 
-// mergeOf returns a request to the store's Merge method (import of recorded sends), with the same log for each of the
-// users.
+// mergeOf returns a request to the store's Merge method (import of recorded sends). The request has the same log for
+// each of the users.
 func mergeOf(users []capping.UserID, log capping.Log) *capping.Merge {
 	m := &capping.Merge{Users: users, Retention: week, Logs: make([]capping.Log, len(users))}
 	for i := range m.Logs {
