@@ -15,8 +15,8 @@ import (
 // decoder accepts only the form of JSON that the service writes. Package encoding/json decodes all other members and
 // all other forms of lists, and reports the faults of invalid responses.
 
-// decode decodes a response body. If the type of the decoded value has a decoder of its own, decode() skips the syntax
-// check of encoding/json.
+// decode() decodes a response body. If the type of the decoded value has a decoder of its own, decode() skips the
+// syntax check of encoding/json.
 func decode(answer []byte, out any) error {
 	if own, ok := out.(json.Unmarshaler); ok {
 		return own.UnmarshalJSON(answer)
@@ -167,7 +167,7 @@ func (c *cursor) text() string {
 	return string(s)
 }
 
-// word reads a JSON string that usually occurs in many denials, such as the name of a limit. For equal words, the
+// word() reads a JSON string that usually occurs in many denials, such as the name of a limit. For equal words, the
 // method word() returns the same Go string, which saves memory.
 func (c *cursor) word() string {
 	s := c.quoted()

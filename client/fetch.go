@@ -80,10 +80,10 @@ func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
 // batch returns the number of permits to request: how many callers will probably use within the horizon (the planned
-// period). This number is computed from the use since the last request. A batch of permits has at most twice as many
-// permits as the last request for permits. If a limit of the pacer is nearly reached, a batch has at most the permits
-// that the limit allows within the horizon (the planned period). Other senders then get the permits that the batch left
-// out.
+// period). batch computes this number from the permits that were used since the last request. A batch of permits has at
+// most twice as many permits as the last request for permits. If a limit of the pacer is nearly reached, a batch has at
+// most the permits that the limit allows within the horizon (the planned period). Other senders then get the permits
+// that the batch left out.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -125,8 +125,8 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask starts a request for permits if the time for a request has come. If the time has not come yet, ask() returns the
-// time of the next request, or false if no request is needed until a new caller arrives.
+// ask() starts a request for permits if the time for a request has come. If the time has not come yet, ask() returns
+// the time of the next request, or false if no request is needed until a new caller arrives.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
 		return now, false
@@ -204,7 +204,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	p.act(now)
 }
 
-// arrive adds the permits of a response to the unused permits of the Pacer. If the service refused some permits,
+// arrive() adds the permits of a response to the unused permits of the Pacer. If the service refused some permits,
 // arrive() decides when to request permits again, or which error waiting callers get.
 func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	request.granted = answer.Granted
@@ -239,7 +239,7 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 const mostPause = 10 * time.Second
 
 // until() returns the pause before the next request for permits, if the service expects free slots (start times) after
-// the time d. until varies the pause at random, so that the same client is not always the last to request permits.
+// the time d. until() varies the pause at random, so that the same client is not always the last to request permits.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
 	return d/2 + mathrand.N(d/2+1)

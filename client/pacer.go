@@ -243,8 +243,8 @@ func (p *Pacer) tick() {
 	p.act(time.Now())
 }
 
-// act gives permits to waiting callers, requests permits from the service if necessary, and sets the timer. The caller
-// of act() and of the functions below act must hold the Pacer's lock.
+// act() gives permits to waiting callers, requests permits from the service if necessary, and sets the timer. The
+// caller of act() and of the functions below act must hold the Pacer's lock.
 func (p *Pacer) act(now time.Time) {
 	p.drop(now)
 	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {

@@ -44,7 +44,7 @@ type LookupRequest struct {
 }
 
 // LookupResult says in which segment and sets users are. The way in which the request names users decides which fields
-// are filled: Users, IDs, the maps of bitmaps, or the maps of packed ids.
+// of a LookupResult are filled: Users, IDs, the maps of bitmaps, or the maps of packed ids.
 type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup     // in the order of the request, each once

@@ -7,7 +7,7 @@ import (
 	"capper/client/api"
 )
 
-// WhatIf asks how the decisions of a past period would have been under changed limits. To answer the request for such a
+// WhatIf asks how the decisions of a past period would have been under changed limits. To answer the request for a
 // what-if replay, the service decides its recorded calls again. The service rejects a what-if call with CodeConflict if
 // it has no audit (record of decisions), and with CodeTooLarge if the period has too many decisions. The service
 // rejects a what-if call with CodeOverloaded while another what-if call of the same API key runs.
