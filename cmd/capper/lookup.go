@@ -123,7 +123,8 @@ func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service
 }
 
 // lookup asks the service for the segments and sets of the users, in batches. The first batch uses the segments
-// generation that is current at that time. All later batches of the command use the same generation.
+// generation that is current when the batch begins. All later batches of the command use the generation of the first
+// batch.
 func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users cli.Users,
 	each func(*client.LookupResult) error) error {
 	request := &client.LookupRequest{Sets: c.Set}

@@ -95,7 +95,7 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	return users, err
 }
 
-// existing returns the first argument that is the name of an existing file, or "". Without the method existing(), the
+// existing() returns the first argument that is the name of an existing file, or "". Without the method existing(), the
 // command would take the file names from a shell pattern such as lists/*.txt for text ids of users.
 func (c *setChange) existing() string {
 	for _, name := range c.Users {
@@ -109,8 +109,8 @@ func (c *setChange) existing() string {
 // stdin is the file name that means standard input.
 const stdin = "-"
 
-// given parses the command-line arguments as user ids. If a command-line argument is not a user id, given() returns an
-// error.
+// given() parses the command-line arguments as user ids. If a command-line argument is not a user id, given() returns
+// an error.
 func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	for i := range c.Users {
 		one, err := cli.ParseUsers(scheme, "users", c.Users[i:i+1])

@@ -32,8 +32,8 @@ type found struct {
 	users      *bitmap.Bitmap
 }
 
-// read reads the bitmap of the segment or set that the arguments name. If the user ids are not dense, read() also reads
-// the dictionary of ids.
+// read() reads the bitmap of the segment or set that the arguments name. If the user ids are not dense, read() also
+// reads the dictionary of ids.
 func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*found, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
