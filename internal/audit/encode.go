@@ -229,8 +229,8 @@ const fewUsers = 8
 
 // appendUsers appends a set of users, either as a bitmap or as a list. If appendUsers stores a bitmap, it writes twice
 // the size of the bitmap, followed by the bitmap. If appendUsers stores a list of a few users, it writes twice the
-// number of users plus 1. After this number, appendUsers writes a distance for each user of the list: how many ids lie
-// between the previous user and this user.
+// number of users plus 1. For each user of a list, appendUsers then writes a distance: how many ids lie between the
+// previous user and this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()

@@ -9,10 +9,11 @@ import (
 	"capper/internal/objects"
 )
 
-// claim ensures that all records at the audit location have the journal's kind and key of user ids. If the ids are not
-// dense (not 32-bit numbers), claim() stores a document that describes them, and returns every error. If the ids are
-// dense, claim() returns an error only if the document at the location describes other ids. The error about a document
-// with other ids wraps an *audit.OtherIDsError. After the first successful check, further calls of claim() do nothing.
+// claim() ensures that all records at the audit location have the journal's kind and key of user ids. If the ids are
+// not dense (not 32-bit numbers), claim() stores a document that describes them, and returns every error. If the ids
+// are dense, claim() returns an error only if the document at the location describes other ids. The error about a
+// document with other ids wraps an *audit.OtherIDsError. After the first successful check, further calls of claim() do
+// nothing.
 func (j *Journal) claim(ctx context.Context) error {
 	if j.claimed.Load() {
 		return nil

@@ -13,10 +13,10 @@
 //
 // To check limits, a simple model replays the sends of each user: the sends that capper allowed and that no call
 // released. If a limit in force certainly forbade a recorded send, the send is a finding. The audit does not contain
-// the exact time of a send: it only says when the call began and ended. Because the exact times are unknown, the model
-// reports a send only if the limit forbade the send at every possible time. For two calls at the same time, the model
-// reports a send only if the limit forbade the send for either order of the calls. The limit must have forbidden the
-// send whatever difference the clocks of the instances had, within Record.Widening.
+// the exact time of a send: it only says when the call began and ended. Because the exact times of sends are unknown,
+// the model reports a send only if the limit forbade the send at every possible time. For two calls at the same time,
+// the model reports a send only if the limit forbade the send for either order of the calls. The limit must have
+// forbidden the send whatever difference the clocks of the instances had, within Record.Widening.
 //
 // Uncertain cases are no findings:
 //

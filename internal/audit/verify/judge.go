@@ -15,7 +15,7 @@ type violation struct {
 	count int // minimum number of sends that counted, including the forbidden one
 }
 
-// judge finds those of a user's sends that limits certainly forbade, and adds them to the list of violations. The
+// judge() finds those of a user's sends that limits certainly forbade, and adds them to the list of violations. The
 // caller of judge() must pass the sends in the order of time.
 func (j *judge) judge(user capping.UserID, sends []send) {
 	for i := range sends {

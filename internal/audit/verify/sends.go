@@ -65,8 +65,8 @@ type send struct {
 	gone    capping.Instant // time from which the send may be missing from the log
 }
 
-// sendsOf computes the sends of a user from the effects (events) of calls on this user. The caller must pass all events
-// of the user, in the order of time. The sends have the same order.
+// sendsOf computes the sends of a user from the effects (events) of calls on this user. The caller of sendsOf must pass
+// all events of the user, in the order of time. The sends have the same order.
 func (t *table) sendsOf(events []event, sends []send) []send {
 	sends = sends[:0]
 	for _, e := range events {
