@@ -28,10 +28,10 @@
 //	                 looks up changes of the last second separately, until Lists.Merge puts them into the bitmap.
 //
 // If user ids are not dense 32-bit integers, package live identifies users by id images (64-bit hashes of ids). If user
-// ids are not dense 32-bit integers, the bitmaps in package live contain small numbers of users instead of ids. The
-// bitmap of a View (the members of a set) then contains no ids, so the View looks up live changes of users separately
-// from the bitmap (NewOfImages). A live change of a user with an id image takes 14 bytes in Lists, and 8 bytes in each
-// View (the members of a set).
+// ids are not dense 32-bit integers, the bitmaps in package live contain small numbers of users instead of ids. If ids
+// are not dense, the bitmap of a View (the members of a set) contains no ids, so the View looks up live changes
+// separately (NewOfImages). A live change of a user with an id image takes 14 bytes in Lists, and 8 bytes in each View
+// (the members of a set).
 //
 // A store that several instances share keeps a version for each of its partitions, and replaces this version with
 // each live change. When an instance decides about a batch of users, it tells the store which versions its views

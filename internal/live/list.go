@@ -118,8 +118,8 @@ func (i info) in(asOf capping.Instant) (decides, member bool) {
 	}
 }
 
-// find returns the index of the user in the block of live changes (changes by API calls). If the block of live changes
-// does not contain the user, find() returns the index at which the user can be inserted.
+// find() returns the index of the user in the block of live changes (changes by API calls). If the block of live
+// changes does not contain the user, find() returns the index at which the user can be inserted.
 func (b *block) find(user capping.UserID) (int, bool) {
 	key := keyOf(user)
 	if key < narrowKeys {

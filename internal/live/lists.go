@@ -48,8 +48,8 @@ func (l *Lists) Apply(records ...*Record) {
 
 // ApplyUpTo updates the live changes (changes of sets by API calls) of one partition in memory to the given version of
 // the store. ApplyUpTo first removes changes up to the times in the argument "freed", and then applies the records. The
-// caller must pass either all records of the partition, or all records after the version of the lists. If the lists
-// already have the given version and the argument "records" is empty, ApplyUpTo does nothing.
+// caller of ApplyUpTo must pass either all records of the partition, or all records after the version of the lists. If
+// the lists already have the given version and the argument "records" is empty, ApplyUpTo does nothing.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *Lists) list(set string) *list {
 	return l.sets[set]
 }
 
-// number returns the number by which live changes (changes by API calls) refer to the name of a client. If 65,535
+// number() returns the number by which live changes (changes by API calls) refer to the name of a client. If 65,535
 // clients already have a number, number() returns 0 for further clients, so their changes have no client name.
 func (l *Lists) number(client string) uint16 {
 	n, ok := l.numbers[client]
@@ -117,8 +117,9 @@ func (l *Lists) Version(partition int) string {
 }
 
 // Stamp returns the time that the changes of a batch (an API call) get. If the batch itself names a time for its
-// changes, Stamp returns this time. If the batch names no time, Stamp usually returns the time now. The returned time
-// is then always later than Batch.After and than each known change of these users in the set.
+// changes, Stamp returns this time. If the batch names no time, Stamp usually returns the time now. If the batch names
+// no time, the returned time is always later than Batch.After and than each known change of the batch's users in the
+// set.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At

@@ -151,7 +151,7 @@ func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	return slices.Compact(at)
 }
 
-// change adds the users at the given indexes to the set, removes them, or cancels their earlier changes. The argument
+// change() adds the users at the given indexes to the set, removes them, or cancels their earlier changes. The argument
 // "drawn" is a random number from which change() derives the kind of change.
 func (s *Storm) change(at Instance, users []int, drawn int) {
 	b := &live.Batch{Set: Set, By: "storm"}
