@@ -2,8 +2,8 @@
 // sends were allowed, released and denied. For each message, the counts are separate by channel, limit and segment.
 //
 // The counts of recorded and released sends are exact. A store counts a send in the same atomic step that records or
-// removes the send. Because of this atomic step, a send is not counted twice if a caller repeats a call whose reply was
-// lost.
+// removes the send. Because the store counts a send in the same atomic step, the send is not counted twice if a caller
+// repeats a call whose reply was lost.
 //
 // The counts of decisions are approximate. Each instance counts the decisions that it returned, and writes these
 // counts to the store once a second, so that counting does not delay calls. If a user is denied three times, the

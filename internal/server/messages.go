@@ -99,8 +99,8 @@ func (s *Server) releaseMessage(c *call) error {
 }
 
 // mayChangeAcross refuses a call that changes a message of another namespace, unless the API key has the scope "admin".
-// Without this check, an API key with the scope "filter" and without a namespace could release the campaigns of every
-// team. The argument "does" is the verb of the error text, which says what the call would change.
+// Without the check of mayChangeAcross, an API key with the scope "filter" and without a namespace could release the
+// campaigns of every team. The argument "does" is the verb of the error text, which says what the call would change.
 func (s *Server) mayChangeAcross(c *call, does string) error {
 	namespace := c.parameters["namespace"]
 	if c.Namespace != "" || namespace == "" || s.access.Load().May(c.Key, gate.ScopeAdmin) {

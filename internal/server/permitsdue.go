@@ -11,7 +11,7 @@ import (
 // another instance had granted.
 type due map[int64]int
 
-// add counts the permits that a call was granted. If the argument "permits" is below the number of permits in runs,
+// add() counts the permits that a call was granted. If the argument "permits" is below the number of permits in runs,
 // add() counts only the last ones.
 func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	for i := len(runs) - 1; i >= 0 && permits > 0; i-- {
@@ -43,9 +43,9 @@ func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	}
 }
 
-// take finds in the map the permits whose slots (start times) have come, removes them, and returns their number. If the
-// number of due permits is negative, take() returns 0 and keeps the number for its next call, so that the sum over all
-// instances becomes right.
+// take() finds in the map the permits whose slots (start times) have come, removes them, and returns their number. If
+// the number of due permits is negative, take() returns 0 and keeps the number for its next call, so that the sum over
+// all instances becomes right.
 func (d due) take(now time.Time) (permits int) {
 	for second, n := range d {
 		if second <= now.Unix() {

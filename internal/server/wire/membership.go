@@ -18,8 +18,8 @@ type membership struct {
 	In         []uint64 // for each user one bit for each of Sets; nil: the call requested no sets
 }
 
-// piece is the number of users whom MembershipOf looks up together. MembershipOf looks up this number of users in all
-// sets before it continues with the next users, so that the users stay in the processor's cache.
+// piece is the number of users whom MembershipOf looks up together. MembershipOf looks up one group of this size in all
+// sets before it looks up the next group, so that the users stay in the processor's cache.
 const piece = 8192
 
 // MembershipOf looks up the segment and the sets of each user in a segments generation.
