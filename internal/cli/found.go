@@ -69,7 +69,7 @@ func (f *foundIDs) AppendPacked(dst []byte, position int) []byte {
 	return append(dst, a.packed[width*i:width*i+width]...)
 }
 
-// take adds the users of the response r, which is about a part of the audience, to the list of found users. In the
+// take() adds the users of the response r, which is about a part of the audience, to the list of found users. In the
 // response r, take() replaces the users by bitmaps of their positions in the list.
 func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	a := answer{part: part, begin: f.users}

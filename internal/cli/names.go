@@ -28,7 +28,7 @@ type Names struct {
 	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, in which the command finds the original user ids; not needed for user ids of the kind dense. Default: segments.source in the file of --config."`
 }
 
-// open opens the location of the segments. If no flag names a location of segments, open() returns nil.
+// open() opens the location of the segments. If no flag names a location of segments, open() returns nil.
 func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	source := n.Segments
 	if source == "" && p.configured != nil {

@@ -103,7 +103,7 @@ func (c *PaceCommand) pacers() []string {
 	return names
 }
 
-// longest returns the maximum time for which the command waits for a permit. If longest() returns 0, there is no
+// longest() returns the maximum time for which the command waits for a permit. If longest() returns 0, there is no
 // maximum.
 func (c *PaceCommand) longest() time.Duration {
 	if c.MaxWait == nil {
@@ -252,8 +252,8 @@ type pacedReport struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// report prints how many lines were copied, counted from the beginning of the input, and how many permits were not used
-// in time. If not all lines were copied, report() also prints how to continue.
+// report() prints how many lines were copied, counted from the beginning of the input, and how many permits were not
+// used in time. If not all lines were copied, report() also prints how to continue.
 func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLeft, took time.Duration,
 	err error) error {
 	reached, unread := copied.Lines(), copied.Unread()
@@ -376,7 +376,7 @@ func (c *PaceCommand) refused(err error) error {
 	return c.Hinted(err)
 }
 
-// open opens the input file and counts its lines. If the result of open() is 0, the number of lines is unknown.
+// open() opens the input file and counts its lines. If the result of open() is 0, the number of lines is unknown.
 func (c *PaceCommand) open(on *terminal.Streams) (from io.ReadCloser, total int64, err error) {
 	if c.File == "-" {
 		return io.NopCloser(on.In), 0, nil

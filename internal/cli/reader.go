@@ -31,7 +31,7 @@ const (
 	smallRead  = 4 << 10
 )
 
-// next reads at least one more line of the input, and returns the lines that it has read. At the end of the input,
+// next() reads at least one more line of the input, and returns the lines that it has read. At the end of the input,
 // next() returns io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {

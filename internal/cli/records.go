@@ -42,7 +42,7 @@ func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Reco
 	return ctx.Err()
 }
 
-// channel returns the name of the channel of an audit record, or "" for a record without a channel. If the policy of
+// channel() returns the name of the channel of an audit record, or "" for a record without a channel. If the policy of
 // the record is not available, channel() returns the number of the channel.
 func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	if record.Channel == 0 {

@@ -96,8 +96,8 @@ type replay struct {
 	unknown                 int64
 }
 
-// add makes the API call that an audit record describes again. If the API call fails, add() calls the argument "stop",
-// which is a function.
+// add() makes the API call that an audit record describes again. If the API call fails, add() calls the argument
+// "stop", which is a function.
 func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) error {
 	if !p.wants(record.Change.Set) {
 		return nil

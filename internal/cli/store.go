@@ -385,7 +385,7 @@ func (a *storeAsker) write(m *verify.MissingSend) error {
 	return a.rows.Write(row)
 }
 
-// finish completes the file that lists the missing sends. If the comparison with the store failed, finish() writes no
+// finish() completes the file that lists the missing sends. If the comparison with the store failed, finish() writes no
 // file of missing sends.
 func (a *storeAsker) finish(failed error) error {
 	if a.out == nil || failed != nil {

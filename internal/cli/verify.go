@@ -93,7 +93,7 @@ func (c *verifyCommand) name(ctx context.Context, on *terminal.Streams, ids audi
 	return names.late(ctx, on, &c.Place, ids)
 }
 
-// verify checks the audit. If the command line has the flag --store, verify() also compares the audit with the store.
+// verify() checks the audit. If the command line has the flag --store, verify() also compares the audit with the store.
 func (c *verifyCommand) verify(
 	ctx context.Context, on *terminal.Streams, from *archive.Archive, config verify.Config,
 ) (*verify.Report, error) {

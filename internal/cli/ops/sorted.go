@@ -106,8 +106,8 @@ type run struct {
 	next format.SendRow
 }
 
-// advance reads the next row of the temporary file, whose rows are sorted. At the end of the temporary file, advance()
-// returns io.EOF.
+// advance() reads the next row of the temporary file, whose rows are sorted. At the end of the temporary file,
+// advance() returns io.EOF.
 func (r *run) advance() (err error) {
 	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
 		return err

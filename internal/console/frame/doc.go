@@ -25,8 +25,8 @@
 // # Sessions and access
 //
 // A page calls the handler of the API within the process, without the network. The context of an API call contains the
-// id of the visitor's API key (gate.Inside), and the API checks the current scopes of this key. Because of this check,
-// a console page can show and do only what the visitor's API key permits.
+// id of the visitor's API key (gate.Inside), and the API checks the current scopes of this key. Because the API checks
+// the scopes, a console page can show and do only what the visitor's API key permits.
 //
 // A session cookie contains the end time of the session, encrypted with AES-256-GCM. The encryption of the session
 // cookie also authenticates the id of the visitor's API key. The secret for the encryption of a session cookie is

@@ -268,8 +268,8 @@ func (f *Frame) nav(here *Page) (links []link) {
 	return links
 }
 
-// render renders a whole page from its template before it writes the response. If the HTTP status is 503, render() sets
-// the header Retry-After.
+// render() renders a whole page from its template before it writes the response. If the HTTP status is 503, render()
+// sets the header Retry-After.
 func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, status int) {
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {

@@ -125,8 +125,8 @@ func clock(at time.Time) template.HTML {
 		at.Format(time.RFC3339), at.Format("Mon 2 Jan, 15:04 UTC")))
 }
 
-// legible replaces invisible characters, and characters that reverse the direction of text, by visible marks. If a text
-// consists only of blanks, legible() replaces the blanks, too.
+// legible() replaces invisible characters, and characters that reverse the direction of text, by visible marks. If a
+// text consists only of blanks, legible() replaces the blanks, too.
 func legible(text string) string {
 	blank := strings.TrimSpace(text) == ""
 	if !blank && !strings.ContainsFunc(text, hidden) {
