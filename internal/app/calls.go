@@ -46,7 +46,7 @@ func (c *calls) leave() {
 	}
 }
 
-// end makes the handlers refuse new calls, and waits until the running calls have ended. If ctx ends before the calls
+// end() makes the handlers refuse new calls, and waits until the running calls have ended. If ctx ends before the calls
 // have ended, end() returns errRunning.
 func (c *calls) end(ctx context.Context) error {
 	c.mu.Lock()

@@ -76,7 +76,7 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	return nil
 }
 
-// overruled returns the users of a set whom an API call added after the time "before", but not after the time "next".
+// overruled() returns the users of a set whom an API call added after the time "before", but not after the time "next".
 // If a build includes all changes up to "next", an API call that added a user before "next" no longer counts, because
 // the build itself decides. Before the service has opened the store, overruled() returns nil.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
@@ -298,9 +298,9 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	return l.store.Free(ctx, upTo)
 }
 
-// contained returns a time for each set. Every segments generation that was in use during the last period of freeAfter
-// included all changes of the set up to this time. If the record of used generations (l.seen) does not yet cover a
-// period of freeAfter, contained() returns nil.
+// contained() returns a time for each set. Every segments generation that was in use during the last period of
+// freeAfter included all changes of the set up to the returned time. If the record of used generations (l.seen) does
+// not yet cover a period of freeAfter, contained() returns nil.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {
 	snapshot, latest := l.refresher.Current(), sighting{now, map[string]capping.Instant{}}
 	for _, size := range sizes {

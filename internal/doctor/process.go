@@ -16,8 +16,8 @@ import (
 	"capper/internal/segments"
 )
 
-// proc returns the content of a file in the checked process's directory below /proc. If the file below /proc cannot be
-// read, proc() returns "".
+// proc() returns the content of a file in the checked process's directory below /proc. If the file below /proc cannot
+// be read, proc() returns "".
 func (s *Subject) proc(name string) string {
 	process := "self"
 	if s.Process > 0 {

@@ -83,7 +83,7 @@ func At(clocks []Clock, t time.Time) Piece {
 	return Piece{On: true, By: by, Until: opening(clocks, next)}
 }
 
-// opening returns the first time at or after t at which no quiet hours apply, or zero if there is no such time. If
+// opening() returns the first time at or after t at which no quiet hours apply, or zero if there is no such time. If
 // quiet hours apply during a whole day, opening() skips all following days up to the next clock change, because these
 // days are equal.
 func opening(clocks []Clock, t time.Time) time.Time {

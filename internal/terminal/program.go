@@ -85,7 +85,7 @@ func repeated(command *kong.Context) error {
 	return nil
 }
 
-// misused adds advice and the exit status for wrong usage to an error of the command line. If the error already has
+// misused() adds advice and the exit status for wrong usage to an error of the command line. If the error already has
 // advice, the method misused() keeps this advice.
 func (p Program) misused(err error) error {
 	hint := Hint(err)

@@ -139,7 +139,7 @@ func (p *Progress) Note(text string) {
 	p.state.Store(&text)
 }
 
-// colon returns ": " followed by the text. For an empty text, colon() returns "".
+// colon() returns ": " followed by the text. For an empty text, colon() returns "".
 func colon(text string) string {
 	if text == "" {
 		return ""

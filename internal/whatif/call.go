@@ -156,7 +156,7 @@ func (c *call) anyDiverged() (found bool) {
 	return false
 }
 
-// blocks calls the function "each" for every block of 65,536 ids with users of the call, in ascending order. During a
+// blocks() calls the function "each" for every block of 65,536 ids with users of the call, in ascending order. During a
 // call of the function "each", c.cursors holds, for each group of the record, the position of the block with this key,
 // or of the next block. After the last block of ids, blocks() checks the users who are still queued.
 func (c *call) blocks(each func(key int) error) error {

@@ -226,8 +226,8 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 // generations at a time, because the instances of a service use one or two different ones at the same moment.
 const keptGenerations = 4
 
-// use notes that a segments generation was used. If too many generations are in memory, use() removes the one that was
-// not used for the longest time.
+// use() notes that a segments generation was used. If too many generations are in memory, use() removes the one that
+// was not used for the longest time.
 func (e *engine) use(name string) {
 	if n := len(e.lastUsed); n > 0 && e.lastUsed[n-1] == name {
 		return

@@ -141,9 +141,9 @@ func (h *histories) live(calls []uint32) []uint32 {
 	return calls
 }
 
-// bounded returns those sends of a history that a store would keep, because a store bounds the number of sends in a
+// bounded() returns those sends of a history that a store would keep, because a store bounds the number of sends in a
 // user's log. If the channel of the newest call has more than capping.LogBound calls, bounded() removes the oldest call
-// of this channel. bounded keeps at most as many calls as the constant "longest" says.
+// of this channel. bounded() keeps at most as many calls as the constant "longest" says.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
@@ -163,10 +163,11 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 	return calls[max(0, len(calls)-longest):]
 }
 
-// release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels. The
-// result "recorded" lists the channels of the sends that release() has removed from the recorded history. The result
-// "other" lists channels of sends that are later than the argument "after": those that release() has removed from the
-// history under the alternative policy. The slices that release() returns are valid until the next call of release.
+// release() removes the sends of a message on a channel from both histories of a user; channel 0 means all channels.
+// The result "recorded" lists the channels of the sends that release() has removed from the recorded history. The
+// result "other" lists channels of sends that are later than the argument "after": those that release() has removed
+// from the history under the alternative policy. The slices that release() returns are valid until the next call of
+// release.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)

@@ -120,8 +120,8 @@ func (t *tallies) note(err error) {
 	}
 }
 
-// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without this limit, a
-// caller who uses a separate message id for each user would exhaust the memory.
+// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without the limit
+// maxCampaigns, a caller who uses a separate message id for each user would exhaust the memory.
 const maxCampaigns = 100_000
 
 // others is the name of the row that sums up all campaigns beyond maxCampaigns.

@@ -19,7 +19,7 @@ type Value struct {
 	doc  *document
 }
 
-// Field is a function that reads a YAML value and stores the result in a variable. The caller passes this variable to
+// Field is a function that reads a YAML value and stores the result in a variable. The caller passes the variable to
 // the function that makes the Field, such as Text or Int.
 type Field = func(Value)
 
