@@ -12,8 +12,8 @@ import (
 // suppressed is the name of the set whose users receive no messages.
 const suppressed = "opted-out"
 
-// known holds the limits and the users of segments and sets, as the service reports them. The demo uses this data to
-// compute the expected results of a blast (large campaign).
+// known holds the limits and the users of segments and sets, as the service reports them. From these limits and users,
+// the demo computes the expected results of a blast (large campaign).
 type known struct {
 	limits   *api.Policy
 	segments map[string]*roaring.Bitmap
