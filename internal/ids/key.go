@@ -11,7 +11,7 @@ import (
 const KeySize = 16
 
 // Key is the random hash key of a scheme: with different keys, the same id has different images (64-bit numbers that
-// stand for ids). A deployment that loses its key cannot find the recorded sends of any user.
+// stand for ids). If a deployment loses its hash key, it cannot find the recorded sends of any user.
 type Key [KeySize]byte
 
 // NewKey returns a random hash key for ids, from crypto/rand.

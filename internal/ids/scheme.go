@@ -13,7 +13,7 @@ import (
 )
 
 // Scheme is a kind of user ids together with a hash key; it converts ids to images (64-bit numbers that stand for ids).
-// Schemes are immutable and safe for concurrent use. The zero Scheme is for dense ids.
+// Schemes are immutable and safe for concurrent use. The zero Scheme is for dense ids (32-bit integers).
 type Scheme struct {
 	kind   Kind
 	key    Key
@@ -25,8 +25,8 @@ type Scheme struct {
 	idle   sync.Pool    // *Parser
 }
 
-// New returns the scheme with the given kind of ids and key. For dense ids, New ignores the key. New panics if the kind
-// is not among Kinds.
+// New returns the scheme with the given kind of ids and key. For dense ids (32-bit integers), New ignores the key. New
+// panics if the kind is not among Kinds.
 func New(kind Kind, key Key) *Scheme {
 	if !kind.known() {
 		panic("ids: no such kind: " + kind.String())
@@ -74,8 +74,9 @@ func (s *Scheme) Kind() Kind { return s.kind }
 // Key returns the key of the scheme. A dense scheme has the zero key.
 func (s *Scheme) Key() Key { return s.key }
 
-// Check returns a checksum of the kind and the key, 8 hexadecimal digits, or "" for dense ids. Stores and manifests of
-// segments keep this checksum, so that they can reject a scheme (kind and key of ids) that differs from theirs.
+// Check returns a checksum of the kind and the key, 8 hexadecimal digits, or "" for dense ids (32-bit integers). Stores
+// and manifests of segments keep this checksum, so that they can reject a scheme (kind and key of ids) that differs
+// from theirs.
 func (s *Scheme) Check() string { return s.check }
 
 // Width returns the number of bytes of an id in packed form: 16 for uuid, 8 for uint64, and 0 for kinds without a
@@ -211,7 +212,8 @@ func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 
 // BackPacked appends the packed form of the id that has the given image and rest. For UUIDs, BackPacked also needs the
 // argument "rest" (64 bits that the image lacks); for other kinds of ids, it ignores rest. The only error of BackPacked
-// is ErrNoWayBack. BackPacked panics if the ids of the scheme are dense, because dense ids have no packed form.
+// is ErrNoWayBack. BackPacked panics if the ids of the scheme are dense, because dense ids (32-bit integers) have no
+// packed form.
 func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	p := s.parser()
 	dst, err := p.BackPacked(dst, image, rest)
