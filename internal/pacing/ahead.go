@@ -30,7 +30,7 @@ func (s *Strand) through(t Time) int64 {
 	return r.through(t, s.Permits)
 }
 
-// The method newest returns the last slot of the strand.
+// The method newest returns the last slot of the strand (series of slots).
 func (s *Strand) newest() Time {
 	r := s.run()
 	return r.slot(s.Permits - 1)

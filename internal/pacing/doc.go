@@ -181,10 +181,10 @@
 // wait belongs.
 //
 //   - A call puts its reach (wait class) in demand at a pacer whose newest slot is later than the call may wait, and
-//     more than 250 ms ahead. A call with the reach 0 does so only if it gets fewer permits than it wants. A reach
-//     stays in demand for the time KeptFor. Instances tell each other which reaches are in demand in the same way as
-//     with shares, through marks in the store. A call reads no marks of a pacer whose newest slot, as the instance last
-//     saw it, is less than LeastReach ahead.
+//     more than 250 ms ahead. A call with the reach 0 puts its reach in demand only if it gets fewer permits than it
+//     wants. A reach stays in demand for the time KeptFor. Instances tell each other which reaches are in demand in the
+//     same way as with shares, through marks in the store. A call reads no marks of a pacer whose newest slot, as the
+//     instance last saw it, is less than LeastReach ahead.
 //   - While calls with a shorter reach are in demand, a call asks the store in two steps. The first step asks for slots
 //     that are at most half of the shorter reach and at most LeastReach in the future. The second step asks for permits
 //     of the pacer and of its far log, within the whole wait of the call. The far log is an additional target, whose

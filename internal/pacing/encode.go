@@ -70,7 +70,7 @@ func (l *Log) check() error {
 // (5), Burst (3) and Permits (3), big endian.
 const StrandSize = 7 + 5 + 3 + 3
 
-// Append appends the encoded strands to dst.
+// Append appends the encoded strands (series of slots) to dst.
 func (a Ahead) Append(dst []byte) []byte {
 	for i := range a {
 		dst = appendUint(dst, uint64(a[i].At), 7)

@@ -47,8 +47,8 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 func (p *Pacer) reached() bool { return len(p.Shares) == 0 && p.Per == PerPacer }
 
 // far returns the target of the far log, which holds the slots that calls with long waits get later than a protected
-// wait. The limits of the far log are three quarters of the pacer's limits. For the far log, the pacer's rate is a
-// limit on the permits in several intervals.
+// wait. The limits of the far log (slots that are later than a protected wait) are three quarters of the pacer's
+// limits. For the far log, the pacer's rate is a limit on the permits in several intervals.
 func (p *Pacer) far(reach time.Duration) Target {
 	var limits []Limit
 	for _, limit := range p.Limits {

@@ -248,7 +248,7 @@ func (s *Strand) part(dst []Strand, i, j int64) []Strand {
 	return appendStrand(dst, s.At+Time(i*s.Every), s.Every, s.each(), min(j*s.each(), s.Permits)-i*s.each())
 }
 
-// appendStrand appends a strand to dst if the strand has at least one permit.
+// appendStrand appends a strand (series of slots) to dst if the strand has at least one permit.
 func appendStrand(dst []Strand, at Time, every, burst, permits int64) []Strand {
 	if permits <= 0 {
 		return dst

@@ -81,7 +81,7 @@ func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Tim
 	return fmt.Sprintf("%d slots of %s removed, not %d of %d", got, nameOf(target), n, len(back))
 }
 
-// strandsOf converts the runs of a log to strands. No permit may have been returned from the log.
+// strandsOf converts the runs of a log to strands (series of slots). No permit may have been returned from the log.
 func strandsOf(log *pacing.Log) (strands []pacing.Strand) {
 	for i, r := range log.Runs {
 		end := log.Total
