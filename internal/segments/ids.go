@@ -52,7 +52,8 @@ const MaxDictionaryBytes = 40 << 30
 var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
 // numbering returns a text that identifies which number each user has in the bitmaps of the generation. If two
-// generations have the same numbering, each user has the same number in both. The numbering of dense ids is "".
+// generations have the same numbering, each user has the same number in both. The numbering of dense ids (32-bit
+// integers) is "".
 func (m *Manifest) numbering() string {
 	if m.IDs == nil {
 		return ""
@@ -296,9 +297,9 @@ func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, 
 }
 
 // ReadScheme reads the object ids.json of a location, and checks that it agrees with the manifest. The result is nil
-// for dense ids. If ids.json does not belong to the manifest, the error is an *IDsError. If ids are dense, ReadScheme
-// treats a denied read like a missing ids.json. S3 denies reading a missing object if the caller may not list the
-// bucket, and a caller with dense ids needs no ids.json.
+// for dense ids (32-bit integers). If ids.json does not belong to the manifest, the error is an *IDsError. If ids are
+// dense, ReadScheme treats a denied read like a missing ids.json. S3 denies reading a missing object if the caller may
+// not list the bucket, and a caller with dense ids needs no ids.json.
 func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
 	f, ok, err := ReadIDsFile(ctx, src)
 	switch {
@@ -355,7 +356,7 @@ func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	return nil
 }
 
-// denseIDs is the scheme of dense ids.
+// denseIDs is the scheme of dense ids (32-bit integers).
 var denseIDs = ids.New(ids.Dense, ids.Key{})
 
 // IDs returns the scheme of the generation's ids, which is never nil.
@@ -366,7 +367,7 @@ func (s *Snapshot) IDs() *ids.Scheme {
 	return s.scheme
 }
 
-// KnownIDs returns the number of ids in the dictionary, or 0 for dense ids, which need no dictionary.
+// KnownIDs returns the number of ids in the dictionary, or 0 for dense ids (32-bit integers), which need no dictionary.
 func (s *Snapshot) KnownIDs() int {
 	if s.dictionary == nil {
 		return 0
@@ -375,8 +376,8 @@ func (s *Snapshot) KnownIDs() int {
 }
 
 // Numbers sets numbers[i] to the number that stands for users[i] in the bitmaps of the snapshot. If the dictionary
-// lacks a user, Numbers sets the user's element of the slice numbers to 2^32-1. The number of a dense id is the id
-// itself. Numbers does not allocate memory.
+// lacks a user, Numbers sets the user's element of the slice numbers to 2^32-1. The number of a dense id (32-bit
+// integer) is the id itself. Numbers does not allocate memory.
 func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) {
 	s.dictionary.users(users, numbers)
 }

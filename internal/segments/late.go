@@ -76,7 +76,7 @@ func (s *Snapshot) overrules(overruled func(set string, before, next time.Time) 
 	return found
 }
 
-// setsOnly returns the generation of the snapshot with the bitmaps of its sets, but without the bitmaps of its
+// setsOnly returns the generation of the snapshot. This generation has the bitmaps of its sets, but no bitmaps of its
 // segments.
 func (s *Snapshot) setsOnly() *Generation {
 	g := &Generation{Manifest: &s.manifest, Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}

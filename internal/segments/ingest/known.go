@@ -50,8 +50,8 @@ func (r *Result) addShared(live *segments.Generation) {
 }
 
 // addRelated looks in a Back for texts that may be twins of ids in the input files, that is, differ only in case or
-// blanks. addRelated collects these texts. A text is such a twin if its plain form is an id of the files, or equals the
-// plain form of such an id.
+// blanks. addRelated collects these texts. A text is a twin of an id in the files if its plain form is an id of the
+// files, or equals the plain form of such an id.
 func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary) {
 	plainForms := map[uint64]bool{}
 	for _, one := range f.odd {

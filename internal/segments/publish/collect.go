@@ -36,7 +36,7 @@ type Collector struct {
 
 // minTempAge is the minimum age at which a Collector (command gc) removes a temporary file that no writer completed.
 // The temporary file may belong to a publisher that is still writing the file. No generation refers to a temporary
-// file, so only its age protects the file.
+// file, so only the age of the file protects it from removal.
 const minTempAge = 24 * time.Hour
 
 // Find returns the objects that Remove would remove, and removes nothing.

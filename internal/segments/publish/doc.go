@@ -68,8 +68,8 @@
 // dictionary lacks ids of the amend, Over inserts the new ids (segments.Insertion). If an amend has new ids, it stores
 // a new dictionary, a new BackFile and every bitmap with the new user numbers. If an amend has new ids, the guard still
 // compares only the sets that the amend replaces. If a build keeps amended users whose ids are in none of its files, it
-// inserts their ids in the same way. AmendedSince reads both generations if their user numbers differ, because its
-// result depends on their users.
+// inserts the ids of these users into its dictionary. AmendedSince reads both generations if their user numbers differ,
+// because its result depends on their users.
 //
 // # Withdrawing
 //

@@ -244,7 +244,8 @@ func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list [
 	return list
 }
 
-// textOf joins ids with commas, for a message: the given texts, or the dense ids if there are no texts.
+// textOf joins ids with commas, for a message: the given texts, or the dense ids (32-bit integers) if there are no
+// texts.
 func textOf(dense []uint32, texts []string) string {
 	if len(texts) > 0 {
 		return strings.Join(texts, ", ")

@@ -15,7 +15,7 @@ import (
 
 // Over prepares an amend (a publish of some sets). Over converts the candidate (built but unpublished generation) and
 // the live state base to the user numbers of one dictionary. The argument "base" of Over must come from ReadForAmend.
-// For dense ids, Over returns the candidate and base unchanged.
+// For dense ids (32-bit integers), Over returns the candidate and base unchanged.
 //
 // If the live dictionary has all ids of the candidate (built but unpublished generation), the result refers to the
 // stored dictionary and BackFile. If the live dictionary lacks ids of the candidate, the result has a dictionary with

@@ -41,11 +41,12 @@
 //   - milliseconds since 1970, 12 or 13 digits
 //   - in Parquet a TIMESTAMP in any unit; without adjustment to UTC, it has no offset
 //
-// ReadSends truncates times to milliseconds. A row is bad if its time is before 2000 or in the future. If the row has a
-// message id, a time up to one second in the future is allowed. The Parquet types DATE, TIME and INT96 are not valid
-// for times. If the field of the channel or of the message id is empty, the send has no channel or no message id. An
-// empty namespace field means the namespace without a name; the row is bad if SendOptions.Namespace names another
-// namespace. For a bad row, the caller gets a RowError. If the format has lines, the RowError contains the number of
-// the line. For a fault of the whole file, ReadSends returns an error. Faults of the whole file are a missing column, a
-// broken stream, or a text file without a final line break (see SendOptions.FinalNewline).
+// ReadSends truncates times to milliseconds. A row of a file about sends is bad if its time is before the year 2000 or
+// in the future. If the row has a message id, a time up to one second in the future is allowed. The Parquet types DATE,
+// TIME and INT96 are not valid for times. If the field of the channel or of the message id is empty, the send has no
+// channel or no message id. An empty namespace field means the namespace without a name; the row is bad if
+// SendOptions.Namespace names another namespace. For a bad row, the caller gets a RowError. If the format has lines,
+// the RowError contains the number of the line. For a fault of the whole file, ReadSends returns an error. Faults of
+// the whole file are a missing column, a broken stream, or a text file without a final line break (see
+// SendOptions.FinalNewline).
 package format

@@ -66,8 +66,8 @@ func parseLines(into *Block, block []byte, line int64) {
 	}
 }
 
-// unescaped returns a field of a row without its escape characters. If a letter or digit is escaped, it means a control
-// character, which no id contains; the result "ok" is then false.
+// unescaped removes the escape characters from a field of a row, and returns the result. If a letter or digit is
+// escaped, it means a control character, which no id contains; the result "ok" is then false.
 func (d *dialect) unescaped(field []byte) (plain []byte, ok bool) {
 	if d.escape == 0 || bytes.IndexByte(field, d.escape) < 0 {
 		return field, true

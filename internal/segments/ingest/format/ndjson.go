@@ -13,7 +13,7 @@ import (
 // NDJSON returns the Syntax for files with one JSON object per line. The arguments "id" and "segment" are the names of
 // the fields with the user id and the segment's name; segment is "" if rows name no segment. A dense id is a JSON
 // integer or a string of digits, because many exporters write 64-bit integers as strings. An id of another kind is a
-// string, or for uint64 also a number. A nil scheme means dense ids.
+// string, or for uint64 also a number. A nil scheme means dense ids (32-bit integers).
 func NDJSON(id, segment string, scheme *ids.Scheme) Syntax {
 	names := []string{id}
 	if segment != "" {

@@ -170,7 +170,7 @@ func (l *layout) takeRow(into *Block, line int64, id, segment []byte) {
 	}
 }
 
-// parseText parses a block of a text file with one dense id per line.
+// parseText parses a block of a text file with one dense id (32-bit integer) per line.
 func parseText(into *Block, block []byte, line int64) {
 	if into.parser != nil {
 		parseLines(into, block, line)

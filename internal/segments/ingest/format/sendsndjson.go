@@ -49,8 +49,8 @@ func (r *sendReader) readNDJSON() (err error) {
 	return rows.missing()
 }
 
-// missing returns an error if it is unknown in which namespace some sends are. missing also returns an error if no JSON
-// object of the file has a column that the user requested by name, because the name may be misspelled.
+// missing returns an error if the namespace of some sends is not known. missing also returns an error if no JSON object
+// of the file has a column that the user requested by name, because the name may be misspelled.
 func (r *objectRows) missing() error {
 	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {
 		return fmt.Errorf("line %d must have a %s like other lines: the namespace of the send is unknown",

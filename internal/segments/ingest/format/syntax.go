@@ -50,9 +50,9 @@ func (s *Syntax) Rest(text []byte) []byte {
 const shortText = 16 << 10
 
 // MayBeTruncated reports whether a text file may have lost its end. The argument "size" of MayBeTruncated is the length
-// of the whole text in bytes, and the argument "end" is the last block of the text. A long text without a final line
-// break may be truncated, unless the function Complete accepts its last line. A truncated id could be the id of another
-// user.
+// of the whole text in bytes, and the argument "end" is the last block of the text. If a long text has no final line
+// break, it may be truncated, unless the function Complete accepts the last line. A truncated id could be the id of
+// another user.
 func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
 	if LineIsClosed(end) || size <= shortText {
 		return false
