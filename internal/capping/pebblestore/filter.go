@@ -129,7 +129,8 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	return err
 }
 
-// releasing returns a step function, which removes the sends with the token from one user's log.
+// releasing returns a step function, which removes the sends with the token (short hash of a message) from one user's
+// log.
 func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	return func(_ capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, found := log.Release(dst, channel, token)

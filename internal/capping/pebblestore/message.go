@@ -64,8 +64,8 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[cappi
 	return found, nil
 }
 
-// message returns the message that the store remembers for the token. If the store does not know the token, message
-// returns a message without an ID.
+// message returns the message that the store remembers for the token (short hash of a message). If the store does not
+// know the token, message returns a message without an ID.
 func (s *Store) message(token capping.Token) (capping.Message, error) {
 	for _, kind := range []byte{database.KeyMessage, database.KeyNamed} {
 		value, err := s.db.Lookup(messageKey(kind, token))

@@ -65,7 +65,8 @@ func (c *messageCounts) SetTitle(message capping.Message, text string, now cappi
 	return nil
 }
 
-// The method counted reports whether the store has counts of the message with the token, on any channel.
+// The method counted reports whether the store has counts of the message with the token (short hash of a message), on
+// any channel.
 func (c *messageCounts) counted(token capping.Token) (found bool, err error) {
 	enough := errors.New("found")
 	err = c.each(recordKey(id{token: token})[:len(recordPrefix)+len(token)], func([]byte, []byte) error {

@@ -59,7 +59,8 @@ func (r retentions) with(millis int64, now capping.Instant) retentions {
 	return append(kept, current)
 }
 
-// The method last returns the retention in force. If the list of retentions is empty, last returns the zero retention.
+// The method last returns the retention in force. If the list of retentions is empty, last returns the zero retention
+// (time for which sends are kept).
 func (r retentions) last() retention {
 	if len(r) == 0 {
 		return retention{}
@@ -67,8 +68,9 @@ func (r retentions) last() retention {
 	return r[len(r)-1]
 }
 
-// longest returns the longest retention that still has an effect; by this retention, the store deletes log entries now.
-// If no retention in the list has an effect any more, longest returns the retention in force.
+// longest returns the longest retention that still has an effect; by this retention (time for which sends are kept),
+// the store deletes log entries now. If no retention in the list has an effect any more, longest returns the retention
+// in force.
 func (r retentions) longest(now capping.Instant) retention {
 	for _, old := range r {
 		if !old.passed(now) {
@@ -114,9 +116,10 @@ func (k *notedRetentions) current() retentions {
 	return nil
 }
 
-// retain returns the longest retention that was recently in force; by this retention, the store deletes log entries. If
-// the call records sends, retain also stores that the retention which the call's policy needs is in force. The store
-// therefore deletes no entry that other policies need if a policy has a shorter retention for a moment or by mistake.
+// retain returns the longest retention that was recently in force; by this retention (time for which sends are kept),
+// the store deletes log entries. If the call records sends, retain also stores that the retention which the call's
+// policy needs is in force. The store therefore deletes no entry that other policies need if a policy has a shorter
+// retention for a moment or by mistake.
 func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -132,8 +135,9 @@ func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) 
 	return time.Duration(max(millis, noted.longest(now).millis)) * time.Millisecond, nil
 }
 
-// noteRetention writes a retention to the database, so that the store still knows it after a restart. The write-ahead
-// log therefore contains the new retention before the sends that are recorded under it.
+// noteRetention writes a retention (time for which sends are kept) to the database, so that the store still knows it
+// after a restart. The write-ahead log therefore contains the new retention before the sends that are recorded under
+// it.
 func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, error) {
 	s.retained.mu.Lock()
 	defer s.retained.mu.Unlock()
@@ -152,7 +156,7 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 }
 
 // loadRetentions reads the store's list of retentions from the database. Earlier versions of capper stored only one
-// retention; loadRetentions treats it as in force until now.
+// retention (time for which sends are kept); loadRetentions treats it as in force until now.
 func (s *Store) loadRetentions() error {
 	value, err := s.db.Lookup(retentionsKey)
 	if err != nil {
@@ -212,8 +216,8 @@ func encodeRetention(millis int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(millis))
 }
 
-// decodeRetention decodes a stored retention, and returns it in milliseconds. If no retention is stored (the argument
-// is nil), decodeRetention returns 0.
+// decodeRetention decodes a stored retention (time for which sends are kept), and returns it in milliseconds. If no
+// retention is stored (the argument is nil), decodeRetention returns 0.
 func decodeRetention(value []byte) (int64, error) {
 	if value == nil {
 		return 0, nil

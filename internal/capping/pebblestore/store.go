@@ -184,7 +184,7 @@ func (s *Store) missing(now capping.Instant) string {
 // missingChanges has passed, a build of the segments should include the changes that the restored store lacks.
 const missingChanges = 7 * 24 * time.Hour
 
-// IDs returns the kind of the users' ids in the store. The zero IDs means dense ids.
+// IDs returns the kind of the users' ids in the store. The zero IDs means dense ids (32-bit integers).
 func (s *Store) IDs() IDs { return s.db.IDs() }
 
 // Identity returns the id of the store and its newest identity mark (a number that increases while the store is in

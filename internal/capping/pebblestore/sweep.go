@@ -197,7 +197,7 @@ func (s *Store) countsKept(now capping.Instant) time.Duration {
 	return messages.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
 }
 
-// sweepPacers does one step of the sweep of pacers, which removes their expired logs and requests.
+// sweepPacers does one step of the sweep that removes expired logs of pacers and expired requests for permits.
 func (s *Store) sweepPacers(ctx context.Context, from []byte) (next []byte, err error) {
 	err = s.db.Rescue(ctx, func() error {
 		next, err = s.pacers.Sweep(from, sweepKeys)

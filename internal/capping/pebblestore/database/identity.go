@@ -267,7 +267,7 @@ func known(path string) (Copy, error) {
 }
 
 // KnownIDs reads the file PATH.id beside the directory, and returns which kind of user ids the store has. If the file
-// PATH.id does not exist, KnownIDs returns the zero IDs, which mean dense ids.
+// PATH.id does not exist, KnownIDs returns the zero IDs, which mean dense ids (32-bit integers).
 func KnownIDs(path string) (IDs, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {

@@ -96,7 +96,7 @@ func (d *DB) CheckUsers(users ...capping.UserID) error {
 	return nil
 }
 
-// MarkerKey is the key of the format marker.
+// MarkerKey is the key of the format marker (value that names the version of the stored format).
 var MarkerKey = []byte("\x00format")
 
 // After returns the first key that sorts after all keys with the prefix. The prefix must contain a byte below 0xFF.

@@ -53,7 +53,7 @@ func imageMarker(ids IDs) string {
 var imageMarkerText = regexp.MustCompile(`, ids (\S+), check (\S+), `)
 
 // idsOf returns the kind of ids that the format marker of a store names. If this program does not know the format
-// marker, the result "ok" is false.
+// marker (value that names the version of the stored format), the result "ok" is false.
 func idsOf(marker string) (ids IDs, ok bool) {
 	switch version := versionOf(marker); {
 	case version == imageFormat:
@@ -132,7 +132,8 @@ func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	return &capping.FormatError{Marker: marker, Found: from, Oldest: oldest, Newest: newest, Want: Marker(logFormat)}
 }
 
-// markEmpty writes the format marker into the database if the database is empty, and returns an error otherwise.
+// markEmpty writes the format marker (value that names the version of the stored format) into the database if the
+// database is empty, and returns an error otherwise.
 func (d *DB) markEmpty(marker string) error {
 	it, err := d.NewIter(nil)
 	if err != nil {
