@@ -60,8 +60,9 @@ func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 
 // judgeAdopted is for a store without a shared record: judgeAdopted decides whether the record was lost. If a store
 // without the shared record has no sentinel keys (marker keys that reveal lost data), an older version of capper
-// created it. If a store without the shared record has sentinel keys, the shared record was lost. If the shared record
-// of a store was lost, judgeAdopted makes every missing sentinel key count as lost data.
+// created it. If a store without the shared record (record in Redis that all instances share) has sentinel keys, the
+// shared record was lost. If the shared record of a store was lost, judgeAdopted makes every missing sentinel key count
+// as lost data.
 func (f *fleet) judgeAdopted(ctx context.Context) {
 	if !f.seen.Load().adopted {
 		return

@@ -92,7 +92,7 @@ type Config struct {
 
 // IDs describes the users' ids in a store. Two things never change in a store: the kind of ids, and the key that makes
 // id images (64-bit numbers that stand for ids) from ids. Open rejects a store with another kind of ids or another key.
-// The zero IDs means dense ids, the numbers from 0 to 4294967295.
+// The zero IDs means dense ids (32-bit integers), the numbers from 0 to 4294967295.
 type IDs struct {
 	Kind string // the name of the kind in the format marker, such as "uuid"; "" and "dense": dense
 	// Check is a word that changes with the kind of ids and with the key that makes id images. The store rejects a

@@ -32,10 +32,10 @@
 // # Keyspace
 //
 // In a store with dense ids (the numbers from 0 to 4294967295), a bucket is a Redis hash of 190 neighbouring user ids.
-// In a bucket, the name of a user's field is the position of the user's id in the bucket, as a decimal number. In a
-// bucket, the value of a user's field is the log of the user (see capping.Log). Each of the 64 partitions consists of
-// every 64th bucket. All keys of a partition share a hash tag, and therefore a hash slot of the cluster. Every key has
-// a TTL, which the next write to the key extends.
+// In a bucket, the name of a user's field is the position of the user's id in the bucket, as a decimal number. In the
+// Redis hash of a bucket, the value of a user's field is the log of the user (see capping.Log). Each of the 64
+// partitions consists of every 64th bucket. All keys of a partition share a hash tag, and therefore a hash slot of the
+// cluster. Every key has a TTL, which the next write to the key extends.
 //
 //	fc:{53t}:2rk             bucket 3584 (base 36) of partition 0: users 680,960 to 681,149
 //	fc:{53t}:m:…             a message's text, in its token's partition: the id, or 0xFF, namespace, 0xFF, id

@@ -193,7 +193,7 @@ func (f *fleet) keptLonger() string {
 }
 
 // extend returns for how long a call must keep its sends: the given retention or, if longer, the retention in force. If
-// the given retention is longer than the retention in force, extend puts it in force.
+// the given retention (time for which sends are kept) is longer than the retention in force, extend puts it in force.
 func (f *fleet) extend(retention time.Duration) time.Duration {
 	longest := f.longest.Load()
 	if retention.Milliseconds() > longest {

@@ -77,7 +77,8 @@ func (s *Store) Health(context.Context) capping.Health {
 }
 
 // The method lost describes which parts of the store have missing or possibly incomplete data. If all partitions with
-// users are in quarantine, the result "all" of the method lost is true.
+// users are in quarantine (no decisions until an operator accepts the loss), the result "all" of the method lost is
+// true.
 func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	if seen.gone != nil {
 		lost = append(lost, seen.gone.Error())
@@ -100,7 +101,8 @@ func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	return lost, barred == s.keyspace.Partitions
 }
 
-// eachBar calls the function in the argument "it" for every partition with users that is in quarantine.
+// eachBar calls the function in the argument "it" for every partition with users that is in quarantine (no decisions
+// until an operator accepts the loss).
 func (s *Store) eachBar(it func(*topology.Bar)) {
 	for p := range s.keyspace.Partitions {
 		if b := s.top.Bar(p); b != nil {
@@ -109,7 +111,8 @@ func (s *Store) eachBar(it func(*topology.Bar)) {
 	}
 }
 
-// barredPartitions counts, for each cause, the partitions in quarantine. Only partitions that have users count.
+// barredPartitions counts, for each cause, the partitions in quarantine (no decisions until an operator accepts the
+// loss). Only partitions that have users count.
 func (s *Store) barredPartitions() map[string]int {
 	counts := map[string]int{}
 	s.eachBar(func(b *topology.Bar) { counts[b.Reason]++ })

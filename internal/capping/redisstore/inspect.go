@@ -297,8 +297,8 @@ func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *r
 	}
 }
 
-// lookAtStore finds out whether a store exists: lookAtStore reads the format marker from the node that serves the
-// marker's key.
+// lookAtStore finds out whether a store exists: lookAtStore reads the format marker (value that names the version of
+// the stored format) from the node that serves the marker's key.
 func (s *survey) lookAtStore(ctx context.Context, r *Report, n *Node, client *redis.Client) {
 	if n.Master != "" || r.Cluster && !n.member.Serves(s.keyspace.Slot(s.keyspace.FormatPartition())) {
 		return

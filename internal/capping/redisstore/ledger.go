@@ -68,7 +68,8 @@ func (s *Store) acceptedWarnings() (warnings []string) {
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // mendRecords is called when servers have lost the records that all instances share: mendRecords creates them again. If
-// the partition of the shared records has also lost data for another reason, mendRecords does nothing.
+// the partition of the shared records (records in Redis that all instances share) has also lost data for another
+// reason, mendRecords does nothing.
 func (f *fleet) mendRecords(ctx context.Context) error {
 	if err := f.renew(ctx, script.LookOnly); err != nil {
 		return fmt.Errorf("read the records in Redis that describe the store: %w", err)

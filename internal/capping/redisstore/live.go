@@ -106,7 +106,8 @@ func (l *liveLogs) close() {
 func (s *Store) Lists() *live.Lists { return s.live.lists }
 
 // Change appends the changes in the batch to the live change logs of the users' partitions, and applies them to Lists;
-// see live.Store. If the partition of a user is in quarantine, Change marks the user as Unstored.
+// see live.Store. If the partition of a user is in quarantine (no decisions until an operator accepts the loss), Change
+// marks the user as Unstored.
 func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	seen := s.fleet.seen.Load()
 	switch {

@@ -280,7 +280,7 @@ func (o *packOperation) Encode(c *dispatch.Command) {
 	c.Args.LivePack(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, &o.packing)
 }
 
-// Stamp does nothing, because a command of packOperation contains no time.
+// Stamp has nothing to do, because it sets times in commands, and a command of packOperation contains no time.
 func (o *packOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply of live.lua.

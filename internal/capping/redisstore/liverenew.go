@@ -167,7 +167,8 @@ func (r *renewal) await(ctx context.Context) error {
 
 // renewSoon returns a read that has not begun yet: a read of the live change log (log of changes to sets by API calls).
 // The read that renewSoon returns will include all live changes that were stored before the call of renewSoon.
-// Concurrent calls of renewSoon return the same renewal, so that one read of Redis serves all of them.
+// Concurrent calls of renewSoon return the same renewal (read of a live change log), so that one read of Redis serves
+// all of them.
 func (l *liveLogs) renewSoon(p int) *renewal {
 	log := &l.logs[p]
 	log.mu.Lock()
@@ -284,7 +285,8 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 
 // applyUnderRestoration applies a whole live change log during a restoration, and confirms that the log has every live
 // change of this instance. applyUnderRestoration sets the known version to "", so that every decision asks for a
-// renewal. During a restoration, each renewal of the partition's live changes returns an error.
+// renewal (read of a live change log). During a restoration (all instances store their live changes again), each
+// renewal of the partition's live changes returns an error.
 func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveReading) (done bool, err error) {
 	l.applying.Lock()
 	l.lists.ApplyUpTo(p, "", read.freed, read.records())
@@ -477,7 +479,7 @@ func (o *pageOperation) Encode(c *dispatch.Command) {
 	c.Args.LiveRead(config.Scripts.Live, config.Prefixes[c.Partition], o.known, o.from)
 }
 
-// Stamp does nothing, because a command of pageOperation contains no time.
+// Stamp has nothing to do, because it sets times in commands, and a command of pageOperation contains no time.
 func (o *pageOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the page.

@@ -52,7 +52,8 @@ type instances struct {
 }
 
 // begin starts the restoration of live changes in the given partitions. begin returns the errors of those partitions in
-// which the restoration did not begin. The work in each partition has its own time limit.
+// which the restoration (all instances store their live changes again) did not begin. The work in each partition has
+// its own time limit.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
 	for _, p := range partitions {

@@ -9,17 +9,17 @@ import (
 )
 
 // mended says how far this process has updated the indexes that sort campaigns by the number of users in their calls.
-// The update adds campaigns that earlier versions of capper stored.
+// The update adds campaigns (messages on channels) that earlier versions of capper stored.
 type mended struct {
 	working chan struct{} // holds one token, which the call that runs mend takes
 	done    bool
 	next    *messages.Position // nil: from the first campaign
 }
 
-// mend adds campaigns to the indexes that sort campaigns by the number of users in their calls. These are campaigns
-// that an earlier version of capper stored without such indexes. Each process calls mend before the first list of
-// messages that needs the indexes, until mend has succeeded once. If the time of a call of mend runs out, the next call
-// continues with the same campaign.
+// mend adds campaigns (messages on channels) to the indexes that sort campaigns by the number of users in their calls.
+// These are campaigns that an earlier version of capper stored without such indexes. Each process calls mend before the
+// first list of messages that needs the indexes, until mend has succeeded once. If the time of a call of mend runs out,
+// the next call continues with the same campaign.
 func (c *messageCounts) mend(ctx context.Context) error {
 	select {
 	case c.mended.working <- struct{}{}:

@@ -55,7 +55,7 @@ func (o *addOperation) Encode(c *dispatch.Command) {
 		o.delta, o.flush, keep, o.begins)
 }
 
-// Stamp does nothing, because a command of addOperation contains no time.
+// Stamp has nothing to do, because it sets times in commands, and a command of addOperation contains no time.
 func (o *addOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply of answers.lua.
@@ -103,7 +103,7 @@ type readOperation struct {
 // Encode sets the command.
 func (o *readOperation) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
 
-// Stamp does nothing, because a command of readOperation contains no time.
+// Stamp has nothing to do, because it sets times in commands, and a command of readOperation contains no time.
 func (o *readOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply stores the reply.

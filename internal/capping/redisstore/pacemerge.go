@@ -41,7 +41,7 @@ type readPacers struct {
 // Encode sets the command.
 func (o *readPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
 
-// Stamp does nothing, because a command of readPacers contains no time.
+// Stamp has nothing to do, because it sets times in commands, and a command of readPacers contains no time.
 func (o *readPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the log.

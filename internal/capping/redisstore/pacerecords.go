@@ -35,7 +35,7 @@ type lookPacers struct {
 // Encode sets the command.
 func (o *lookPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
 
-// Stamp does nothing, because a command of lookPacers contains no time.
+// Stamp has nothing to do, because it sets times in commands, and a command of lookPacers contains no time.
 func (o *lookPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply.

@@ -81,7 +81,7 @@ type single struct {
 // Encode sets the command.
 func (o *single) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
 
-// Stamp does nothing, because a command of the type single contains no time.
+// Stamp has nothing to do, because it sets times in commands, and a command of the type single contains no time.
 func (o *single) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply stores the reply.

@@ -183,7 +183,8 @@ func (s *sender) witness(commands []*Command) int {
 }
 
 // distrust makes the attempt of a command fail if the command's partition was put into quarantine while the command was
-// queued. If a partition is in quarantine, the script may have read incomplete logs for the command.
+// queued. If a partition is in quarantine (no decisions until an operator accepts the loss), the script may have read
+// incomplete logs for the command.
 func (s *sender) distrust(c *Command) {
 	if bar := s.top.Bar(c.Partition); bar != nil && c.attempt.err == nil {
 		c.attempt.err = bar

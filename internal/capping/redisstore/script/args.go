@@ -50,8 +50,8 @@ func (a *Args) Set(args ...string) {
 // Filter encodes a call of filter.lua for the users in the argument "items" (see Plan). All these users are in one
 // partition. The argument "prefix" of Filter is the text with which all Redis keys of the partition begin. The argument
 // "known" of Filter is the version of the partition's live changes to sets that the caller knows. If the argument
-// "known" is nil, filter.lua does not compare the versions of live changes to sets. The encoded Redis command lacks its
-// header until the caller calls StampFilter.
+// "known" is nil, filter.lua does not compare the versions of live changes to sets. The encoded Redis command is
+// complete only after the caller has called StampFilter, which adds the header.
 func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8, book *Rulebook, c Counts, known *string) {
 	rules := a.chooseRules(book, items, groups)
@@ -83,21 +83,21 @@ func (a *Args) StampFilter(h Header) {
 	h.append(a.head[:0])
 }
 
-// Release encodes a call of release.lua for the users in the argument "items" (see Plan). The encoded Redis command
-// lacks its header until the caller calls StampRelease.
+// Release encodes a call of release.lua for the users in the argument "items" (see Plan). The encoded Redis command is
+// complete only after the caller has called StampRelease, which adds the header.
 func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID, c Counts) {
 	keys := a.encodeUsers(s, k, prefix, items, users, nil)
 	a.finish(a.endCounts(keys, prefix, c), a.head[:releaseHeaderSize], a.users)
 }
 
 // StampRelease writes the header of a call of release.lua, a script that removes sends. The script release.lua removes
-// the sends with the token on the channel; channel 0 means all channels.
+// the sends with the token (short hash of a message) on the channel; channel 0 means all channels.
 func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) {
 	appendRelease(a.head[:0], now, skew, channel, token, a.counting)
 }
 
-// Erase encodes a call of erase.lua, a script that removes the log of one user. The encoded Redis command lacks its
-// header until the caller calls StampTime.
+// Erase encodes a call of erase.lua, a script that removes the log of one user. The encoded Redis command is complete
+// only after the caller has called StampTime, which adds the header.
 func (a *Args) Erase(s *Script, key, field string) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)

@@ -11,9 +11,9 @@ import (
 
 // The file count.go has the Redis keys and hash fields of a message's counts, and the arguments of atleast.lua.
 
-// Counts says whether a script call also counts by message the sends that it records or removes. A script changes the
-// counts of sends and the logs in one atomic step. A call that may use only one Redis key cannot count sends. If a call
-// could not count its sends, the counts of the message are lower bounds; see Args.AtLeast.
+// Counts says whether a script call also counts the sends that it records or removes, separately for each message. A
+// script changes the counts of sends and the logs in one atomic step. A call that may use only one Redis key cannot
+// count sends. If a call could not count its sends, the counts of the message are lower bounds; see Args.AtLeast.
 type Counts struct {
 	Counted bool
 	Token   capping.Token // token of the message
@@ -38,8 +38,8 @@ func AnswersKey(prefix string, token capping.Token) string {
 	return prefix + "a:" + hex.EncodeToString(token[:])
 }
 
-// IndexKey returns the Redis key of one partition's index of campaigns, which is sorted by their last call. No bucket
-// of users has such a Redis key.
+// IndexKey returns the Redis key of one partition's index of campaigns (messages on channels), which is sorted by their
+// last call. No bucket of users has such a Redis key.
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
 // periodLength is the length in milliseconds of the period of one index. Such an index sorts messages by the number of
@@ -72,8 +72,8 @@ func LastField(channel capping.Channel) string {
 
 // AtLeast encodes a call of atleast.lua, a script that marks a message's counts in one partition as lower bounds. The
 // argument "keep" of AtLeast is the time for which the store keeps users' logs. If the argument "begins" is true,
-// atleast.lua also marks a message that has no counts yet. The encoded Redis command lacks its time until the caller
-// calls StampAtLeast.
+// atleast.lua also marks a message that has no counts yet. The encoded Redis command is complete only after the caller
+// has called StampAtLeast, which adds the time.
 func (a *Args) AtLeast(s *Script, prefix string, token capping.Token, keep time.Duration, begins bool) {
 	a.begin(s)
 	a.buf = AppendCountsKey(a.buf, prefix, token)

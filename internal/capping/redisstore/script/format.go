@@ -20,7 +20,7 @@ type Format struct {
 // Formats lists the versions of the stored format that a program knows: the oldest first, and without a gap.
 type Formats []Format
 
-// Known lists the formats of stores with dense ids that this program reads and writes.
+// Known lists the formats of stores with dense ids (32-bit integers) that this program reads and writes.
 //
 //	1  the marker names version, bucket size, partitions and epoch; a program
 //	   accepts only exactly its own marker
@@ -51,7 +51,8 @@ func (f Formats) Newest() int { return f[len(f)-1].Version }
 func (f Formats) String() string { return strconv.Itoa(f.Oldest()) + "-" + strconv.Itoa(f.Newest()) }
 
 // A Marker is the format marker of a namespace: a Redis key whose value names the version of the stored format. The
-// format marker has a longer TTL than the logs. If a store is not used any more, all of its keys expire.
+// format marker (value that names the version of the stored format) has a longer TTL than the logs. If a store is not
+// used any more, all of its keys expire.
 type Marker struct {
 	Key     string
 	Text    string // marker text of the newest format
@@ -61,7 +62,7 @@ type Marker struct {
 }
 
 // IDs is the part of the format marker that says which kind of ids the users of a store have. The zero IDs means dense
-// ids.
+// ids (32-bit integers).
 type IDs struct {
 	Kind  string // name of the kind of ids; "": dense
 	Check string // check word of the kind and of the key that makes images
@@ -117,8 +118,9 @@ var (
 	spreadMarker  = regexp.MustCompile(`^capper log \d+ least \d+ ids (\S+) check (\S+) depth (\d+) `)
 )
 
-// idsOf decodes the text of a format marker: it returns the kind of ids and, for a spread keyspace, the depth. If the
-// text is not a format marker, the result "ok" is false.
+// idsOf decodes the text of a format marker: it returns the kind of ids and, for a spread keyspace (for ids that are
+// not dense), the depth. If the text is not a format marker (value that names the version of the stored format), the
+// result "ok" is false.
 func idsOf(found string) (ids IDs, depth int, ok bool) {
 	if denseMarker.MatchString(found) {
 		return IDs{}, 0, true
@@ -131,9 +133,9 @@ func idsOf(found string) (ids IDs, depth int, ok bool) {
 	return IDs{Kind: match[1], Check: match[2]}, depth, err == nil
 }
 
-// OtherDepth is for a store that was created with another depth: it returns the depth in the format marker "found". The
-// result "ok" of OtherDepth is true only if the marker "found" differs from m in nothing but the depth, and this
-// program can use that depth.
+// OtherDepth is for a store that was created with another depth: it returns the depth in the format marker (value that
+// names the version of the stored format) "found". The result "ok" of OtherDepth is true only if the marker "found"
+// differs from m in nothing but the depth, and this program can use that depth.
 func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	ids, depth, ok := idsOf(found)
 	if !ok || m.ids.Kind == "" || ids != m.ids || depth < MinDepth || depth > MaxDepth {
@@ -143,7 +145,8 @@ func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	return depth, found == other.Text && found != m.Text
 }
 
-// Refusal returns the error for a store whose format marker this program cannot accept.
+// Refusal returns the error for a store whose format marker (value that names the version of the stored format) this
+// program cannot accept.
 func (m *Marker) Refusal(found string) *capping.FormatError {
 	e := &capping.FormatError{Marker: found, Oldest: m.formats.Oldest(), Newest: m.formats.Newest(), Want: m.Text}
 	if match := markerVersion.FindStringSubmatch(found); match != nil {

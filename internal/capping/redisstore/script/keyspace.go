@@ -24,9 +24,9 @@ type Keyspace struct {
 	Depth int
 }
 
-// Standard is the keyspace of every store with dense ids. Redis' memory allocator has size classes. A bucket with 190
-// logs of equal length is just smaller than one size class. With 192 logs, a bucket would be just larger than the size
-// class, and would take up to a sixth more memory.
+// Standard is the keyspace of every store with dense ids (32-bit integers). Redis' memory allocator has size classes. A
+// bucket with 190 logs of equal length is just smaller than one size class. With 192 logs, a bucket would be just
+// larger than the size class, and would take up to a sixth more memory.
 var Standard = Keyspace{BucketSize: 190, Partitions: 64}
 
 // slotCount is the number of hash slots in a Redis Cluster.
@@ -66,8 +66,9 @@ func DepthFor(users int) int {
 // IsSpread reports whether the keyspace has the spread layout, which is for ids that are not dense.
 func (k Keyspace) IsSpread() bool { return k.Depth > 0 }
 
-// fieldSize returns how many bytes the hash field of a user takes in a spread keyspace. The hash field of a user must
-// have at least those bits of the id image that choose neither the bucket nor the partition, so that no bit is lost.
+// fieldSize returns how many bytes the hash field of a user takes in a spread keyspace (for ids that are not dense).
+// The hash field of a user must have at least those bits of the id image that choose neither the bucket nor the
+// partition, so that no bit is lost.
 func (k Keyspace) fieldSize() int {
 	if k.Depth < shortFieldDepth {
 		return 7
@@ -76,7 +77,7 @@ func (k Keyspace) fieldSize() int {
 }
 
 // place returns 32 bits of the user's id or id image (64-bit number that stands for the id), which determine the
-// partition and the bucket. The place of a dense id is the id itself.
+// partition and the bucket. The place of a dense id (32-bit integer) is the id itself.
 func (k Keyspace) place(user capping.UserID) uint32 {
 	if k.Depth == 0 {
 		return uint32(user)
@@ -178,9 +179,9 @@ func (k Keyspace) Prefixes(namespace string) []string {
 	return prefixes
 }
 
-// FormatPartition returns the number of the partition in which the format marker is. The number of the format marker's
-// partition is one more than that of the last partition of users, so that the marker has the same key in every
-// keyspace.
+// FormatPartition returns the number of the partition in which the format marker (value that names the version of the
+// stored format) is. The number of the format marker's partition is one more than that of the last partition of users,
+// so that the marker has the same key in every keyspace.
 func (k Keyspace) FormatPartition() int { return k.Partitions }
 
 // FormatTag is the hash tag in the keys of the format marker and of the records that all instances share.

@@ -125,8 +125,8 @@ type LivePage struct {
 }
 
 // LiveAppend encodes a call of live.lua, which appends the changes of one API call to a live change log (log of changes
-// to sets by API calls). The encoded Redis command lacks its time until the caller calls StampTime. Each attempt to
-// append writes its own nonce.
+// to sets by API calls). The encoded Redis command is complete only after the caller has called StampTime, which adds
+// the time. Each attempt to append writes its own nonce.
 func (a *Args) LiveAppend(s *Script, prefix string, ttl time.Duration, id string, nonce, changes []byte) {
 	a.live(s, prefix, []byte{'a'}, milliseconds(ttl), []byte(id), nonce, changes, a.head[:stampSize])
 }
@@ -189,14 +189,16 @@ func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err
 }
 
 // LiveBegin begins a restoration: it is for a partition that has lost its records of live changes to sets. After
-// LiveBegin, all instances store their live changes in this partition again. LiveEnd later ends the restoration.
+// LiveBegin, all instances store their live changes in this partition again. LiveEnd later ends the restoration (all
+// instances store their live changes again).
 func LiveBegin(ctx context.Context, s *Script, client redis.Scripter, prefix string, ttl time.Duration, id, nonce,
 	token string) error {
 	return runLive(ctx, s, client, prefix, 'l', ttl.Milliseconds(), id, nonce, token).Err()
 }
 
 // LiveConfirm records in Redis that one instance has stored all its live changes of the partition again. If the
-// restoration with this token has ended already, the result "done" is false.
+// restoration (all instances store their live changes again) with this token has ended already, the result "done" is
+// false.
 func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, token, instance string) (done bool,
 	err error) {
 	reply, err := runLive(ctx, s, client, prefix, 'c', token, instance).StringSlice()
@@ -205,7 +207,7 @@ func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, 
 
 // LiveEnd ends the restoration with the token, if all given instances have confirmed that they have stored their live
 // changes again. The result "missing" of LiveEnd lists those instances that have not confirmed yet. The result "done"
-// of LiveEnd reports whether the restoration has ended.
+// of LiveEnd reports whether the restoration (all instances store their live changes again) has ended.
 func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string,
 	instances []string) (done bool,
 	missing []string, err error) {

@@ -114,10 +114,11 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []strin
 // permits and has an id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
-// Pace encodes a call of pace.lua for the request for permits in the argument "ask". The encoded Redis command lacks
-// its time until the caller calls StampPace. If the argument "joined" is not nil, "ask" has no request id, and asks for
-// the sum of the joined requests. The joined requests have different ids. The joined requests divide the granted
-// permits among themselves, in the order of the argument "joined". If "joined" is nil, "ask" is a single request.
+// Pace encodes a call of pace.lua for the request for permits in the argument "ask". The encoded Redis command is
+// complete only after the caller has called StampPace, which adds the time. If the argument "joined" is not nil, "ask"
+// has no request id, and asks for the sum of the joined requests. The joined requests have different ids. The joined
+// requests divide the granted permits among themselves, in the order of the argument "joined". If "joined" is nil,
+// "ask" is a single request.
 func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing.Ask) {
 	a.begin(s)
 	names := keys.PaceKeys(ask, joined)
@@ -331,8 +332,8 @@ func (r *reader) runs(g *pacing.Grant) {
 // log of a pacer until the longest window, and a little more, has passed after the newest slot.
 const forgottenFor = pacing.MaxWait + pacing.MaxWindow + pacing.MaxWindow/32
 
-// Forget encodes a call of forget.lua, a script that removes the logs of a pacer. The encoded Redis command lacks its
-// time until the caller calls StampPace.
+// Forget encodes a call of forget.lua, a script that removes the logs of a pacer. The encoded Redis command is complete
+// only after the caller has called StampPace, which adds the time.
 func (a *Args) Forget(s *Script, keys PacerKeys, pacer string) {
 	a.begin(s)
 	for _, key := range []string{keys.Log(pacer, ""), keys.Forgotten(pacer)} {

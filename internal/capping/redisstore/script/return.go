@@ -33,8 +33,8 @@ func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
 }
 
 // Return encodes a call of return.lua, which returns the permits of the request "ask" to the pacers. The script
-// return.lua keeps the first permits, as many as the argument "used" says. The encoded Redis command lacks its time
-// until the caller calls StampReturn.
+// return.lua keeps the first permits, as many as the argument "used" says. The encoded Redis command is complete only
+// after the caller has called StampReturn, which adds the time.
 func (a *Args) Return(s *Script, keys PacerKeys, ask *pacing.Ask, used int) {
 	a.begin(s)
 	names := keys.ReturnKeys(ask)

@@ -31,8 +31,8 @@ func (h *Header) appendUnion(dst []byte) []byte {
 
 // Union encodes a call of union.lua, which merges logs, for the users in the argument "items" (see Plan). The arguments
 // "users" and "logs" hold all users and logs of the batch. The script union.lua counts the merged sends of those
-// messages whose tokens are in the argument "counted". The encoded Redis command lacks its header until the caller
-// calls StampUnion.
+// messages whose tokens are in the argument "counted". The encoded Redis command is complete only after the caller has
+// called StampUnion, which adds the header.
 func (a *Args) Union(
 	s *Script,
 	k Keyspace,

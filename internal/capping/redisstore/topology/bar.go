@@ -8,7 +8,8 @@ import (
 )
 
 // A Bar is the quarantine of one partition. A Redis node serves the partition in quarantine, but records of the
-// partition are lost or may be lost. A Bar is also an error whose text names the cause of the partition's quarantine.
+// partition are lost or may be lost. A Bar is also an error whose text names the cause of the partition's quarantine
+// (no decisions until an operator accepts the loss).
 type Bar struct {
 	Reason string // gone, Dropped, Older, ahead, Torn or broken
 	what   string // what happened
@@ -16,7 +17,8 @@ type Bar struct {
 	node   string // address of the node that the field "what" already names; "": no node
 }
 
-// These constants are the causes of a partition's quarantine; they are also values of a metric's label.
+// These constants are the causes of a partition's quarantine (no decisions until an operator accepts the loss); they
+// are also values of a metric's label.
 const (
 	gone    = "gone"    // the server was emptied
 	Dropped = "dropped" // the server dropped records while it loaded its append-only file
@@ -26,10 +28,12 @@ const (
 	broken  = "broken"  // a server evicted keys or lacks the append-only file, and no operator has accepted the risk
 )
 
-// Error returns what happened to the partition, and how an operator ends its quarantine.
+// Error returns what happened to the partition, and how an operator ends its quarantine (no decisions until an operator
+// accepts the loss).
 func (b *Bar) Error() string { return b.what + ": " + b.way }
 
-// What returns what happened to the partition, but not how an operator ends its quarantine.
+// What returns what happened to the partition, but not how an operator ends its quarantine (no decisions until an
+// operator accepts the loss).
 func (b *Bar) What() string { return b.what }
 
 // Group returns a key for the cause of the quarantine, so that quarantines with the same cause can be reported
@@ -69,7 +73,7 @@ func barOlder(by time.Duration) *Bar {
 		way: "the users are unavailable until the server has its newest data again, or " + restart}
 }
 
-// Reasons returns all causes of a quarantine.
+// Reasons returns all causes of a quarantine (no decisions until an operator accepts the loss).
 func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
 // restart is a text that tells an operator how to end a partition's quarantine after a loss that cannot be undone.

@@ -121,8 +121,8 @@ func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// silenceLibrary turns off the log that the Redis library writes. The library would write to standard error, and would
-// only repeat errors that its calls also return.
+// silenceLibrary turns off the log that the Redis library writes. The log of the Redis library would go to standard
+// error, and would only repeat errors that calls of the library also return.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

@@ -90,8 +90,8 @@ func unanswered(err error) *lack {
 	return &lack{what: err.Error(), of: ofAnswer}
 }
 
-// shortage returns a lack if the master cannot decide its users because too few replicas can store a send, and
-// otherwise nil.
+// shortage returns a lack if too few replicas can store a send, so that the master cannot decide its users. Otherwise,
+// shortage returns nil.
 func (n *Node) shortage(f found) *lack {
 	acks := n.top.config.ReplicaAcks
 	if acks.None() {

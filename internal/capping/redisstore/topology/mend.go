@@ -10,8 +10,8 @@ import (
 
 // mendBroken is for partitions whose open breach (such as evicted keys) explains that sentinel keys and marks are gone:
 // it creates these again. mendBroken leaves the other records of the partitions unchanged. If the loss of a partition
-// has another cause, the partition stays in quarantine. The argument "found" of mendBroken has, for the address of each
-// master, what INFO says about evictions and the append-only file.
+// has another cause, the partition stays in quarantine (no decisions until an operator accepts the loss). The argument
+// "found" of mendBroken has, for the address of each master, what INFO says about evictions and the append-only file.
 func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

@@ -31,7 +31,7 @@ type promise struct {
 	aof      string // "1": the append-only file is on; "0": it is off, or the server is loading its data
 }
 
-// promiseOf reads from the reply of INFO what it says about evictions and the append-only file. If the server hides a
+// promiseOf reads the values about evictions and the append-only file from the reply of INFO. If the server hides a
 // value about evictions or the append-only file, promiseOf assumes a harmless value. If a server hides a value of INFO,
 // the operator gets a warning when the store starts.
 func (t *Topology) promiseOf(n *Node, facts Facts) promise {
@@ -127,8 +127,8 @@ func evictedText(evicted, known int64) string {
 }
 
 // markBroken records a breach (a possible loss of logs) for all partitions of the node. markBroken returns the
-// quarantine, as the error for commands to the node. If a partition already has an open breach, it keeps the start time
-// of that breach and, in most cases, its cause.
+// quarantine (no decisions until an operator accepts the loss), as the error for commands to the node. If a partition
+// already has an open breach, it keeps the start time of that breach and, in most cases, its cause.
 func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	fresh.Node, fresh.Since = n.addr, time.Now()
 	fresh.At = fresh.Since.UnixMilli()
@@ -533,7 +533,7 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 	return accepted, nil
 }
 
-// acceptable returns, for each master, what INFO says about its evictions and its append-only file. If a master still
+// acceptable returns the values of INFO about evictions and the append-only file for each master. If a master still
 // evicts keys, lacks the append-only file or does not answer, acceptable returns an error.
 func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	found := map[string]promise{}

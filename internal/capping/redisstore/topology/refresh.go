@@ -108,8 +108,8 @@ func over(ctx context.Context) bool {
 	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
-// budget returns how long each half of a refresh may take; the halves are the update of the routes, and the examination
-// of masters.
+// budget returns how long each half of a refresh may take; the halves are the update of the routes (which node holds
+// which partition), and the examination of masters.
 func (t *Topology) budget() time.Duration {
 	return t.farthest().Patience(refreshBudget, t.config.AttemptTimeout)
 }
@@ -145,8 +145,8 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 }
 
 // examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. examineMasters
-// also records why users are unavailable. If the update of the routes failed, the argument "refreshed" is the error;
-// otherwise, it is nil.
+// also records why users are unavailable. If the update of the routes (which node holds which partition) failed, the
+// argument "refreshed" is the error; otherwise, it is nil.
 func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)

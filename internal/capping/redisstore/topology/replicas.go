@@ -13,7 +13,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A shard is a master with the numbers of its replicas, as the last refresh has found them.
+// A shard describes a master, and how many replicas the master has and how many of them work, as the last refresh has
+// found.
 type shard struct {
 	Addr     string // address of the master
 	Working  int    // number of replicas that can store a send

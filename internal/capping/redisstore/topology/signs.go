@@ -55,7 +55,8 @@ type sign struct {
 // The method good reports whether, according to the reply, the partition has lost no records.
 func (s *sign) good() bool { return s.outcome == "found" || s.outcome == "made" }
 
-// bar returns the quarantine that the partition must get because of the reply of sign.lua, or nil.
+// bar returns the quarantine (no decisions until an operator accepts the loss) that the partition must get because of
+// the reply of sign.lua, or nil.
 func (s *sign) bar() *Bar {
 	switch s.outcome {
 	case "gone":
@@ -73,8 +74,8 @@ func (s *sign) bar() *Bar {
 }
 
 // LookAtSigns checks the sentinel keys (marker keys that reveal lost data) of all partitions. LookAtSigns puts
-// partitions that have lost records into quarantine. The result "all" of LookAtSigns reports whether LookAtSigns could
-// check every sentinel key.
+// partitions that have lost records into quarantine (no decisions until an operator accepts the loss). The result "all"
+// of LookAtSigns reports whether LookAtSigns could check every sentinel key.
 func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	t.recalled.Do(func() { t.recall(ctx) })
 	t.signLife.Store(look.Life.Milliseconds())
@@ -86,7 +87,7 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 
 // CountSigns returns two numbers of partitions: how many have a sentinel key (a marker key that reveals lost data), and
 // for how many the server replied. If a sentinel key exists, CountSigns sets its TTL to the duration "life". CountSigns
-// creates no sentinel keys and puts no partition into quarantine.
+// creates no sentinel keys and puts no partition into quarantine (no decisions until an operator accepts the loss).
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
@@ -159,8 +160,8 @@ func (t *Topology) askSigns(
 }
 
 // lookAtSigns checks the sentinel keys (marker keys that reveal lost data) of some partitions on the node. lookAtSigns
-// puts partitions that have lost records into quarantine. After lookAtSigns, the store accepts replies of the node for
-// the checked partitions until the node's server restarts.
+// puts partitions that have lost records into quarantine (no decisions until an operator accepts the loss). After
+// lookAtSigns, the store accepts replies of the node for the checked partitions until the node's server restarts.
 func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []sign {
 	n.looking.Lock()
 	defer n.looking.Unlock()

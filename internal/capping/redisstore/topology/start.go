@@ -34,8 +34,8 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 	return warnings, err
 }
 
-// learn runs the first refresh of the routes. If servers reply too late, learn repeats the refresh, because the start
-// of the store has more time than one refresh.
+// learn runs the first refresh of the routes (which node holds which partition). If servers reply too late, learn
+// repeats the refresh, because the start of the store has more time than one refresh.
 func (t *Topology) learn(ctx context.Context) error {
 	for {
 		if inTime, err := t.refresh(ctx); err == nil || inTime || over(ctx) {

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// refreshAsks is how many nodes one refresh asks for their view of the cluster.
+// refreshAsks is the number of nodes that one refresh asks for their view of the cluster.
 const refreshAsks = 5
 
 // view is one node's description of the cluster.
