@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// UserID identifies a user in stores, logs and audits. In a deployment with dense ids, the UserID is the dense id
-// itself: 0 to MaxDense.
+// UserID identifies a user in stores, logs and audits. In a deployment with dense ids (32-bit integers), the UserID is
+// the dense id itself: 0 to MaxDense.
 type UserID uint64
 
-// MaxDense is the largest dense id, as in the roaring format.
+// MaxDense is the largest dense id (32-bit integer), as in the roaring format.
 const MaxDense UserID = 1<<32 - 1
 
-// Dense returns the dense id of a user, in a deployment with dense ids. Code whose bitmaps, files or responses hold
-// only dense ids calls Dense to convert users.
+// Dense returns the dense id of a user, in a deployment with dense ids (32-bit integers). Code whose bitmaps, files or
+// responses hold only dense ids calls Dense to convert users.
 func Dense(user UserID) uint32 { return uint32(user) }
 
 // AppendDense appends the dense ids of users to dst.
@@ -25,7 +25,7 @@ func AppendDense(dst []uint32, users []UserID) []uint32 {
 	return dst
 }
 
-// AppendUsers appends the users who have the given dense ids to dst.
+// AppendUsers appends the users who have the given dense ids (32-bit integers) to dst.
 func AppendUsers(dst []UserID, ids []uint32) []UserID {
 	for _, id := range ids {
 		dst = append(dst, UserID(id))

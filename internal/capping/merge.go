@@ -79,9 +79,9 @@ func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(ad
 // Union appends the entries of the logs "l" and "other" to dst, and returns how many entries came only from "other".
 // The returned log is in time order. The log that Union returns has only entries later than horizon, and at most the
 // newest LogBound entries of each channel. If both logs have an entry with the same channel and token, the two entries
-// are the same send, and Union keeps the entry of the log "l". Two entries without a token are the same send when their
-// times are equal. If an entry of the log "l" and an entry of the log "other" have the same time, Union treats the
-// entry of "l" as newer. A repeated merge therefore adds nothing.
+// are the same send, and Union keeps the entry of the log "l". Two entries without a token (short hash of a message)
+// are the same send when their times are equal. If an entry of the log "l" and an entry of the log "other" have the
+// same time, Union treats the entry of "l" as newer. A repeated merge therefore adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)
@@ -184,8 +184,9 @@ type Sent struct {
 }
 
 // MergeOf groups the sends by user in time order. MergeOf sorts sent in place. MergeOf leaves out a send that has the
-// same channel and token as an earlier send. Two sends without a token count as the same send when their times are
-// equal. MergeOf keeps only the newest LogBound sends of each user and channel, because a log holds no more.
+// same channel and token as an earlier send. Two sends without a token (short hash of a message) count as the same send
+// when their times are equal. MergeOf keeps only the newest LogBound sends of each user and channel, because a log
+// holds no more.
 func MergeOf(sent []Sent) *Merge {
 	slices.SortStableFunc(sent, func(a, b Sent) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.At, b.At))

@@ -25,7 +25,7 @@ type Segments interface {
 	LookupZones(numbers []uint32, zones []uint16)
 }
 
-// DenseIDs implements Segments.Numbers for dense ids.
+// DenseIDs implements Segments.Numbers for dense ids (32-bit integers).
 type DenseIDs struct{}
 
 // Numbers sets numbers[i] to the dense id of users[i].

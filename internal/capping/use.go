@@ -15,7 +15,8 @@ type Uses struct {
 	counts  map[useKey]*useCount
 }
 
-// useKey is a map key: the code of a segment, and the set of shadow limits that would have denied the send.
+// useKey is a map key: the code of a segment, and the set of shadow limits (limits that deny nobody) that would have
+// denied the send.
 type useKey struct {
 	code   uint8
 	shadow uint32

@@ -174,7 +174,8 @@ func windowOf(l *capping.Limit, at time.Time) window {
 	return w
 }
 
-// compareLogs checks that the store and the naive model have the same sends within the retention.
+// compareLogs checks that the store and the naive model have the same sends within the retention (time for which sends
+// are kept).
 func (h *history) compareLogs() {
 	for _, user := range h.users {
 		var want []capping.Entry

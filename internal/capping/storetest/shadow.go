@@ -83,7 +83,7 @@ func shadowPreview(f *fixture) {
 	require.Equal(f, 2, f.log(user).Len())
 }
 
-// shadowChannels checks that a shadow limit counts only the sends on its channels.
+// shadowChannels checks that a shadow limit (limit that denies nobody) counts only the sends on its channels.
 func shadowChannels(f *fixture) {
 	const push, email = 1, 255
 	users := f.users(40)
@@ -139,7 +139,8 @@ func shadowGroups(f *fixture) {
 	require.Equal(f, 2, f.live(users[5]))
 }
 
-// shadowBound tests a shadow rule at the highest index that such a rule may have in its group, followed by other rules.
+// shadowBound tests a shadow rule at the highest index that such a rule may have in its group. Other rules follow this
+// shadow rule.
 func shadowBound(f *fixture) {
 	users := f.users(50)
 	limits := make([]capping.Limit, capping.MaxShadow+2)
