@@ -100,7 +100,8 @@ func (s *sender) log(of *share, size, callers int, took time.Duration) {
 		"pipeline", size, "callers", callers, "took", took.String(), "error", string(of.failed))
 }
 
-// mostLinks is the maximum number of links that a run's trace span has to the spans of other runs in the same pipeline.
+// mostLinks is the maximum number of links in one trace span. A pipeline may contain commands of several runs (the
+// commands of one caller form a run). The span of each run then links to the spans of the other runs.
 const mostLinks = 16
 
 func (s *sender) record(of *share, size int, shares []share, began, ended time.Time) {
