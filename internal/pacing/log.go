@@ -8,9 +8,9 @@ import "sort"
 const MostRuns = 3000
 
 // Run is a series of permits at equal distances. The first slot of a Run is At, the next slot is At + Every, and so on.
-// Each slot has as many permits as the field Burst says. The last burst of a run may have fewer permits. The permits of
-// a run have the numbers from the run's field First to the next run's First minus 1. The permits in the last run of a
-// log have numbers below Log.Total.
+// Each slot of a Run has as many permits as the field Burst says. The last burst of a run may have fewer permits. The
+// permits of a run have the numbers from the run's field First to the next run's First minus 1. The permits in the last
+// run of a log have numbers below Log.Total.
 type Run struct {
 	At    Time
 	Every int64 // microseconds; 0: all permits at At

@@ -13,8 +13,8 @@ type underway struct {
 }
 
 // enter waits until no other call of this instance works on the same request for permits. When the caller has finished
-// its work on the request, it must call leave. If the call has no request id, enter does not wait. If ctx ends first,
-// enter returns the cause of ctx.
+// its work on the request, it must call leave. If the call has no request id, the method enter does not wait. If ctx
+// ends first, enter returns the cause of ctx.
 func (u *underway) enter(ctx context.Context, r Request) (leave func(), err error) {
 	if r == (Request{}) {
 		return func() {}, nil

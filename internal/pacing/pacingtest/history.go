@@ -78,8 +78,8 @@ const exactRuns = 400
 
 func histories(f *fixture) { runHistories(f, rand.Uint64(), func(*rand.Rand) {}) }
 
-// runHistories sends random sequences of requests to the store. After each request, it calls the function in its
-// argument "between".
+// runHistories sends random sequences of requests to the store. After each request, runHistories calls the function in
+// its argument "between".
 func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 	f.Helper()
 	f.Logf("seed %d", seed)
