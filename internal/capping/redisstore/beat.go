@@ -82,7 +82,7 @@ func (f *fleet) beat(ctx context.Context) {
 	f.told()
 }
 
-// missed says since when heartbeats have failed, and holds the error of the latest heartbeat.
+// missed holds the time since which heartbeats have failed, and the error of the latest heartbeat.
 type missed struct {
 	since time.Time
 	err   error

@@ -35,7 +35,7 @@ var replies = []struct {
 	{"WRONGPASS", Remedy{Kind: Auth, Final: true}},
 }
 
-// denials is a list of the beginnings of permission errors, for a command and for a script.
+// denials lists the beginnings of permission errors: those of a command, and those of a script.
 var denials = []string{
 	// Scripts return the second prefix up to Redis 7.0, and the third prefix since Redis 7.2 and in Valkey.
 	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script",

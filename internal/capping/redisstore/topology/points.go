@@ -65,9 +65,9 @@ func (h *points) told(partition int, p point) {
 
 // reached stores a point (latest time of a partition) that a check of the partition's sentinel key and mark has found.
 // The argument "began" of the method reached is the time of this check. The argument "on" of the method reached says in
-// which run of a Redis server the check was made. The point is confirmed by as many replicas as must confirm a send. If
-// the server has restarted since the check before, the point of that check may be lost, and does not become the settled
-// point.
+// which run of a Redis server the check was made. As many replicas as must confirm a send have confirmed the point that
+// the method reached stores. If the server has restarted since the check before, the point of that check may be lost,
+// and does not become the settled point.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

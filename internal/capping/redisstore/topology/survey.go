@@ -178,7 +178,8 @@ func (t *Topology) survey(ctx context.Context) (*view, error) {
 }
 
 // noteView records whether the view that a node has sent is of our cluster. If the view is of another cluster, noteView
-// returns an error. If the view has no members, the node is no stranger: it has left the cluster or has not joined yet.
+// returns an error. If a node's view of the cluster has no members, the node does not belong to another cluster: it has
+// left its cluster or has not joined one yet.
 func (t *Topology) noteView(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
