@@ -20,9 +20,9 @@ const (
 	offsetBytes     = 4
 )
 
-// MaxBytes is the size in bytes of the largest possible encoded bitmap. In such a bitmap, every container takes as many
-// bytes as possible. In the largest possible encoded bitmap, every container is a bitmap of 65,536 bits and has a
-// descriptor and an offset.
+// MaxBytes is the size in bytes of the largest possible encoded bitmap. In the largest possible bitmap, every container
+// takes as many bytes as possible. In the largest possible encoded bitmap, every container is a bitmap of 65,536 bits
+// and has a descriptor and an offset.
 const MaxBytes = 8 + maxContainers/8 + maxContainers*(descriptorBytes+offsetBytes+bitmapBytes)
 
 type containerKind uint8

@@ -19,8 +19,8 @@ type rules struct {
 	limits   map[string][]limit // by segment; "" holds the default limits
 }
 
-// policyChannels lists the channels to which a rule of the policy applies. If the list is empty, the rule applies to
-// every send, with or without a channel.
+// policyChannels lists the channels to which a rule of the policy applies. If the list of channels is empty, the rule
+// applies to every send, whether it has a channel or not.
 type policyChannels []capping.Channel
 
 func (c policyChannels) has(channel capping.Channel) bool {

@@ -109,7 +109,8 @@ func (b *Block) Add(row int64, id, segment []byte) {
 	b.IDs = append(b.IDs, v)
 }
 
-// Reject counts a bad row. If the block has fewer bad rows than it keeps, Reject also adds the row with its reason.
+// Reject counts a bad row. If the block may keep further bad rows, Reject also adds the row and the reason to the
+// block.
 func (b *Block) Reject(row int64, value []byte, reason string) {
 	b.BadLines += b.Lines
 	if len(b.Bad) >= b.keep {
