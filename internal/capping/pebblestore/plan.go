@@ -63,10 +63,10 @@ type portion struct{ first, last int }
 // how long a call for one user waits for the locks of a large call.
 const portionUsers = 1024
 
-// sortPortion sorts the users of one portion of a plan, and returns the plan's elements for them. The elements of a
-// plan therefore have the same order as the keys of the users in the database. Two id images with equal upper halves
-// may be in another order than their keys, which only costs time. A call hardly ever has id images with equal upper
-// halves.
+// sortPortion sorts the users of one portion of a plan, and returns the plan's elements for them. The elements that
+// sortPortion returns have the same order as the keys of the users in the database. Two id images with equal upper
+// halves may be in another order than their keys, which only costs time. A call hardly ever has id images with equal
+// upper halves.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)

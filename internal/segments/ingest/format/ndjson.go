@@ -130,7 +130,7 @@ func repeats(row []byte, name string) bool {
 }
 
 // eachMember calls the function in its argument "each" with the name of every member of a JSON object, in order. The
-// error of readAny is the reason why the line is not a JSON object.
+// error of eachMember is the reason why the line is not a JSON object.
 func eachMember(line []byte, each func(name string)) error {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
