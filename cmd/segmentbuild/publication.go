@@ -17,7 +17,7 @@ import (
 // approval holds the flags that permit changes that the guard (the check against the live generation) would reject.
 type approval struct {
 	Force  bool     `help:"Publish even if the safety checks reject the change; needs --reason."`
-	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Change to accept although the safety checks reject the change, such as 'opted-out: -57%' or 'tz/Asia/Singapore: vanishes'; needs --reason; may be repeated. Services accept the change too. If a suppressed set vanishes, the configuration of each service must name the set in no_longer_suppressed."`
+	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Change that this build accepts although the safety checks reject it, such as 'opted-out: -57%' or 'tz/Asia/Singapore: vanishes'; needs --reason; may be repeated. Services, which check the sets that they suppress, accept the change too. If a suppressed set vanishes, the configuration of each service must name the set in no_longer_suppressed."`
 	Reason string   `help:"Reason for --force or --accept. The published manifest contains this reason."`
 }
 

@@ -17,7 +17,7 @@ import (
 
 type rollbackCommand struct {
 	Generation string   `arg:"" help:"Name of the generation (published version of segments and sets) that services must use again."`
-	Hold       string   `placeholder:"REASON" help:"Stop all builds from publishing, even with --force, until the command release-hold. The text is the reason that stopped builds report. Builds can still add users to sets marked only-grows."`
+	Hold       string   `placeholder:"REASON" help:"Stop all builds from publishing, even with --force, until somebody runs 'segmentbuild release-hold'. Each stopped build reports the given reason. Builds can still add users to sets marked only-grows."`
 	AlsoBack   []string `name:"also-roll-back" placeholder:"SET" help:"Name of a set to roll back although the set is marked only-grows and loses users. tz/* stands for all sets with this prefix; may be repeated. Services that suppress the set (deny messages to its users) accept the loss too."`
 	KeepSet    []string `name:"keep-set" placeholder:"SET" help:"Name of a set that the rollback must not change. tz/* stands for all sets with this prefix; may be repeated. The rollback removes nobody from sets marked only-grows, except with --also-roll-back."`
 	DryRun     bool     `name:"dry-run" help:"Check the rollback and show its changes, but publish nothing."`

@@ -23,7 +23,7 @@ type MessagesCommand struct {
 	Until     moment  `placeholder:"TIME" help:"List only messages whose last call is older than an age (7d, 12h) or was made before a time (2026-11-22)."`
 	Find      string  `placeholder:"TEXT" help:"List only messages whose id or title contains this text; upper and lower case do not matter."`
 	Channel   string  `placeholder:"NAME" help:"List only messages on this channel."`
-	MinAsked  int64   `placeholder:"N" help:"List only messages whose calls named at least N users in total. A user in two calls counts twice."`
+	MinAsked  int64   `placeholder:"N" help:"List only messages for which the filter calls contained at least N users in total. A user in two calls counts twice."`
 	Sort      string  `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call (latest call first) or asked (most users first)."`
 	Max       int     `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
 	Cursor    string  `placeholder:"CURSOR" help:"Text that an earlier run printed as its cursor; the command then continues that list."`

@@ -60,7 +60,7 @@ func Open(raw []byte) (*Dictionary, error) {
 	}
 	if got := binary.LittleEndian.Uint32(raw[12:]); got != uint32(rowBits) {
 		return nil, fmt.Errorf(
-			"dictionary: the file says %d bits per row number, but %d id images (64-bit numbers of ids) need %d",
+			"dictionary: the file has %d bits per row number, but its %d id images (64-bit numbers) need %d bits",
 			got, n, rowBits)
 	}
 	at := headerBytes + int64(n)*int64(width)

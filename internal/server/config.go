@@ -124,8 +124,8 @@ func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 	return func(name string) (*segments.Snapshot, error) {
 		s, err := pin(name)
 		if err == nil && (s.IDs().Kind() != kind || s.IDs().Check() != check) {
-			return nil, fmt.Errorf("generation %s of the segments has ids of the kind %s with the key fingerprint %q, "+
-				"but this service has ids of the kind %s with the key fingerprint %q",
+			return nil, fmt.Errorf("segments generation %s does not fit this service: "+
+				"the generation has ids of the kind %s (fingerprint of the id key %q), the service %s (%q)",
 				s.Generation(), s.IDs().Kind(), s.IDs().Check(), kind, check)
 		}
 		return s, err

@@ -128,7 +128,7 @@ func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.I
 			return err
 		}
 	}
-	return errors.New("another instance already compacts the same changes of sets")
+	return errors.New("another instance is already compacting the same records of set changes")
 }
 
 func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]capping.Instant) (done bool, err error) {

@@ -128,8 +128,8 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 			live.Generation, live.IDs.Kind,
 			segments.IDsKey)
 	case live.IDs.Kind != c.Scheme.Kind().String() || live.IDs.Check != c.Scheme.Check():
-		return segments.IDsErrorf("generation %s of the segments has ids of the kind %s with the key fingerprint %s, "+
-			"but the build has ids of the kind %s with the key fingerprint %s",
+		return segments.IDsErrorf("segments generation %s does not fit this build: "+
+			"the generation has ids of the kind %s (fingerprint of the id key %s), the build %s (%s)",
 			live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(),
 			c.Scheme.Check())
 	}
