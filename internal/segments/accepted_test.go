@@ -73,7 +73,7 @@ func TestAcceptancesThatAreRefused(t *testing.T) {
 		`from_sha256 "": must be`:          func(a *segments.Accepted) { a.FromSHA256 = "" },
 		`to_sha256 "x": must be empty`:     func(a *segments.Accepted) { a.ToSHA256 = "x" },
 		"must differ from the value of":    func(a *segments.Accepted) { a.ToSHA256 = a.FromSHA256 },
-		"removed 1001: the number of":      func(a *segments.Accepted) { a.Removed = 1001 },
+		"removed 1001: must be at most":    func(a *segments.Accepted) { a.Removed = 1001 },
 		"because the set no longer exists": func(a *segments.Accepted) { a.ToSHA256 = "" },
 		"valid UTF-8, got 0":               func(a *segments.Accepted) { a.Change = "" },
 		"change must be 1 to 64":           func(a *segments.Accepted) { a.Change = strings.Repeat("x", 65) },
