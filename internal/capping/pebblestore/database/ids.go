@@ -35,7 +35,8 @@ func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
 			return i, fmt.Errorf(
-				"ids: dense ids have no key, so the field \"check\" (fingerprint of the key) must be empty, got %q", i.Check)
+				"ids: dense ids have no key, so the field \"check\" (fingerprint of the key) must be empty, got %q",
+				i.Check)
 		}
 		return IDs{}, nil
 	}
