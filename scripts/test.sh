@@ -41,10 +41,10 @@ sequential_packages() {
   printf './scripts/%s\n' sbom scale
 }
 
-# Test files that start goroutines, or suites that start some: make storms repeats their tests with the race detector,
-# which takes most of the processor time of any test.
+# Test files that start goroutines: make storms repeats their tests with the race detector, which takes most of the
+# processor time of any test. TestTorture does so for the suites of both stores.
 concurrent_files() {
-  comm -23 <(grep -rlE --include='*_test.go' '^\s*go |\.Go\(|\b((storetest|pacingtest)\.Run|livetest\.)' cmd internal lookup |
+  comm -23 <(grep -rlE --include='*_test.go' '^\s*go |\.Go\(|\blivetest\.' cmd internal lookup |
     sort) <(storm_files) | grep -vE "^($(sequential_packages | sed 's|^./||' | paste -sd'|'))/[^/]+\$"
 }
 
