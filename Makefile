@@ -23,7 +23,7 @@ test: ## run all tests except the storms, on a Redis Cluster and an S3 server; a
 race: ## run the tests of files that start goroutines with the race detector
 	scripts/test.sh race
 
-storms: ## make race, and test faults under load, procedures, alerts, rented Redis servers and the image; needs root
+storms: ## test faults under load, operators' procedures, alerts, rented Redis servers and the image; needs root
 	scripts/test.sh storms
 	scripts/image-test.sh
 

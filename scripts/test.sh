@@ -41,8 +41,8 @@ sequential_packages() {
   printf './scripts/%s\n' sbom scale
 }
 
-# Test files that start goroutines: make storms repeats their tests with the race detector, which takes most of the
-# processor time of any test. TestTorture does so for the suites of both stores.
+# Test files that start goroutines: make race repeats their tests with the race detector, which takes most of the
+# processor time of any test.
 concurrent_files() {
   comm -23 <(grep -rlE --include='*_test.go' '^\s*go |\.Go\(|\blivetest\.' cmd internal lookup |
     sort) <(storm_files) | grep -vE "^($(sequential_packages | sed 's|^./||' | paste -sd'|'))/[^/]+\$"
@@ -138,7 +138,9 @@ case ${1:-} in
     quiet=TestWhatIsShippedWatchesRealServices
     all=$(storms | grep -vE " ($quiet|$measurements)\$")
     # Storms wait for servers most of the time: several run at once.
-    beside raced run race -p 2 -tags storms <<<"$(grep -E "$raced_storms" <<<"$all"; concurrent_files | tests_of)"
+    # Of the stores, TestTorture alone has the race detector here: all their tests would take as long as the storms.
+    beside raced run race -p 2 -tags storms \
+      <<<"$(grep -E "$raced_storms" <<<"$all"; concurrent_files | grep -vE '/(redis|pebble)store/' | tests_of)"
     failed=0
     run plain_test -p 2 -parallel 4 -tags storms <<<"$(grep -vE "$raced_storms" <<<"$all")" || failed=$?
     wait $started || failed=$?
