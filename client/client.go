@@ -147,7 +147,7 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, out
 	return nil
 }
 
-// send() sends one HTTP request. The caller of send() must close the body of the HTTP response.
+// send sends one HTTP request. The caller of send() must close the body of the HTTP response.
 func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	path, query, _ := strings.Cut(path, "?")
 	at := c.base.JoinPath(path)

@@ -15,7 +15,7 @@ import (
 // decoder accepts only the form of JSON that the service writes. Package encoding/json decodes all other members and
 // all other forms of lists, and reports the faults of invalid responses.
 
-// decode() decodes a response body. If the type of the decoded value has a decoder of its own, decode() skips the
+// decode decodes a response body. If the type of the decoded value has a decoder of its own, decode() skips the
 // syntax check of encoding/json.
 func decode(answer []byte, out any) error {
 	if own, ok := out.(json.Unmarshaler); ok {
@@ -111,7 +111,7 @@ func (c *cursor) open(begin, end byte) bool {
 	return !c.bad
 }
 
-// more() moves to the next member of a JSON object or list, and reports whether there is one.
+// more moves to the next member of a JSON object or list, and reports whether there is one.
 func (c *cursor) more(end byte) bool {
 	if len(c.rest) > 0 && c.rest[0] == end {
 		c.take(end)
@@ -167,7 +167,7 @@ func (c *cursor) text() string {
 	return string(s)
 }
 
-// word() reads a JSON string that usually occurs in many denials, such as the name of a limit. For equal words, the
+// word reads a JSON string that usually occurs in many denials, such as the name of a limit. For equal words, the
 // method word() returns the same Go string, which saves memory.
 func (c *cursor) word() string {
 	s := c.quoted()

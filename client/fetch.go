@@ -44,7 +44,7 @@ type refusal struct {
 	until time.Time
 }
 
-// again() returns the stored QueueTooLongError with the remaining wait, or nil when the stored error no longer applies.
+// again returns the stored QueueTooLongError with the remaining wait, or nil when the stored error no longer applies.
 func (r *refusal) again(now time.Time) error {
 	if r.err == nil || !now.Before(r.until) {
 		return nil
@@ -108,7 +108,7 @@ func (d *demand) learn(answer *timely) {
 	}
 }
 
-// due() returns when the Pacer must request permits next, or false if no request is needed until a new caller arrives.
+// due returns when the Pacer must request permits next, or false if no request is needed until a new caller arrives.
 // The argument "lacking" is the number of permits that waiting callers still need.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
@@ -125,7 +125,7 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask() starts a request for permits if the time for a request has come. If the time has not come yet, ask() returns
+// ask starts a request for permits if the time for a request has come. If the time has not come yet, ask() returns
 // the time of the next request, or false if no request is needed until a new caller arrives.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
@@ -204,8 +204,8 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	p.act(now)
 }
 
-// arrive() adds the permits of a response to the unused permits of the Pacer. If the service refused some permits,
-// arrive() decides when to request permits again, or which error waiting callers get.
+// arrive adds the permits of a response to the unused permits of the Pacer. If the service refused some permits,
+// arrive decides when to request permits again, or which error waiting callers get.
 func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	request.granted = answer.Granted
 	p.stock.add(answer, request)
@@ -238,8 +238,8 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 // changed limits.
 const mostPause = 10 * time.Second
 
-// until() returns the pause before the next request for permits, if the service expects free slots (start times) after
-// the time d. until() varies the pause at random, so that the same client is not always the last to request permits.
+// until returns the pause before the next request for permits, if the service expects free slots (start times) after
+// the time d. until varies the pause at random, so that the same client is not always the last to request permits.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
 	return d/2 + mathrand.N(d/2+1)

@@ -110,8 +110,8 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 	return result, nil
 }
 
-// rest() returns a request for those users who are unavailable in the result. If the request has the field Packed,
-// rest() also returns the positions of these users in r.Packed.
+// rest returns a request for those users who are unavailable in the result. If the request has the field Packed,
+// rest also returns the positions of these users in r.Packed.
 func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
 	again := *r
 	again.Users, again.IDs, again.Audience = result.Unavailable, result.UnavailableIDs, nil

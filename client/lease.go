@@ -27,7 +27,7 @@ func (l *leasing) lapsed(now, slot time.Time) bool {
 	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
 }
 
-// due() returns the time of the next call that begins or extends the lease (right to use permits), or false if the
+// due returns the time of the next call that begins or extends the lease (right to use permits), or false if the
 // lease needs no call. The argument "last" is the last slot (start time) of the permits that the request got.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {

@@ -243,7 +243,7 @@ func (p *Pacer) tick() {
 	p.act(time.Now())
 }
 
-// act() gives permits to waiting callers, requests permits from the service if necessary, and sets the timer. The
+// act gives permits to waiting callers, requests permits from the service if necessary, and sets the timer. The
 // caller of act() and of the functions below act must hold the Pacer's lock.
 func (p *Pacer) act(now time.Time) {
 	p.drop(now)

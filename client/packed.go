@@ -67,7 +67,7 @@ func (p *Packed) slice(first, last int) *Packed {
 	return &Packed{Bytes: p.Bytes[p.Width*first : p.Width*last], Width: p.Width}
 }
 
-// among() converts positions in a part of a request to positions in the whole request, by the slice "whole". whole[i]
+// among converts positions in a part of a request to positions in the whole request, by the slice "whole". whole[i]
 // is the position, in the whole request, of the id at position i of the part.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())

@@ -113,7 +113,7 @@ func (r *releaseOfAudience) UnmarshalJSON(answer []byte) (err error) {
 	return err
 }
 
-// released() makes a release call and converts the response with the function in the argument "of".
+// released makes a release call and converts the response with the function in the argument "of".
 func released[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *ReleaseResult) (
 	*ReleaseResult, error) {
 	var answer Answer

@@ -87,7 +87,7 @@ func (change *SetChange) bodies() ([]any, error) {
 	return bodies, nil
 }
 
-// at() returns the time that the change of a set states, or nil if the time of the call applies.
+// at returns the time that the change of a set states, or nil if the time of the call applies.
 func (change *SetChange) at() *time.Time {
 	if change.At.IsZero() {
 		return nil

@@ -26,7 +26,7 @@ type stockRun struct {
 	of      *asking       // the request that got the permits; nil: their slots are past
 }
 
-// due() returns how many permits of the run (permits with equal distances) may be used now, because their slots are not
+// due returns how many permits of the run (permits with equal distances) may be used now, because their slots are not
 // later than now.
 func (r *stockRun) due(now time.Time) int {
 	switch passed := now.Sub(r.at); {
@@ -152,7 +152,7 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 	return t
 }
 
-// ahead() removes all unused permits from the Pacer. For each request that has permits with slots (start times) after
+// ahead removes all unused permits from the Pacer. For each request that has permits with slots (start times) after
 // now, ahead() returns the number of its permits.
 func (s *stock) ahead(now time.Time) map[*asking]int {
 	permits, ahead := map[*asking]int{}, map[*asking]bool{}

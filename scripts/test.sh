@@ -4,6 +4,7 @@
 #   scripts/test.sh quick     the domain and the leaves: no server, no program, no race detector; with more arguments
 #                             for go test, such as -count=1
 #   scripts/test.sh           every test but the storms: what a change needs before it is submitted
+#   scripts/test.sh race      the tests of files that start goroutines, with the race detector
 #   scripts/test.sh storms    the storms: tests of files with the build tag storms, and no others
 #   scripts/test.sh list      the storms by name: package, space, test
 #   scripts/test.sh measurements  the storms that make bench runs instead of make storms, by name

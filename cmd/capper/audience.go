@@ -78,7 +78,7 @@ type whom struct {
 	AudienceGeneration string `json:"audience_generation"`
 }
 
-// whom() returns the description of the audience expression for the output, or nil if the audience is a file.
+// whom returns the description of the audience expression for the output, or nil if the audience is a file.
 func (a *audience) whom() *whom {
 	if a.Expression == "" {
 		return nil

@@ -66,7 +66,7 @@ type target struct {
 	erase func() error
 }
 
-// targets() returns the users to erase. If the service does not tell its kind of ids, targets() treats numbers as dense
+// targets returns the users to erase. If the service does not tell its kind of ids, targets() treats numbers as dense
 // ids (32-bit numbers). If the ids of the service are not dense, the service rejects the erasure of a user by number.
 // Erasing a user by number is safe, because the URL path with a number as user id is the same for all kinds of ids.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {

@@ -154,7 +154,7 @@ func (c *filterCommand) nobodyTwice() string {
 	return fmt.Sprintf("message id %q counts no user twice", c.MessageID)
 }
 
-// decide() makes filter calls about the whole audience. decide() retries unavailable users (without a decision) until
+// decide makes filter calls about the whole audience. decide retries unavailable users (without a decision) until
 // the time limit. If the service becomes unavailable after its first response, decide() repeats the calls for the
 // remaining users.
 func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,

@@ -130,7 +130,7 @@ func nameText(l *api.Limit) string {
 	return l.Name
 }
 
-// listed() joins names with commas. For an empty list of names, listed() returns "all", because an empty list means
+// listed joins names with commas. For an empty list of names, listed() returns "all", because an empty list means
 // that there is no restriction.
 func listed(names []string) string {
 	if len(names) == 0 {

@@ -95,7 +95,7 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	return users, err
 }
 
-// existing() returns the first argument that is the name of an existing file, or "". Without the method existing(), the
+// existing returns the first argument that is the name of an existing file, or "". Without the method existing(), the
 // command would take the file names from a shell pattern such as lists/*.txt for text ids of users.
 func (c *setChange) existing() string {
 	for _, name := range c.Users {
@@ -109,7 +109,7 @@ func (c *setChange) existing() string {
 // stdin is the file name that means standard input.
 const stdin = "-"
 
-// given() parses the command-line arguments as user ids. If a command-line argument is not a user id, given() returns
+// given parses the command-line arguments as user ids. If a command-line argument is not a user id, given() returns
 // an error.
 func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	for i := range c.Users {
@@ -127,7 +127,7 @@ func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	return users, nil
 }
 
-// neither() returns the error for a single argument that is neither a user id nor an existing file.
+// neither returns the error for a single argument that is neither a user id nor an existing file.
 func (c *setChange) neither(scheme *ids.Scheme, other error) error {
 	if scheme.Kind() == ids.Dense {
 		return fmt.Errorf("users: %q is neither a user id from 0 to 4294967295 nor an existing file", c.Users[0])

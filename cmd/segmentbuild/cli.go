@@ -65,7 +65,7 @@ func (r *retryNotice) show(err error) {
 	r.on.Say("S3 is retried until --timeout %s ends: %s", r.timeout, err)
 }
 
-// open() opens a location of segments. The context that open() returns ends at the time limit of the command.
+// open opens a location of segments. The context that open() returns ends at the time limit of the command.
 func (p *place) open(ctx context.Context, on *terminal.Streams, address string) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, timeoutError(p.Timeout))

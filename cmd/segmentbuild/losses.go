@@ -68,7 +68,7 @@ type lossWarnings struct {
 	remedy func(*publish.Change) string
 }
 
-// of() returns the warnings for the report about sets that lose users. If several sets in the same folder lose users,
+// of returns the warnings for the report about sets that lose users. If several sets in the same folder lose users,
 // they share one warning.
 func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	var folders []string
@@ -92,7 +92,7 @@ func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	return warnings
 }
 
-// told() reports whether the removal of a set needs a separate warning, because services may require the set. If
+// told reports whether the removal of a set needs a separate warning, because services may require the set. If
 // --accept permits the removal of a time zone set, no warning is necessary, because services accept the removal too.
 func (l *lossWarnings) told(c *publish.Change) bool {
 	if isZone(c.Set) {

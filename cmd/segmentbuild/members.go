@@ -32,7 +32,7 @@ type found struct {
 	users      *bitmap.Bitmap
 }
 
-// read() reads the bitmap of the segment or set that the arguments name. If the user ids are not dense, read() also
+// read reads the bitmap of the segment or set that the arguments name. If the user ids are not dense, read() also
 // reads the dictionary of ids.
 func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*found, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
@@ -69,7 +69,7 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*f
 	return f, nil
 }
 
-// has() reports whether the user with the given id is in the segment or set.
+// has reports whether the user with the given id is in the segment or set.
 func (f *found) has(id string) (bool, error) {
 	image, err := f.scheme.Parse([]byte(id))
 	if err != nil {

@@ -243,8 +243,8 @@ func printSetTable(w io.Writer, head []any, table [][]any) error {
 	return err
 }
 
-// growth() returns a text for a set that only grows, with the percentage of users who may leave. For other sets,
-// growth() returns "".
+// growth returns a text for a set that only grows, with the percentage of users who may leave. For other sets,
+// growth returns "".
 func growth(onlyGrows bool, maxLoss float64) string {
 	switch {
 	case !onlyGrows:

@@ -15,7 +15,7 @@ type calls struct {
 	idle   chan struct{} // closed when no call runs and new calls are refused
 }
 
-// counted() returns a handler that calls the handler h and counts the running calls. After a call of the method end(),
+// counted returns a handler that calls the handler h and counts the running calls. After a call of the method end(),
 // the handler that counted() returned aborts all requests.
 func (c *calls) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +46,7 @@ func (c *calls) leave() {
 	}
 }
 
-// end() makes the handlers refuse new calls, and waits until the running calls have ended. If ctx ends before the calls
+// end makes the handlers refuse new calls, and waits until the running calls have ended. If ctx ends before the calls
 // have ended, end() returns errRunning.
 func (c *calls) end(ctx context.Context) error {
 	c.mu.Lock()

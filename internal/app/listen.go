@@ -69,7 +69,7 @@ func (s *Service) open(address string) (net.Listener, error) {
 	return listener, err
 }
 
-// console() returns a function that adds the console to the handler of a listener. If the console is disabled, the
+// console returns a function that adds the console to the handler of a listener. If the console is disabled, the
 // function that console() returns does not change the handler.
 func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
 	if !s.config.Console {
@@ -131,8 +131,8 @@ func (s *Service) longestCall() time.Duration {
 	return b.Timeout(b.BitmapUsers) + b.CallTimeout
 }
 
-// drain() refuses new requests and waits for the running requests. After the time limit, drain() closes the connections
-// of requests that are still running. drain() then waits until all calls have returned from the store.
+// drain refuses new requests and waits for the running requests. After the time limit, drain() closes the connections
+// of requests that are still running. drain then waits until all calls have returned from the store.
 func (s *Service) drain(ctx context.Context) error {
 	timeout := s.config.Server.StopTimeout
 	polite, cancel := context.WithTimeout(ctx, timeout)

@@ -76,7 +76,7 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	return nil
 }
 
-// overruled() returns the users of a set whom an API call added after the time "before", but not after the time "next".
+// overruled returns the users of a set whom an API call added after the time "before", but not after the time "next".
 // If a build includes all changes up to "next", an API call that added a user before "next" no longer counts, because
 // the build itself decides. Before the service has opened the store, overruled() returns nil.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
@@ -116,7 +116,7 @@ func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 // it.
 func (l *lists) isLive(set string) bool { return l.declared.Load().Sets.IsLive(set) }
 
-// on() wraps a snapshot of the segments, so that the caller can find out which required sets the snapshot lacks.
+// on wraps a snapshot of the segments, so that the caller can find out which required sets the snapshot lacks.
 func (l *lists) on(snapshot *segments.Snapshot) *generation {
 	return &generation{Snapshot: snapshot, lists: l}
 }
@@ -274,7 +274,7 @@ func (l *lists) announce() {
 	l.store.AnnounceAsOf(at)
 }
 
-// free() removes live changes (changes of sets by API calls) from the store. The store may remove a live change when
+// free removes live changes (changes of sets by API calls) from the store. The store may remove a live change when
 // the segments generations in use on all instances have contained it for the time freeAfter.
 func (l *lists) free(ctx context.Context, now time.Time) error {
 	sizes, upTo := l.store.Lists().Sizes(), map[string]capping.Instant{}
@@ -298,7 +298,7 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	return l.store.Free(ctx, upTo)
 }
 
-// contained() returns a time for each set. Every segments generation that was in use during the last period of
+// contained returns a time for each set. Every segments generation that was in use during the last period of
 // freeAfter included all changes of the set up to the returned time. If the record of used generations (l.seen) does
 // not yet cover a period of freeAfter, contained() returns nil.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {

@@ -16,7 +16,7 @@ const (
 	stopping  = "STOPPING=1"
 )
 
-// notify() sends the states to the socket of the service manager, in one datagram with a line for each state (see
+// notify sends the states to the socket of the service manager, in one datagram with a line for each state (see
 // sd_notify(3)). The argument "socket" is a path, or an abstract name that begins with "@". If the argument "socket" is
 // "", notify() sends nothing.
 func notify(socket string, states ...string) error {

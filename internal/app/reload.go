@@ -74,7 +74,7 @@ func (s *Service) notify(states ...string) {
 	}
 }
 
-// reload() applies a new configuration as a whole. If any part of the new configuration is not acceptable, reload()
+// reload applies a new configuration as a whole. If any part of the new configuration is not acceptable, reload()
 // returns an error and keeps the previous configuration.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
@@ -93,7 +93,7 @@ func (s *Service) reload(cfg *config.Config) error {
 	return nil
 }
 
-// take() applies a configuration. Before the caller calls take(), it must already have sent the policy of the new
+// take applies a configuration. Before the caller calls take(), it must already have sent the policy of the new
 // configuration to the other instances (announce).
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
@@ -153,8 +153,8 @@ type announcer interface {
 	Announce(ctx context.Context, p *capping.Policy) error
 }
 
-// announce() publishes the policy through the store to the other instances that share the store. For an embedded store,
-// announce() does nothing.
+// announce publishes the policy through the store to the other instances that share the store. For an embedded store,
+// announce does nothing.
 func (s *Service) announce(ctx context.Context, p *capping.Policy) error {
 	shared, ok := capping.As[announcer](s.store)
 	if !ok {

@@ -30,7 +30,7 @@ var errRunning = errors.New("step is still running")
 // grace is how long the method do() waits for an action after the action's time limit.
 const grace = time.Second
 
-// do() runs the action and returns its error. The context that the method do() passes to the action ends at the
+// do runs the action and returns its error. The context that the method do() passes to the action ends at the
 // action's time limit. If an action of a step does not return within grace (an extra time) after its time limit, do()
 // returns errRunning and the action continues to run.
 func (a action) do(ctx context.Context) error {
@@ -73,7 +73,7 @@ func (s *stack) start(ctx context.Context, next step) error {
 	return nil
 }
 
-// stop() runs the down actions (which stop a component) of all steps, beginning with the latest step. After a stop
+// stop runs the down actions (which stop a component) of all steps, beginning with the latest step. After a stop
 // action has failed, stop() continues with the other steps. While an earlier stop action is still running, stop() skips
 // each step whose field "unused" is true. The action that is still running may use the resource that the skipped step
 // would close.

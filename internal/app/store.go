@@ -92,7 +92,7 @@ func RedisOptions(cfg config.RedisStore) (options redisstore.Config, err error) 
 	return options, err
 }
 
-// credentials() returns a function that reads the Redis user name and password, with the password file read anew at
+// credentials returns a function that reads the Redis user name and password, with the password file read anew at
 // each call. If no password file is configured, credentials() returns nil.
 func credentials(cfg config.RedisStore) (func() (username, password string, err error), error) {
 	file := cfg.PasswordFile
@@ -136,7 +136,7 @@ func redisTLS(cfg config.RedisTLS) (*tls.Config, error) {
 	return secure, err
 }
 
-// authorities() returns a function that reads the trusted certificate authorities from their file at each call, because
+// authorities returns a function that reads the trusted certificate authorities from their file at each call, because
 // the file may change. If authorities() returns a nil function, the connection to Redis trusts the certificate
 // authorities of the system.
 func authorities(cfg config.RedisTLS) (func() (*x509.CertPool, error), error) {

@@ -95,7 +95,7 @@ func namesOf(s *segments.Snapshot, named map[string]*Expression) *names {
 	return n
 }
 
-// has() reports whether the generation has a segment or a set with the given name.
+// has reports whether the generation has a segment or a set with the given name.
 func (n *names) has(name string) bool { return n.codes[name] != 0 || n.Set(name) != nil }
 
 // bind checks that each name of the expression has exactly one meaning, and returns the evaluation plan of the
@@ -146,7 +146,7 @@ func (n *names) leaf(of *node) (*plan, error) {
 	return leaf, nil
 }
 
-// everybody() returns a function that, for a block of 65,536 neighbouring users, loads those who are in a set but in no
+// everybody returns a function that, for a block of 65,536 neighbouring users, loads those who are in a set but in no
 // segment. If the argument "segmented" is true, the returned function also loads the users who are in a segment.
 func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.Extent {
 	if !segmented {
@@ -185,7 +185,7 @@ func (n *names) unknown(of *node) error {
 	return e
 }
 
-// apart() splits a name such as "a-b" at "-" characters into names that the generation has. If a name cannot be split
+// apart splits a name such as "a-b" at "-" characters into names that the generation has. If a name cannot be split
 // at "-" into names that the generation has, apart() returns nil.
 func (n *names) apart(name string) []string {
 	ways := map[int][]string{} // key: the position at which the split-off names begin
@@ -212,7 +212,7 @@ func (n *names) means(name string) bool {
 	return n.has(name) || n.named[name] != nil || name == All || name == Default
 }
 
-// all() returns every name that an audience expression may use. all() returns first the names from the configuration,
+// all returns every name that an audience expression may use. all returns first the names from the configuration,
 // and then the segments and sets of the generation in the order of its manifest.
 func (n *names) all() []string {
 	list := append([]string{All, Default}, slices.Sorted(maps.Keys(n.named))...)

@@ -42,7 +42,7 @@ func newCountCache(sizeBytes int) *countCache {
 		running: map[countKey]*counting{}}
 }
 
-// get() returns the user counts of an audience from the cache, or calls the argument "count" (a function) if the cache
+// get returns the user counts of an audience from the cache, or calls the argument "count" (a function) if the cache
 // lacks the counts. If counting ends because the caller of get() was cancelled, one of the waiting callers counts
 // again.
 func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint32, error)) ([]uint32, error) {
@@ -65,7 +65,7 @@ func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint
 	}
 }
 
-// begin() returns the cached counts of an audience, or the running computation that another goroutine has begun. If
+// begin returns the cached counts of an audience, or the running computation that another goroutine has begun. If
 // both results of begin() are nil, the caller must compute the user counts by calling run.
 func (c *countCache) begin(key countKey) ([]uint32, *counting) {
 	c.mu.Lock()

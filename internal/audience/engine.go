@@ -78,8 +78,8 @@ func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 // caller's context has ended.
 const stretch = 16
 
-// each() calls the function "use" for each block, from "from" up to but not including "to", that has a user of the
-// audience. each() calls the function "use" on all CPU cores at the same time and in any order. If ctx ends, the method
+// each calls the function "use" for each block, from "from" up to but not including "to", that has a user of the
+// audience. each calls the function "use" on all CPU cores at the same time and in any order. If ctx ends, the method
 // each stops before all blocks are done.
 func (a *Audience) each(ctx context.Context, from, to int, use func(key int, d *desk, extent bitmap.Extent)) error {
 	var stopped atomic.Bool

@@ -150,8 +150,8 @@ func (n *node) replace(expanded map[string]*Expression) *node {
 	return out
 }
 
-// in() returns a copy of the node in which each name records that it comes from the given named expression, for error
-// messages. in() does not change a name that already records a named expression.
+// in returns a copy of the node in which each name records that it comes from the given named expression, for error
+// messages. in does not change a name that already records a named expression.
 func (n *node) in(name string) *node {
 	out := *n
 	if n.operator != 0 {

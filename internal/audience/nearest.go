@@ -16,7 +16,7 @@ func Nearest(name string, names []string) (found string) {
 	return found
 }
 
-// distance() returns the Levenshtein distance between the texts a and b in bytes
+// distance returns the Levenshtein distance between the texts a and b in bytes
 // (https://en.wikipedia.org/wiki/Levenshtein_distance). If the Levenshtein distance of the two texts is at least the
 // argument "limit", distance() returns the limit instead of the distance.
 func distance(a, b string, limit int) int {

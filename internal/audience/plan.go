@@ -18,7 +18,7 @@ type plan struct {
 	words       int                                          // number of buffers of one block that the evaluation needs
 }
 
-// eval() computes which users of one block (65,536 neighbouring numbers) the expression selects, and stores them in the
+// eval computes which users of one block (65,536 neighbouring numbers) the expression selects, and stores them in the
 // first buffer of the argument w. The first buffer holds the result of eval() only if eval() returns Some; otherwise
 // the expression selects none or all users of the block. The argument w must have as many buffers as the field "words"
 // of the plan says.

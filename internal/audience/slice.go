@@ -111,7 +111,7 @@ func sum(counts []uint32) (total uint64) {
 	return total
 }
 
-// rank() returns the n-th lowest number (counted from 0) of a user in the audience. The caller of rank() must make sure
+// rank returns the n-th lowest number (counted from 0) of a user in the audience. The caller of rank() must make sure
 // that the audience has more than n users.
 func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	key := 0

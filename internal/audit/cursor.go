@@ -53,7 +53,7 @@ func (c *cursor) varint() int64 {
 // count reads a number of users, or any other number that fits a Go int.
 func (c *cursor) count() int { return int(c.below(1 << 40)) }
 
-// below() reads a number and rejects a number above the argument "most".
+// below reads a number and rejects a number above the argument "most".
 func (c *cursor) below(most uint64) uint64 {
 	n := c.uvarint()
 	if n > most {

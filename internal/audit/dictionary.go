@@ -26,7 +26,7 @@ type dictionary struct {
 	bytes int
 }
 
-// room() reports whether the dictionary of texts in an audit file has space for another text. The writer and the reader
+// room reports whether the dictionary of texts in an audit file has space for another text. The writer and the reader
 // of an audit file must get equal results from room(), so that both give each text the same number.
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes

@@ -164,7 +164,7 @@ func (r *bitReader) zeros() (n uint64) {
 	}
 }
 
-// end() returns how many bytes the bitReader has read. The error of end() says that the input was too short, or that
+// end returns how many bytes the bitReader has read. The error of end() says that the input was too short, or that
 // unused bits of the last byte are not 0.
 func (r *bitReader) end() (used int, err error) {
 	used = (r.at + 7) / 8

@@ -67,7 +67,7 @@ func (r *Reader) Offset() int64 { return r.offset }
 // frame (last entry) was closed by its writer, and is complete.
 func (r *Reader) Ended() bool { return r.ended }
 
-// So() returns the end frame (last entry) that would close the audit file at the current position of the Reader.
+// So returns the end frame (last entry) that would close the audit file at the current position of the Reader.
 // Callers use So to complete an audit file whose writer died before it wrote an end frame (last entry).
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 

@@ -84,7 +84,7 @@ func Outcomes() (list []Outcome) {
 	return list
 }
 
-// known() reports whether the outcome is in the list that Outcomes returns.
+// known reports whether the outcome is in the list that Outcomes returns.
 func (o Outcome) known() bool { return o > 0 && int(o) < len(outcomeNames) }
 
 // String returns the name of the outcome.

@@ -54,7 +54,7 @@ func (q *sequences) add(n uint64) {
 	}
 }
 
-// found() notes that a record exists whose sequence number seemed to be missing.
+// found notes that a record exists whose sequence number seemed to be missing.
 func (q *sequences) found(n uint64) {
 	i, among := slices.BinarySearchFunc(q.missing, n, func(m span, n uint64) int {
 		switch {

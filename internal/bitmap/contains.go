@@ -109,7 +109,7 @@ func (b *Bitmap) container(key uint16) *container {
 	return &b.containers[i]
 }
 
-// The method has returns 1 if the container holds an id, else 0; the argument "low" is the lower 16 bits of the id.
+// has returns 1 if the container holds an id, else 0; the argument "low" is the lower 16 bits of the id.
 func (p place) has(raw []byte, low uint16) uint8 {
 	switch p.kind {
 	case bitmapPlace:
@@ -145,7 +145,7 @@ func arrayHas(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(part), low)
 }
 
-// The function at returns one element of an encoded array container: the lower 16 bits of the id with the index i.
+// at returns one element of an encoded array container: the lower 16 bits of the id with the index i.
 func at(data []byte, i int) uint16 { return binary.LittleEndian.Uint16(data[2*i:]) }
 
 // scanWindow searches 32 neighbouring elements of an array container for the lower 16 bits of an id, four elements at a

@@ -109,7 +109,7 @@ func (c *Counts) Histogram(in *Words, counts []int64) {
 	}
 }
 
-// The method split counts the given ids of one word by the value of their counter, and adds the results to counts. The
+// split counts the given ids of one word by the value of their counter, and adds the results to counts. The
 // caller must ensure that the counter of each given id agrees with n in all bits above bit k.
 func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	switch {

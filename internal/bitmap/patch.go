@@ -3,7 +3,7 @@ package bitmap
 // Patch returns a copy of the bitmap b in which the blocks (of 65,536 ids) with the given keys have new content. The
 // argument "keys" of Patch lists the blocks to change in ascending order. Each key is the upper 16 bits that all ids of
 // a block share. Patch calls the function in the argument "fill" once for each key, and passes an empty Words to the
-// function. This function adds the ids that the block shall have. The method Patch copies unchanged blocks in their
+// function. This function adds the ids that the block shall have. Patch copies unchanged blocks in their
 // encoded form.
 func Patch(b *Bitmap, keys []uint16, fill func(key uint16, w *Words)) *Bitmap {
 	list := make([]container, 0, len(b.containers)+len(keys))

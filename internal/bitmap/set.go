@@ -89,7 +89,7 @@ func SetOf(ids ...uint32) *Set {
 	return s
 }
 
-// Of returns a bitmap of the given ids. The ids may be in any order and may repeat. The function Of sorts the ids and
+// Of returns a bitmap of the given ids. The ids may be in any order and may repeat. Of sorts the ids and
 // encodes them without a Set, because sorting a few ids is faster than allocating a Set.
 func Of(ids ...uint32) *Bitmap {
 	sorted := slices.Clone(ids)
@@ -219,7 +219,7 @@ func (s *Set) Empty() bool {
 	return true
 }
 
-// Bitmap encodes the set as a Bitmap. The method Bitmap of a Set stores each container in its smallest form, so equal
+// Bitmap encodes the set as a Bitmap. Bitmap of a Set stores each container in its smallest form, so equal
 // sets always have equal encoded bytes. The method uses all CPU cores.
 func (s *Set) Bitmap() *Bitmap {
 	var keys []uint16

@@ -34,8 +34,8 @@ func (b *Bitmap) Spread(before []uint32) *Bitmap {
 	return assemble(list)
 }
 
-// The function after returns the index of the first entry of an ascending list that is above a value. The search begins
-// at the index "from". The function after doubles the step of its search each time, because the wanted entry is usually
+// after returns the index of the first entry of an ascending list that is above a value. The search begins
+// at the index "from". after doubles the step of its search each time, because the wanted entry is usually
 // near the index "from" or behind the end of the list.
 func after(list []uint32, from int, value uint32) int {
 	if n := len(list); n == from || list[n-1] <= value {

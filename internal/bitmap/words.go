@@ -25,7 +25,7 @@ func (w *words) runs() int {
 	return n
 }
 
-// The method next returns the first position, at or after the argument "at", whose bit is set in the XOR of its word
+// next returns the first position, at or after the argument "at", whose bit is set in the XOR of its word
 // with the argument "flip". If no bit is set after the XOR, from position "at" on, next returns containerIDs (65,536).
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
@@ -104,7 +104,7 @@ func (w *Words) Extent() Extent { return extentOf(w.bits.count()) }
 // Count returns the number of ids in w.
 func (w *Words) Count() int { return w.bits.count() }
 
-// And removes the ids that are not in v from w. The method And keeps only the common ids in w, and returns Nothing if w
+// And removes the ids that are not in v from w. And keeps only the common ids in w, and returns Nothing if w
 // is then empty, else Some.
 func (w *Words) And(v *Words) Extent {
 	var any uint64
@@ -116,7 +116,7 @@ func (w *Words) And(v *Words) Extent {
 	return someOf(any)
 }
 
-// Without removes the ids that are in v from w. The method Without removes ids from w, and returns Nothing if w is then
+// Without removes the ids that are in v from w. Without removes ids from w, and returns Nothing if w is then
 // empty, else Some.
 func (w *Words) Without(v *Words) Extent {
 	var any uint64

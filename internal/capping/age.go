@@ -36,7 +36,7 @@ func (s *Suppression) tooOld(segments Segments, now time.Time) bool {
 	return ok && now.Sub(dated.AsOf(s.Set)) > s.MaxAge
 }
 
-// The function behind reports whether the generation of segments lacks changes by API calls to the set that the store
+// behind reports whether the generation of segments lacks changes by API calls to the set that the store
 // has already removed. The store removes a change by an API call as soon as a newer generation of segments contains the
 // change.
 func behind(segments Segments, set string) bool {

@@ -179,7 +179,7 @@ func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) 
 	segments.LookupZones(d.numbers, d.zones)
 }
 
-// The method group puts users of a call into the same group if they have the same rules.
+// group puts users of a call into the same group if they have the same rules.
 func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.Duration) {
 	if !send.Enforce {
 		d.rulesets = make([]ruleset, len(d.Names)+1)

@@ -38,7 +38,7 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
-// The method add adds the channels of the set "other" to the set s. If the set s has the zero value, it contains no
+// add adds the channels of the set "other" to the set s. If the set s has the zero value, it contains no
 // channel. If the set "other" has the zero value, it contains all channels, as everywhere else.
 func (s *ChannelSet) add(other ChannelSet) {
 	for i := range s {
@@ -49,7 +49,7 @@ func (s *ChannelSet) add(other ChannelSet) {
 	}
 }
 
-// The method holds reports whether the channel is in the set s. If s has its zero value, holds returns false for every
+// holds reports whether the channel is in the set s. If s has its zero value, holds returns false for every
 // channel.
 func (s *ChannelSet) holds(c Channel) bool { return s[c/64]>>(c%64)&1 == 1 }
 

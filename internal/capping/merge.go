@@ -140,7 +140,7 @@ func (l Log) lackingOfLong(other Log) (fresh Log) {
 	return fresh
 }
 
-// The function send returns a value that is equal for two log entries when both are the same send.
+// send returns a value that is equal for two log entries when both are the same send.
 func (e Entry) send() Entry {
 	if e.Token != (Token{}) {
 		e.At = 0
@@ -148,7 +148,7 @@ func (e Entry) send() Entry {
 	return e
 }
 
-// The method has reports whether some entry of the log is the same send as the entry e.
+// has reports whether some entry of the log is the same send as the entry e.
 func (l Log) has(e Entry) bool {
 	for i := range l.Len() {
 		if Token(l[i*EntrySize+6:]) == e.Token && l.Channel(i) == e.Channel &&
@@ -159,7 +159,7 @@ func (l Log) has(e Entry) bool {
 	return false
 }
 
-// The method excess returns how many entries of each channel exceed LogBound in the logs "l" and "fresh" together. The
+// excess returns how many entries of each channel exceed LogBound in the logs "l" and "fresh" together. The
 // method excess returns nil if both logs together have at most LogBound entries.
 func (l Log) excess(fresh Log) map[Channel]int {
 	if l.Len()+fresh.Len() <= LogBound {

@@ -64,7 +64,7 @@ type Quiet struct {
 	MayLose  float64        // the largest percentage of users that may leave each set in Sets, as in Suppression
 }
 
-// The method in returns the time zone in which the quiet hours apply: their own zone, or the zone of the user.
+// in returns the time zone in which the quiet hours apply: their own zone, or the zone of the user.
 func (q *Quiet) in(zone *time.Location) *time.Location {
 	if q.UserZone {
 		return zone

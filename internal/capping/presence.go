@@ -18,7 +18,7 @@ const (
 
 // Recorded looks up which of the distinct users have a recorded send of the message on the channel. Recorded writes
 // nothing and ignores policy and segments: for a user who was suppressed after the send, Recorded still finds the send.
-// The method Recorded also finds a send that is too old for every limit, while the store still has the log entry.
+// Recorded also finds a send that is too old for every limit, while the store still has the log entry.
 func (c *Capper) Recorded(ctx context.Context, message Message, channel Channel, users []UserID) ([]Presence, error) {
 	full := Rule{Max: LogBound, Hold: MaxRetention.Milliseconds(), Channels: ChannelSetOf(channel)}
 	verdicts := make([]Verdict, len(users))

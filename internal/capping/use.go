@@ -130,7 +130,7 @@ type useStepKey struct {
 	sends int
 }
 
-// The method of returns a Use for each limit of a segment. The argument "reached" of the method of holds, for each
+// of returns a Use for each limit of a segment. The argument "reached" of the method of holds, for each
 // limit and each number n, how many users have at least n sends.
 func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
 	for _, l := range u.basis.Policy().Limits(segment) {

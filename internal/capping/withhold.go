@@ -213,7 +213,7 @@ func (n *nights) mark(marks []uint8) {
 	}
 }
 
-// The method of returns the quiet hours of user i.
+// of returns the quiet hours of user i.
 func (n *nights) of(i int) *night {
 	zone := uint16(0)
 	if n.zones != nil {
@@ -256,7 +256,7 @@ func (n *nights) night(zone, mask uint16) *night {
 	return found
 }
 
-// The method opens returns the first instant, at or after the given instant, at which the user has no quiet hours.
+// opens returns the first instant, at or after the given instant, at which the user has no quiet hours.
 func (n *night) opens(at Instant) Instant {
 	if n.timeline == nil {
 		n.timeline = quiet.NewTimeline(n.clocks)

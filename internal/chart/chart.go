@@ -82,7 +82,7 @@ func (p Picture) width() int {
 	return width
 }
 
-// instants() returns the labels of a chart's time axis, and the number of labels to show. A time axis has a label for
+// instants returns the labels of a chart's time axis, and the number of labels to show. A time axis has a label for
 // each day of a week, for every four hours of a day, or for every ten minutes of an hour. The text of the last label
 // ends at the edge of the chart, while all other labels begin at their time. If the last label would overlap the label
 // before it, instants() removes the last label.

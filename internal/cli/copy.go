@@ -76,7 +76,7 @@ func (c *Copy) Run(ctx context.Context) error {
 	return nil
 }
 
-// some() copies lines from the block of input, one for each permit that the pacers grant next.
+// some copies lines from the block of input, one for each permit that the pacers grant next.
 func (c *Copy) some(ctx context.Context, b *block) error {
 	if c.Outlet != nil {
 		return c.hand(ctx, b)

@@ -46,7 +46,7 @@ func (f *foundIDs) Scheme() *ids.Scheme { return f.scheme }
 // Len implements UserList.
 func (f *foundIDs) Len() int { return f.users }
 
-// at() returns the response that contains the user at a position of the list, and the index of the user in this
+// at returns the response that contains the user at a position of the list, and the index of the user in this
 // response.
 func (f *foundIDs) at(position int) (*answer, int) {
 	i := sort.Search(len(f.answers), func(i int) bool { return f.answers[i].begin > position }) - 1
@@ -69,7 +69,7 @@ func (f *foundIDs) AppendPacked(dst []byte, position int) []byte {
 	return append(dst, a.packed[width*i:width*i+width]...)
 }
 
-// take() adds the users of the response r, which is about a part of the audience, to the list of found users. In the
+// take adds the users of the response r, which is about a part of the audience, to the list of found users. In the
 // response r, take() replaces the users by bitmaps of their positions in the list.
 func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	a := answer{part: part, begin: f.users}

@@ -35,7 +35,7 @@ type IDs struct {
 // textBytes is the maximum total size in bytes of the text ids in a call: half of the maximum request body of 16 MiB.
 const textBytes = 8 << 20
 
-// all() returns a bitmap of all positions in the list of ids.
+// all returns a bitmap of all positions in the list of ids.
 func (l *IDs) all() *roaring.Bitmap {
 	users := roaring.New()
 	users.AddRange(0, uint64(l.Len()))
@@ -176,7 +176,7 @@ func placeTexts(r *client.FilterResult, texts []string, positions []uint32) {
 	}
 }
 
-// among() converts positions of ids in a request to positions in the list of all ids. The argument "whole" maps
+// among converts positions of ids in a request to positions in the list of all ids. The argument "whole" maps
 // positions: whole[i] is the position, in the list, of the user at position i of the request.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())

@@ -263,7 +263,7 @@ func plain(id string) string {
 	return id
 }
 
-// when() returns a text about the times of the first and the latest call about a message. If the message has only
+// when returns a text about the times of the first and the latest call about a message. If the message has only
 // imported sends and no calls, when() returns text that says so.
 func when(m *api.Message) string {
 	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {

@@ -28,7 +28,7 @@ type Names struct {
 	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, in which the command finds the original user ids; not needed for user ids of the kind dense. Default: segments.source in the file of --config."`
 }
 
-// open() opens the location of the segments. If no flag names a location of segments, open() returns nil.
+// open opens the location of the segments. If no flag names a location of segments, open() returns nil.
 func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	source := n.Segments
 	if source == "" && p.configured != nil {
@@ -128,7 +128,7 @@ func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Na
 	}, nil
 }
 
-// late() works like names(), but reads the location of the segments only when the first user is converted. If reading
+// late works like names(), but reads the location of the segments only when the first user is converted. If reading
 // the location fails, late() prints a warning and converts users to the texts of their id images.
 func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want audit.IDs) archive.Name {
 	var name archive.Name

@@ -290,7 +290,7 @@ func checkDir(flag, dir string) error {
 	return nil
 }
 
-// same() reports whether both paths are set and refer to the same file.
+// same reports whether both paths are set and refer to the same file.
 func same(a, b string) bool {
 	if a == "" || b == "" || a == standard || b == standard {
 		return false
@@ -305,7 +305,7 @@ func same(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
-// during() adds the name of the failed action to an error.
+// during adds the name of the failed action to an error.
 func during(doing string, err error) error {
 	if err == nil {
 		return nil

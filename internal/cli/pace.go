@@ -103,7 +103,7 @@ func (c *PaceCommand) pacers() []string {
 	return names
 }
 
-// longest() returns the maximum time for which the command waits for a permit. If longest() returns 0, there is no
+// longest returns the maximum time for which the command waits for a permit. If longest() returns 0, there is no
 // maximum.
 func (c *PaceCommand) longest() time.Duration {
 	if c.MaxWait == nil {
@@ -252,7 +252,7 @@ type pacedReport struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// report() prints how many lines were copied, counted from the beginning of the input, and how many permits were not
+// report prints how many lines were copied, counted from the beginning of the input, and how many permits were not
 // used in time. If not all lines were copied, report() also prints how to continue.
 func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLeft, took time.Duration,
 	err error) error {
@@ -287,7 +287,7 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLef
 	return c.fault(err)
 }
 
-// through() returns a sentence that says how many lines of the input the command has copied.
+// through returns a sentence that says how many lines of the input the command has copied.
 func (c *PaceCommand) through(reached int64) string {
 	text := fmt.Sprintf("%d lines were copied", reached)
 	if reached == 1 {
@@ -315,7 +315,7 @@ func givenBack(returned int64) string {
 	return fmt.Sprintf("%d unused permits were given back", returned)
 }
 
-// left() returns a sentence about lines that the command has written but that the consumer of the output has not read.
+// left returns a sentence about lines that the command has written but that the consumer of the output has not read.
 func (c *PaceCommand) left(unread int64) string {
 	if unread == 1 {
 		return "1 more line is unread"
@@ -376,7 +376,7 @@ func (c *PaceCommand) refused(err error) error {
 	return c.Hinted(err)
 }
 
-// open() opens the input file and counts its lines. If the result of open() is 0, the number of lines is unknown.
+// open opens the input file and counts its lines. If the result of open() is 0, the number of lines is unknown.
 func (c *PaceCommand) open(on *terminal.Streams) (from io.ReadCloser, total int64, err error) {
 	if c.File == "-" {
 		return io.NopCloser(on.In), 0, nil

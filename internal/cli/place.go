@@ -40,7 +40,7 @@ func (p *Place) read() (err error) {
 	return nil
 }
 
-// location() opens the location of the audit. If a location contains no objects, location() returns an error with the
+// location opens the location of the audit. If a location contains no objects, location() returns an error with the
 // exit status for bad input, because no service has recorded decisions there.
 func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if err := p.read(); err != nil {
@@ -86,7 +86,7 @@ func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 	return archive.New(at, config.ParsePolicy).Of(ids), nil
 }
 
-// damaged() joins the errors about unreadable audit files into one error with the exit status for bad input. If all
+// damaged joins the errors about unreadable audit files into one error with the exit status for bad input. If all
 // audit files were readable, damaged() returns nil. If some audit files are unreadable, the output of the command
 // covers only the readable files.
 func damaged(faults []error) error {

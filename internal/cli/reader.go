@@ -31,8 +31,8 @@ const (
 	smallRead  = 4 << 10
 )
 
-// next() reads at least one more line of the input, and returns the lines that it has read. At the end of the input,
-// next() returns io.EOF.
+// next reads at least one more line of the input, and returns the lines that it has read. At the end of the input,
+// next returns io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
 		if cap(r.rest)-len(r.rest) < smallRead { // allocate a new buffer, because callers still use the old one

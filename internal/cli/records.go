@@ -23,7 +23,7 @@ type reading struct {
 	faults  []error
 }
 
-// each() calls the function "do" for each audit record that the query selects. each() skips unreadable audit files and
+// each calls the function "do" for each audit record that the query selects. each skips unreadable audit files and
 // adds their errors to the list of faults.
 func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Record) error) error {
 	for record, err := range r.archive.Records(ctx, q) {
@@ -42,7 +42,7 @@ func (r *reading) each(ctx context.Context, q archive.Query, do func(*audit.Reco
 	return ctx.Err()
 }
 
-// channel() returns the name of the channel of an audit record, or "" for a record without a channel. If the policy of
+// channel returns the name of the channel of an audit record, or "" for a record without a channel. If the policy of
 // the record is not available, channel() returns the number of the channel.
 func (r *reading) channel(ctx context.Context, record *audit.Record) string {
 	if record.Channel == 0 {
@@ -61,7 +61,7 @@ func (s *Span) query() (archive.Query, error) {
 	return archive.Query{Since: since, Until: until}, terminal.Misuse(err)
 }
 
-// shown() returns the text for a cell of a table; if the text is empty, shown() returns a dash.
+// shown returns the text for a cell of a table; if the text is empty, shown() returns a dash.
 func shown(text string) string { return cmp.Or(text, "-") }
 
 // caller returns text that names the client that made a call. If the id of the API key differs from the name of the
@@ -73,7 +73,7 @@ func caller(client, key string) string {
 	return client + "/" + key
 }
 
-// by() returns why the users in a group of an audit record were denied: the name of the limit, or the kind of denial
+// by returns why the users in a group of an audit record were denied: the name of the limit, or the kind of denial
 // with the name of the set.
 func by(g *audit.Group) string {
 	if g.Set != "" {

@@ -96,7 +96,7 @@ type replay struct {
 	unknown                 int64
 }
 
-// add() makes the API call that an audit record describes again. If the API call fails, add() calls the argument
+// add makes the API call that an audit record describes again. If the API call fails, add() calls the argument
 // "stop", which is a function.
 func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) error {
 	if !p.wants(record.Change.Set) {

@@ -339,7 +339,7 @@ func (a *storeAsker) hinted(err error) error {
 	return service.Hinted(err)
 }
 
-// released() returns the number of sends of the message that the store has counted as released. If the store has only a
+// released returns the number of sends of the message that the store has counted as released. If the store has only a
 // lower bound of the number of released sends, the result "counted" is false.
 func (a *storeAsker) released(
 	ctx context.Context, message capping.Message,
@@ -385,7 +385,7 @@ func (a *storeAsker) write(m *verify.MissingSend) error {
 	return a.rows.Write(row)
 }
 
-// finish() completes the file that lists the missing sends. If the comparison with the store failed, finish() writes no
+// finish completes the file that lists the missing sends. If the comparison with the store failed, finish() writes no
 // file of missing sends.
 func (a *storeAsker) finish(failed error) error {
 	if a.out == nil || failed != nil {

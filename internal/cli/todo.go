@@ -102,7 +102,7 @@ func (t *Todo) Rest(r *Results) *Todo {
 	return rest
 }
 
-// found() returns the list of the users whom the service found for an audience expression, for ids that are not dense
+// found returns the list of the users whom the service found for an audience expression, for ids that are not dense
 // (not 32-bit numbers).
 func (t *Todo) found() (found *foundIDs, ok bool) {
 	if t.list == nil {

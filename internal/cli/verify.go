@@ -93,7 +93,7 @@ func (c *verifyCommand) name(ctx context.Context, on *terminal.Streams, ids audi
 	return names.late(ctx, on, &c.Place, ids)
 }
 
-// verify() checks the audit. If the command line has the flag --store, verify() also compares the audit with the store.
+// verify checks the audit. If the command line has the flag --store, verify() also compares the audit with the store.
 func (c *verifyCommand) verify(
 	ctx context.Context, on *terminal.Streams, from *archive.Archive, config verify.Config,
 ) (*verify.Report, error) {
@@ -128,7 +128,7 @@ func verdict(r *verify.Report) error {
 	return nil
 }
 
-// found() returns a text that says how many findings of each kind the verification of the audit has.
+// found returns a text that says how many findings of each kind the verification of the audit has.
 func found(r *verify.Report) string {
 	var list []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Found)) {
@@ -184,7 +184,7 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 	return err
 }
 
-// others() returns how many findings of the verification concern anything else than a send above a limit.
+// others returns how many findings of the verification concern anything else than a send above a limit.
 func others(r *verify.Report) (n int) {
 	for kind, count := range r.Found {
 		if kind != verify.OverSend {

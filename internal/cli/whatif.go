@@ -88,7 +88,7 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.show(on, faults, result)
 }
 
-// policy() reads the limits to try. If the command line lacks the flag --limits, policy() returns nil, and the replay
+// policy reads the limits to try. If the command line lacks the flag --limits, policy() returns nil, and the replay
 // decides each call under the limits that were in force.
 func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if c.Limits == "" {
@@ -167,7 +167,7 @@ func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whati
 	return damaged(faults)
 }
 
-// what() returns the title of the HTML page with the result; the title names the tried limits and segments.
+// what returns the title of the HTML page with the result; the title names the tried limits and segments.
 func (c *WhatIfCommand) what() string {
 	switch {
 	case c.Generation == "":

@@ -17,7 +17,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// defaults() returns a configuration with the default values that package config defines. If the zero value of a field
+// defaults returns a configuration with the default values that package config defines. If the zero value of a field
 // has a meaning of its own, defaults() also sets the field's default, which another package defines.
 func defaults() *Config {
 	c := &Config{

@@ -86,7 +86,7 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 	return q
 }
 
-// clock() reads a time of day such as "21:00" from a configuration file. The result "ok" of clock() is false if it
+// clock reads a time of day such as "21:00" from a configuration file. The result "ok" of clock() is false if it
 // recorded an error.
 func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	text, ok := v.Word()
@@ -195,7 +195,7 @@ func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	return open
 }
 
-// on() returns text for an error message that names a channel.
+// on returns text for an error message that names a channel.
 func (r *reader) on(channel capping.Channel) string {
 	if channel == 0 {
 		return "without a channel"

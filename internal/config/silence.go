@@ -72,7 +72,7 @@ type silences struct {
 // days without possible sends) leaves out time zones in which every day has a minute for sends.
 type silence map[string]string
 
-// on() describes the days without possible sends on a channel: first for all users, and then for users of those sets
+// on describes the days without possible sends on a channel: first for all users, and then for users of those sets
 // that have further such days. Each returned text contains the placeholder %s for the names of the affected channels.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
@@ -110,7 +110,7 @@ func masks(common uint32, ofSets []int) (list []uint32) {
 	return list
 }
 
-// beyond() returns the time zones that a combination of quiet hours silences for whole days. beyond() leaves out time
+// beyond returns the time zones that a combination of quiet hours silences for whole days. beyond leaves out time
 // zones for which a smaller combination is already reported.
 func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	more := maps.Clone(s.of(mask))
@@ -126,7 +126,7 @@ func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 // do not depend on the time zone of the user.
 const everywhere = ""
 
-// of() returns the time zones in which a combination of quiet hours leaves whole days without a minute for sends.
+// of returns the time zones in which a combination of quiet hours leaves whole days without a minute for sends.
 func (s *silences) of(mask uint32) silence {
 	if known, ok := s.found[mask]; ok {
 		return known

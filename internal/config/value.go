@@ -16,7 +16,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// named() returns a reader of a configuration value that must be a string and match the pattern.
+// named returns a reader of a configuration value that must be a string and match the pattern.
 func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)
@@ -176,7 +176,7 @@ func cached(dir string) bool {
 	})
 }
 
-// something() reports whether the path is a file or a non-empty directory.
+// something reports whether the path is a file or a non-empty directory.
 func something(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {

@@ -108,7 +108,7 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 	}
 }
 
-// poll() reads the configuration file, and applies it if it has changed since the last check. While an editor replaces
+// poll reads the configuration file, and applies it if it has changed since the last check. While an editor replaces
 // the configuration file, the file may be absent or empty for a moment. The next call of poll() finds the complete new
 // file.
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
@@ -147,7 +147,7 @@ func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	return true, w.refuse(fmt.Errorf("read configuration: %w", err))
 }
 
-// again() tries once more to apply a configuration that was rejected temporarily. If the configuration is still
+// again tries once more to apply a configuration that was rejected temporarily. If the configuration is still
 // rejected temporarily, the method again() reports nothing.
 func (w *Watcher) again() (changed bool, err error) {
 	if w.waiting == nil {

@@ -60,7 +60,7 @@ func New(cfg Config) (http.Handler, error) {
 	})
 }
 
-// all() returns all pages of the console. all() returns the pages in the order in which the navigation shows them.
+// all returns all pages of the console. all returns the pages in the order in which the navigation shows them.
 func all(cfg Config) []frame.Page {
 	return []frame.Page{
 		overviewPage(),

@@ -104,7 +104,7 @@ func (g *group) forecast(channel string) *client.ForecastRequest {
 	return &client.ForecastRequest{Channel: channel, Bitmap: g.dense, Packed: g.packed, IDs: g.texts}
 }
 
-// some() returns the group itself, or a sample of at most "most" users if the group is larger. If some() returns a
+// some returns the group itself, or a sample of at most "most" users if the group is larger. If some() returns a
 // sample, its users are spread evenly over the ids, or over the positions in the list.
 func (g *group) some(most uint64) *group {
 	n := g.count()

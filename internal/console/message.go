@@ -122,7 +122,7 @@ func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels
 		"moment. Error of the service: " + err.Error()}, nil
 }
 
-// choose() returns the campaign on the named channel, with links to the other channels of the message. If the channel
+// choose returns the campaign on the named channel, with links to the other channels of the message. If the channel
 // name is empty, choose() returns the campaign on the first channel.
 func choose(found *api.MessageChannels, channel string) (m *api.Message, links []link) {
 	for i := range found.Channels {

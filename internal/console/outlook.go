@@ -40,7 +40,7 @@ type Outlook struct {
 	now *tried // counts of a larger sample for the first time; nil: the counts in Points
 }
 
-// from() returns a copy of the forecast. In the copy of the forecast, the numbers for the current time come from a
+// from returns a copy of the forecast. In the copy of the forecast, the numbers for the current time come from a
 // trial instead of the forecast. A page with this copy of the forecast shows only the trial's number for the current
 // time, and not a second, different number from the forecast's sample.
 func (o *Outlook) from(t *tried) *Outlook {

@@ -110,7 +110,7 @@ func (o *overlap) byCount() *frame.Table {
 	return t
 }
 
-// exactly() returns, for each number n, how many users are in exactly n of the audiences. exactly() computes the
+// exactly returns, for each number n, how many users are in exactly n of the audiences. exactly computes the
 // numbers of users from the sizes of the intersections of audiences, by the principle of inclusion and exclusion.
 func (o *overlap) exactly() []uint64 {
 	counts := make([]int64, len(o.Audiences)+1)

@@ -129,7 +129,7 @@ func (d *activity) add(hour *api.ActivityHour) {
 	}
 }
 
-// says() describes the decisions of the last day in sentences.
+// says describes the decisions of the last day in sentences.
 func (d *activity) says() string {
 	if d.sum.Asked == 0 {
 		return "No user was decided in the last 24 hours. Engines ask with POST /v1/filter or capper filter."
@@ -143,7 +143,7 @@ func (d *activity) says() string {
 	return text + " A user in two calls counts twice."
 }
 
-// than() returns a text that compares the number of sends in the last day with the number one week before.
+// than returns a text that compares the number of sends in the last day with the number one week before.
 func (d *activity) than() string {
 	switch change := float64(d.sum.Allowed-d.allowed) / float64(max(d.allowed, 1)) * 100; {
 	case d.allowed == 0:

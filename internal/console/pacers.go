@@ -137,7 +137,7 @@ func permits(pacers []api.PacerState, hour, day *Window) *frame.Table {
 	return t
 }
 
-// granted() returns a chart of the permits that pacers granted and refused over the last hour.
+// granted returns a chart of the permits that pacers granted and refused over the last hour.
 func granted(pacers []api.PacerState, hour *Window) *frame.Picture {
 	var series []chart.Series
 	var said []string

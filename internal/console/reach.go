@@ -78,7 +78,7 @@ func (r *reach) funnel() []step {
 	return steps
 }
 
-// says() returns a summary of the campaign in sentences.
+// says returns a summary of the campaign in sentences.
 func (r *reach) says(m *api.Message) string {
 	on := ""
 	if m.Channel != "" {

@@ -32,7 +32,7 @@ func (o *Outlook) Picture(name string) *frame.Picture {
 	return &frame.Picture{Name: name, Alt: o.Alt(), Draw: draw(false), Slim: draw(true)}
 }
 
-// shown() returns the series that a chart draws: the first one, and all others that are not zero at all times.
+// shown returns the series that a chart draws: the first one, and all others that are not zero at all times.
 func shown(series []chart.Series) []chart.Series {
 	return slices.DeleteFunc(slices.Clone(series), func(s chart.Series) bool {
 		return s.Name != series[0].Name && slices.Max(s.Values) == 0

@@ -131,7 +131,7 @@ const createdEmpty = "the store was created empty at this start"
 // fleetDiffers is a text by which the console recognises the store's warnings about differences between instances.
 const fleetDiffers = " other instances differ from this one in "
 
-// said() converts a status text of the service to a sentence that ends with a full stop.
+// said converts a status text of the service to a sentence that ends with a full stop.
 func said(text string) string {
 	if text = strings.TrimSpace(text); strings.HasSuffix(text, ".") {
 		return text

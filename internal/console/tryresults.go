@@ -85,7 +85,7 @@ func fewerSegments(s *api.Summary) *api.Summary {
 	return &few
 }
 
-// again() returns the page with the result of an earlier trial; the address of the page contains this result.
+// again returns the page with the result of an earlier trial; the address of the page contains this result.
 func (ps tryPages) again(v *frame.Visit, text string) (*frame.View, error) {
 	var k keptTry
 	data, ok := v.Open(text)

@@ -119,7 +119,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// free() says, for each limit on a channel, how many of the permitted sends the user has used.
+// free says, for each limit on a channel, how many of the permitted sends the user has used.
 func free(k *userKnown, channel string) string {
 	var left []string
 	for _, l := range k.Limits {

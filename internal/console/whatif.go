@@ -236,7 +236,7 @@ func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error 
 	return nil
 }
 
-// asked() returns words that say which limits the visitor has changed.
+// asked returns words that say which limits the visitor has changed.
 func asked(policy *api.Policy, changes []api.LimitChange) (said []string) {
 	for _, c := range changes {
 		next := "no such limit"
@@ -437,7 +437,7 @@ type whatIfTurn struct {
 	at     time.Time
 }
 
-// of() returns the result of a what-if request, from the kept results or from a new replay. Several visitors with the
+// of returns the result of a what-if request, from the kept results or from a new replay. Several visitors with the
 // same request wait for one replay, because each API key may run only one replay at a time.
 func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.WhatIf, error) {
 	asked, err := json.Marshal(r)

@@ -84,7 +84,7 @@ func (n *notes) Fail(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Failed, Seen: seen, Change: change, Why: why})
 }
 
-// take() returns the findings of a check so far. After a call of take(), the notes ignore findings that the check adds.
+// take returns the findings of a check so far. After a call of take(), the notes ignore findings that the check adds.
 func (n *notes) take() []Finding {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -89,7 +89,7 @@ func (s *Subject) load() sizing.Load {
 	return load.WithDefaults()
 }
 
-// kind() returns the kind of the user ids in the segments. If the ids are dense (32-bit numbers), or if their kind is
+// kind returns the kind of the user ids in the segments. If the ids are dense (32-bit numbers), or if their kind is
 // unknown, kind() returns "".
 func (s *Subject) kind() string {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)

@@ -72,7 +72,7 @@ func tryDirectory(n *notes, dir, why string) bool {
 	return true
 }
 
-// nearest() returns the given directory if it exists, and otherwise the nearest parent directory that exists.
+// nearest returns the given directory if it exists, and otherwise the nearest parent directory that exists.
 func nearest(dir string) string {
 	for {
 		if about, err := os.Stat(dir); err == nil && about.IsDir() || filepath.Dir(dir) == dir {

@@ -16,7 +16,7 @@ import (
 	"capper/internal/segments"
 )
 
-// proc() returns the content of a file in the checked process's directory below /proc. If the file below /proc cannot
+// proc returns the content of a file in the checked process's directory below /proc. If the file below /proc cannot
 // be read, proc() returns "".
 func (s *Subject) proc(name string) string {
 	process := "self"
@@ -46,7 +46,7 @@ func absent(s *Subject) check {
 	}}
 }
 
-// whose() returns text for findings that says which process was checked.
+// whose returns text for findings that says which process was checked.
 func (s *Subject) whose() string {
 	if s.Process > 0 {
 		return fmt.Sprintf("process %d", s.Process)

@@ -83,7 +83,7 @@ func kind(n *redisstore.Node) string {
 	return "replica " + n.Addr
 }
 
-// answering() returns the Redis nodes that responded. If the argument mastersOnly is true, answering() returns only
+// answering returns the Redis nodes that responded. If the argument mastersOnly is true, answering() returns only
 // masters.
 func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node) {
 	for _, n := range r.Nodes {

@@ -34,7 +34,7 @@ func segmentsChecks(s *Subject) []check {
 	return checks
 }
 
-// source() opens the location of the segments for a check. If the location cannot be opened, source() adds a finding
+// source opens the location of the segments for a check. If the location cannot be opened, source() adds a finding
 // and returns nil.
 func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)

@@ -31,7 +31,7 @@ const (
 	factor2, inverse2 = 0x94d049bb133111eb, 0x319642b2d24d8ec3
 )
 
-// mix is variant 13 of David Stafford's mixers. The function mix is a bijection: flipping one bit of x flips each bit
+// mix is variant 13 of David Stafford's mixers. mix is a bijection: flipping one bit of x flips each bit
 // of the result with a probability of about one half.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * factor1

@@ -254,7 +254,7 @@ func checkText(text []byte) error {
 // maxShown is the maximum number of bytes of a text that an error contains.
 const maxShown = 80
 
-// The function shown returns a text in quotes for an error message. The function shown cuts the text after maxShown
+// shown returns a text in quotes for an error message. shown cuts the text after maxShown
 // bytes, and escapes invisible characters.
 func shown[T string | []byte](text T) string {
 	if len(text) <= maxShown {

@@ -72,7 +72,7 @@ func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	return slices.Clip(all)
 }
 
-// of() reports whether a live change determines the membership of the user, and if so, whether the user is a member.
+// of reports whether a live change determines the membership of the user, and if so, whether the user is a member.
 func (d *decided) of(user capping.UserID) (decides, member bool) {
 	key := keyOf(user)
 	p := d.pages[key/pageKeys]
@@ -84,8 +84,8 @@ func (d *decided) of(user capping.UserID) (decides, member bool) {
 	return found, found && all[at]&1 == 1
 }
 
-// mark() sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The caller of
-// mark() must set base[i] to a value other than 0 if the build of the set contains users[i].
+// mark sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The caller of
+// mark must set base[i] to a value other than 0 if the build of the set contains users[i].
 func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] != 0 {

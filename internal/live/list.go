@@ -30,7 +30,7 @@ func newList() *list { return &list{blocks: map[uint32]*block{}} }
 // end returns the number of changes that were applied to the list.
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
 
-// since() returns the users of all changes that were applied to the list, except the first n changes. The result "ok"
+// since returns the users of all changes that were applied to the list, except the first n changes. The result "ok"
 // of since() is false if the list's journal no longer contains all of the requested changes.
 func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	if n < l.dropped {
@@ -95,7 +95,7 @@ func (i info) at() capping.Instant { return capping.Instant(i >> 24) }
 func (i info) by() uint16          { return uint16(i >> 8) }
 func (i info) kind() Kind          { return Kind(i) }
 
-// later() reports whether the live change i takes precedence over the live change j of the same user.
+// later reports whether the live change i takes precedence over the live change j of the same user.
 func (i info) later(j info) bool {
 	if i.at() != j.at() {
 		return i.at() > j.at()
@@ -103,7 +103,7 @@ func (i info) later(j info) bool {
 	return i.kind() > j.kind()
 }
 
-// in() reports whether the live change overrides a build of the set that includes all changes up to the time asOf, and
+// in reports whether the live change overrides a build of the set that includes all changes up to the time asOf, and
 // whether the user is then a member. If a live change adds a user, the change even overrides builds that are newer by
 // up to the time Margin, because clocks may differ. The reason for Margin: to withhold a message wrongly is better than
 // to send an unwanted message.
@@ -118,7 +118,7 @@ func (i info) in(asOf capping.Instant) (decides, member bool) {
 	}
 }
 
-// find() returns the index of the user in the block of live changes (changes by API calls). If the block of live
+// find returns the index of the user in the block of live changes (changes by API calls). If the block of live
 // changes does not contain the user, find() returns the index at which the user can be inserted.
 func (b *block) find(user capping.UserID) (int, bool) {
 	key := keyOf(user)
@@ -128,7 +128,7 @@ func (b *block) find(user capping.UserID) (int, bool) {
 	return sort.Find(len(b.lows), func(i int) int { return cmp.Compare(user, b.user(key, i)) })
 }
 
-// of() returns the latest live change of a user in the set, if there is one.
+// of returns the latest live change of a user in the set, if there is one.
 func (l *list) of(user capping.UserID) (info, bool) {
 	b := l.blocks[keyOf(user)]
 	if b == nil {

@@ -93,7 +93,7 @@ func (l *Lists) list(set string) *list {
 	return l.sets[set]
 }
 
-// number() returns the number by which live changes (changes by API calls) refer to the name of a client. If 65,535
+// number returns the number by which live changes (changes by API calls) refer to the name of a client. If 65,535
 // clients already have a number, number() returns 0 for further clients, so their changes have no client name.
 func (l *Lists) number(client string) uint16 {
 	n, ok := l.numbers[client]

@@ -64,7 +64,7 @@ func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	return parts
 }
 
-// run() returns the Run (changes with the same time) of the record for the time "at", if the last Run has this time. If
+// run returns the Run (changes with the same time) of the record for the time "at", if the last Run has this time. If
 // the last Run of the record has another time, the method run() appends a new Run.
 func (r *Record) run(at capping.Instant) *Run {
 	if n := len(r.Runs); n == 0 || r.Runs[n-1].At != at {
@@ -253,7 +253,7 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// count() decodes how many elements follow. The argument "size" is the minimum number of bytes that an element takes,
+// count decodes how many elements follow. The argument "size" is the minimum number of bytes that an element takes,
 // so that the method count() can reject a number that is too large.
 func (d *decoder) count(size int) int {
 	n := d.number()

@@ -43,7 +43,7 @@ func (a *Answers) AddCall(at capping.Instant, config string) {
 	a.under(config)
 }
 
-// called() adds a number of calls about a message to the counts; the first of these calls was at the given instant.
+// called adds a number of calls about a message to the counts; the first of these calls was at the given instant.
 func (a *Answers) called(calls int64, first capping.Instant) {
 	if a.Calls == 0 || first < a.First {
 		a.First = first

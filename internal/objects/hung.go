@@ -15,7 +15,7 @@ type hung struct {
 	busy map[string]chan struct{} // key: path; the channel is closed when the operation on the path ends
 }
 
-// do() runs the function "work", but returns early with an error when ctx ends. A later call of do() for the same path
+// do runs the function "work", but returns early with an error when ctx ends. A later call of do() for the same path
 // waits until the function "work" of the earlier call ends, so at most one abandoned operation per path exists. If do()
 // returns the error of ctx, the function "work" may still run, so the caller must not read its results.
 func (h *hung) do(ctx context.Context, path string, work func() error) error {

@@ -49,7 +49,7 @@ func (p *pattern) sort(names []string) Matches {
 	return m
 }
 
-// match() reports whether a file name matches the pattern, and whether, judged by its name, the file contains data. The
+// match reports whether a file name matches the pattern, and whether, judged by its name, the file contains data. The
 // arguments of match() are the path elements of the pattern and of the file name.
 func match(parts, name []string) (ok, data bool) {
 	if len(parts) == 0 || len(name) == 0 {

@@ -38,7 +38,7 @@ func (b *bucket) failed(action, key string, err error) error {
 	return fmt.Errorf("%s %s%s/%s%s: %w", action, s3Scheme, b.name, b.prefix, key, err)
 }
 
-// given() returns an error that contains the error response of the S3 server. If the context ended before further
+// given returns an error that contains the error response of the S3 server. If the context ended before further
 // attempts, given() combines the error response with the context's error.
 func given(err error, last *refusal) error {
 	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {

@@ -94,8 +94,8 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	return object, object.size, nil
 }
 
-// size() returns the length that an S3 object must have. So that error messages can say where a length comes from,
-// size() also returns whether it is from the listing or from a HEAD request.
+// size returns the length that an S3 object must have. So that error messages can say where a length comes from,
+// size also returns whether it is from the listing or from a HEAD request.
 func (f *S3Files) size(ctx context.Context, b *bucket, key, name string) (size int64, from string, err error) {
 	f.mu.Lock()
 	size, listed := f.sizes[name]

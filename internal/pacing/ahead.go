@@ -21,22 +21,22 @@ type Strand struct {
 	Permits int64 // 1 to MostBurst
 }
 
-// The method run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
+// run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
 func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
 
-// The method through returns how many permits of this strand (series of slots) have slots at or before t.
+// through returns how many permits of this strand (series of slots) have slots at or before t.
 func (s *Strand) through(t Time) int64 {
 	r := s.run()
 	return r.through(t, s.Permits)
 }
 
-// The method newest returns the last slot of the strand (series of slots).
+// newest returns the last slot of the strand (series of slots).
 func (s *Strand) newest() Time {
 	r := s.run()
 	return r.slot(s.Permits - 1)
 }
 
-// The method after returns the first slot in this series of slots (strand) that is later than t, or Never.
+// after returns the first slot in this series of slots (strand) that is later than t, or Never.
 func (s *Strand) after(t Time) Time {
 	n := s.through(t)
 	if n == s.Permits {
@@ -53,7 +53,7 @@ const Never Time = math.MaxInt64
 // slot in Log.Runs.
 type Ahead []Strand
 
-// The method through returns how many permits of all strands (series of slots) have slots at or before t.
+// through returns how many permits of all strands (series of slots) have slots at or before t.
 func (a Ahead) through(t Time) (n int64) {
 	for i := range a {
 		n += a[i].through(t)
@@ -61,7 +61,7 @@ func (a Ahead) through(t Time) (n int64) {
 	return n
 }
 
-// The method after returns the first slot that is later than t in any of the strands (series of slots). If no strand
+// after returns the first slot that is later than t in any of the strands (series of slots). If no strand
 // (series of slots) has a slot later than t, after returns Never.
 func (a Ahead) after(t Time) Time {
 	first := Never
@@ -71,7 +71,7 @@ func (a Ahead) after(t Time) Time {
 	return first
 }
 
-// The method before returns the last slot that is not later than t in any of the strands (series of slots). The result
+// before returns the last slot that is not later than t in any of the strands (series of slots). The result
 // "ok" of the method before is false if no strand has a slot at or before t.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
@@ -127,7 +127,7 @@ func (w *walk) move(strand int, t Time) {
 	}
 }
 
-// The method next returns the first slot of any strand after the instant that the walk has reached, or Never.
+// next returns the first slot of any strand after the instant that the walk has reached, or Never.
 func (w *walk) next() Time {
 	first := Never
 	for i := range w.ahead {
@@ -136,7 +136,7 @@ func (w *walk) next() Time {
 	return first
 }
 
-// The method behind returns the first instant at which a limit may allow a further permit, if one strand (series of
+// behind returns the first instant at which a limit may allow a further permit, if one strand (series of
 // slots) already fills all its windows. If no single strand (series of slots) fills every window after the time
 // "since", behind returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
@@ -150,10 +150,10 @@ func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	return opens
 }
 
-// The method newest returns the last slot of all strands (series of slots), and false if there is no strand.
+// newest returns the last slot of all strands (series of slots), and false if there is no strand.
 func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
 
-// The method frees returns the last slot of that strand (series of slots) that ends first.
+// frees returns the last slot of that strand (series of slots) that ends first.
 func (a Ahead) frees() Time {
 	first := Never
 	for i := range a {

@@ -78,7 +78,7 @@ func (t *taking) waitFor(wait time.Duration) {
 	t.setSteps()
 }
 
-// The method hold sleeps until the last granted slot (start time) of the answer. If this slot is later than the
+// hold sleeps until the last granted slot (start time) of the answer. If this slot is later than the
 // duration in the argument "longest", hold does not sleep.
 func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	if len(a.Runs) == 0 {
@@ -100,7 +100,7 @@ func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	return nil
 }
 
-// The method later subtracts the duration in the argument "passed" from the waits in the answer, because the service
+// later subtracts the duration in the argument "passed" from the waits in the answer, because the service
 // has already waited for that time.
 func (a *Answer) later(passed time.Duration) {
 	a.At = a.At.Add(passed)

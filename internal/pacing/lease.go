@@ -121,7 +121,7 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 	return !plan.answer.Replayed, nil
 }
 
-// The method last returns the wait from Grant.At until the last slot of the grant.
+// last returns the wait from Grant.At until the last slot of the grant.
 func (g *Grant) last() (wait time.Duration) {
 	for i := range g.Runs {
 		wait = max(wait, g.Runs[i].WaitOf(g.Runs[i].Permits-1))

@@ -21,7 +21,7 @@ type Run struct {
 // slot returns the slot of permit k of the run. The first permit of a run has the number k = 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
-// The method through returns how many permits of the run have a slot at or before t. The argument "count" of through is
+// through returns how many permits of the run have a slot at or before t. The argument "count" of through is
 // the number of all permits of the run.
 func (r *Run) through(t Time, count int64) int64 {
 	switch {
@@ -51,7 +51,7 @@ type Log struct {
 	Ahead Ahead // slots that are not before the newest slot of the runs
 }
 
-// The method first returns the number (from 0, over the life of the log) of the oldest permit that Log.Runs still
+// first returns the number (from 0, over the life of the log) of the oldest permit that Log.Runs still
 // contains.
 func (l *Log) first() int64 {
 	if len(l.Runs) == 0 {
@@ -60,7 +60,7 @@ func (l *Log) first() int64 {
 	return l.Runs[0].First
 }
 
-// The method end returns the number of the last permit of a run, plus 1. The argument "run" of the method end is an
+// end returns the number of the last permit of a run, plus 1. The argument "run" of the method end is an
 // index into Log.Runs.
 func (l *Log) end(run int) int64 {
 	if run+1 < len(l.Runs) {
@@ -89,7 +89,7 @@ func (l *Log) Newest() (Time, bool) {
 	return l.newest()
 }
 
-// The method newest returns the latest slot in Log.Runs; newest does not look at Log.Ahead. The method newest returns
+// newest returns the latest slot in Log.Runs; newest does not look at Log.Ahead. newest returns
 // false if the log has no run.
 func (l *Log) newest() (Time, bool) {
 	if len(l.Runs) == 0 {
@@ -99,8 +99,8 @@ func (l *Log) newest() (Time, bool) {
 	return last.slot(l.Total - 1 - last.First), true
 }
 
-// The method used looks at the newest permits of the log. The argument "maximum" of the method used limits how many
-// permits it looks at. The method used returns the number of these permits whose slots are later than t.
+// used looks at the newest permits of the log. The argument "maximum" of the method used limits how many
+// permits it looks at. used returns the number of these permits whose slots are later than t.
 func (l *Log) used(maximum int64, t Time) (n int64) {
 	for i := range l.Ahead {
 		n += l.Ahead[i].Permits - l.Ahead[i].through(t)

@@ -134,7 +134,7 @@ func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	return min(l.Total-below, l.Total) // no limit counts these permits
 }
 
-// The method copy appends some permits of the run r to the log: the permits with the numbers from the argument "from"
+// copy appends some permits of the run r to the log: the permits with the numbers from the argument "from"
 // to the argument "to" minus 1.
 func (l *Log) copy(r *Run, from, to int64) {
 	if r.Every == 0 {

@@ -273,7 +273,7 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 	}
 }
 
-// The method asked reports whether a share of a pacer is in demand, that is, whether a call has named the share within
+// asked reports whether a share of a pacer is in demand, that is, whether a call has named the share within
 // the last few seconds.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
 
@@ -361,7 +361,7 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	return back, nil
 }
 
-// The method end marks a request in the store as ended after its permits were returned. A delayed step of the original
+// end marks a request in the store as ended after its permits were returned. A delayed step of the original
 // call then takes no permits.
 func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	ask := *plan.base
@@ -401,7 +401,7 @@ const callLasts = 15 * time.Second
 // limited to MostSteps.
 const mostParts = 32
 
-// The method add adds the permits that the call got in its next step to the permits from earlier steps.
+// add adds the permits that the call got in its next step to the permits from earlier steps.
 func (a *Answer) add(part Grant) {
 	for i := range a.Runs { // waits become relative to the latest step
 		a.Runs[i].Wait -= part.At.Sub(a.At)

@@ -87,10 +87,10 @@ func (s *source) move(permit int64) {
 	s.run = s.log.holder(permit)
 }
 
-// The method kept reports whether the log still contains the permit on which the limit's next slot depends.
+// kept reports whether the log still contains the permit on which the limit's next slot depends.
 func (s *source) kept() bool { return s.permit >= s.log.first() && s.permit < s.log.Total }
 
-// The method opens returns the first instant at which a limit of a pacer allows one more permit.
+// opens returns the first instant at which a limit of a pacer allows one more permit.
 func (s *source) opens() Time {
 	if !s.kept() {
 		return math.MinInt64
@@ -255,7 +255,7 @@ func (p *placement) behindAll() (at Time) {
 	return at
 }
 
-// The method next finds the slot (start time) of the next permit, at the instant "from" or later.
+// next finds the slot (start time) of the next permit, at the instant "from" or later.
 func (p *placement) next(from Time) (n next) {
 	n.at, n.target, n.limit = p.earliest(from, -1)
 	if len(p.logs) == 1 {
@@ -316,7 +316,7 @@ func (p *placement) align(n *next) {
 // AlignShare limits how much of a pacer's rate may be lost when align delays slots: at most 1/AlignShare.
 const AlignShare = 20
 
-// The method affords reports whether the function align may delay a permit until the instant "to". The method affords
+// affords reports whether the function align may delay a permit until the instant "to". The method affords
 // returns true only if each pacer for which the permit waits loses a small part of its rate. The loss of a pacer is
 // small if the delay of the permit is small, or if the delays of the pacer's last permits together are small.
 func (p *placement) affords(n *next, to Time) bool {
@@ -426,7 +426,7 @@ func (p *placement) repeat(left int64) {
 	p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
 }
 
-// The method leads reports whether the limit allows its next burst of permits exactly at t, and further bursts at the
+// leads reports whether the limit allows its next burst of permits exactly at t, and further bursts at the
 // distances of the run "like".
 func (s *source) leads(t Time, like *Run) bool {
 	if !s.kept() || s.opens() != t {

@@ -100,9 +100,9 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 	return ask, pacers
 }
 
-// The method all returns a request for permits with all targets in whose logs the call may have slots. A return with
+// all returns a request for permits with all targets in whose logs the call may have slots. A return with
 // this request removes the slots from these logs. For a pacer without a rate, the method "all" leaves out the logs of
-// shares. The method all leaves out these logs because it is unknown which step granted a slot, and another log of the
+// shares. all leaves out these logs because it is unknown which step granted a slot, and another log of the
 // pacer may have slots of other calls at the same instant.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}

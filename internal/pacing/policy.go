@@ -49,7 +49,7 @@ func ShareNames(pacers []Pacer) string {
 	return listed("shares", names)
 }
 
-// The function listed returns a text that begins with the title and lists the names in order, each once. The text that
+// listed returns a text that begins with the title and lists the names in order, each once. The text that
 // listed returns has at most mostNames names, and then says how many further names there are.
 func listed(title string, names []string) string {
 	slices.Sort(names)

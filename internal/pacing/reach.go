@@ -20,7 +20,7 @@ const (
 	leastRow, leastRowSlots = 100 * time.Millisecond, 48
 )
 
-// The function reaches returns the protected waits (waits for which other calls leave slots free) in ascending order.
+// reaches returns the protected waits (waits for which other calls leave slots free) in ascending order.
 // Calls with longer waits leave some slots free for calls with protected waits. A store reads the marks of all
 // protected waits in one step, so there are at most MaxPacers of them. The protected wait 0 belongs to calls that do
 // not wait.
@@ -97,7 +97,7 @@ type leaving struct {
 	far   time.Duration // how far ahead the call gets slots later than this wait
 }
 
-// The method near returns how far into the future a call with a long wait may take every free slot. The call must leave
+// near returns how far into the future a call with a long wait may take every free slot. The call must leave
 // some of the later free slots unused.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
@@ -217,7 +217,7 @@ func (r *reaching) note(pacer string, newest time.Time) {
 	r.newest[pacer] = newest
 }
 
-// The method unmark records that this instance failed to tell other instances that calls use a protected wait, so that
+// unmark records that this instance failed to tell other instances that calls use a protected wait, so that
 // a later call tries again.
 func (r *reaching) unmark(pacer, reach string) {
 	r.mu.Lock()

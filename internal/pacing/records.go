@@ -398,7 +398,7 @@ func (r *Records) Sync(ctx context.Context) error {
 	return err
 }
 
-// The method send returns the new records since the last Sync, which Sync adds to the counts in the store.
+// send returns the new records since the last Sync, which Sync adds to the counts in the store.
 func (r *Records) send() map[RecordGroup]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

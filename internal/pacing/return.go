@@ -57,7 +57,7 @@ func (l *Log) dueBy(now Time) (permits int64) {
 	return permits
 }
 
-// The method from returns the slots of those permits in Log.Runs that have the given number or a higher one.
+// from returns the slots of those permits in Log.Runs that have the given number or a higher one.
 func (l *Log) from(permit int64) (slots []Strand) {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -139,7 +139,7 @@ func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	return n + more
 }
 
-// The method knows reports whether the log, if cut after the slots in "before", still has every slot that the limits
+// knows reports whether the log, if cut after the slots in "before", still has every slot that the limits
 // count.
 func (l *Log) knows(before *Log, limits []Limit) bool {
 	sees := SeenBy(limits)
@@ -220,7 +220,7 @@ func (s *Strand) moves(exact bool) bool {
 	return s.Permits <= MostBurst && (exact || s.each() == 1)
 }
 
-// The method each returns how many permits have the same slot, for each slot of the strand (series of slots). The last
+// each returns how many permits have the same slot, for each slot of the strand (series of slots). The last
 // slot may have fewer permits.
 func (s *Strand) each() int64 {
 	if s.Every == 0 {
@@ -243,7 +243,7 @@ func (s *Strand) index(t Time) int64 {
 	return int64(t-s.At) / s.Every
 }
 
-// The method part appends some slots of the strand to dst: those with the numbers from i to j-1.
+// part appends some slots of the strand to dst: those with the numbers from i to j-1.
 func (s *Strand) part(dst []Strand, i, j int64) []Strand {
 	return appendStrand(dst, s.At+Time(i*s.Every), s.Every, s.each(), min(j*s.each(), s.Permits)-i*s.each())
 }
@@ -302,8 +302,8 @@ func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound [
 }
 
 // common returns the slots that two strands (series of slots) have in common: n slots, of which the first is at the
-// instant "at". If the strands have no common slots, n is 0. The function common leaves out a last slot that has fewer
-// permits than the other slots. The function common returns n = 0 if neither strand's distance is a multiple of the
+// instant "at". If the strands have no common slots, n is 0. common leaves out a last slot that has fewer
+// permits than the other slots. common returns n = 0 if neither strand's distance is a multiple of the
 // other's.
 func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	wide, fine := s, o // the strands with the wider and with the finer distance
@@ -333,7 +333,7 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// The method without returns the slots of a strand (series of slots) after a removal: n of its slots, the first at the
+// without returns the slots of a strand (series of slots) after a removal: n of its slots, the first at the
 // instant "at", lose "each" permits. If the argument "overlap" is true, the method without returns as few strands as
 // possible. If overlap is false, the method without returns strands that follow one another in time.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {

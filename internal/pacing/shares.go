@@ -136,7 +136,7 @@ func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}
 }
 
-// The method own returns the target (log with limits) for the reserved part of one share.
+// own returns the target (log with limits) for the reserved part of one share.
 func (p *Pacer) own(share int) Target {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -145,7 +145,7 @@ func (p *Pacer) own(share int) Target {
 	return p.partTarget("share", p.Shares[share].Name, limits)
 }
 
-// The method rest returns the target (log with limits) for calls that name no share. The limits of this target are the
+// rest returns the target (log with limits) for calls that name no share. The limits of this target are the
 // pacer's limits less the reserved parts of shares that are in use. The result "keeps" of the method rest is false if
 // no part is subtracted, because every share is idle and no limit always reserves its parts.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
@@ -187,14 +187,14 @@ func newDemands() *demands {
 	return &demands{asked: map[demand]time.Time{}, marked: map[demand]time.Time{}, read: map[string]time.Time{}}
 }
 
-// The method is reports whether a call has named the share of the pacer within the last few seconds (KeptFor).
+// is reports whether a call has named the share of the pacer within the last few seconds (KeptFor).
 func (d *demands) is(pacer, share string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.asked[demand{pacer, share}].After(now)
 }
 
-// The method ask records that a call named the share, and reports whether the instance must now tell other instances
+// ask records that a call named the share, and reports whether the instance must now tell other instances
 // that the share is in use.
 func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	d.mu.Lock()
@@ -207,7 +207,7 @@ func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	return mark
 }
 
-// The method due reports whether it is time to read from the store which shares of the pacer other instances use.
+// due reports whether it is time to read from the store which shares of the pacer other instances use.
 func (d *demands) due(pacer string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +218,7 @@ func (d *demands) due(pacer string, now time.Time) bool {
 	return due
 }
 
-// The method see notes that a share of the pacer is in use until the given time.
+// see notes that a share of the pacer is in use until the given time.
 func (d *demands) see(pacer, share string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -106,7 +106,7 @@ func (e *engine) spanOf(key limitKey) *span {
 	return s
 }
 
-// after() returns the beginning of the longest window of the limits in the argument s, at the time of a recorded call.
+// after returns the beginning of the longest window of the limits in the argument s, at the time of a recorded call.
 // A send after the returned time was within the window of at least one of the limits.
 func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	after := r.At
@@ -123,7 +123,7 @@ func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 // lookedUp is the number of users whose segments are looked up in one step.
 const lookedUp = 1 << 16
 
-// taken() returns those of the given users whose segment has the limit with a maximum above 0.
+// taken returns those of the given users whose segment has the limit with a maximum above 0.
 func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	switch {
 	case s.zero == nil:
@@ -183,7 +183,7 @@ func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	}
 }
 
-// common() returns how many of the users have a send of the message after the given time.
+// common returns how many of the users have a send of the message after the given time.
 func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64) {
 	if len(m.parts) == 0 || m.parts[len(m.parts)-1].at <= after {
 		return 0

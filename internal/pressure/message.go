@@ -118,7 +118,7 @@ func (e *engine) filter(r *audit.Record) {
 	}
 }
 
-// sent() counts one send of the message to each user of a call.
+// sent counts one send of the message to each user of a call.
 func (e *engine) sent(m *message, p part) {
 	n := int(p.raw.Cardinality())
 	if n == 0 {

@@ -337,7 +337,7 @@ func (o *output) rows() []api.PressureCampaign {
 	return list
 }
 
-// held() returns the campaigns that were denied to the most users.
+// held returns the campaigns that were denied to the most users.
 func (o *output) held() []api.PressureHeld {
 	list := []api.PressureHeld{}
 	for _, c := range o.sorted(func(c *campaign) int64 { return sum(c.held) }) {

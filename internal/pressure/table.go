@@ -77,7 +77,7 @@ func peopleTable(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// known() reports whether the numbers of a week are known, because the audit begins before the end of the week.
+// known reports whether the numbers of a week are known, because the audit begins before the end of the week.
 func known(p *api.Pressure, week int) bool { return p.Weeks[week].To.After(p.AuditBegins) }
 
 func nameOf(name string, whole bool) string {

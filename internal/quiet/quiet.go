@@ -48,7 +48,7 @@ func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
-// left() returns how long the quiet hours still last when the local clock shows the given time. If the quiet hours do
+// left returns how long the quiet hours still last when the local clock shows the given time. If the quiet hours do
 // not apply at that time, left() returns 0.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
@@ -83,7 +83,7 @@ func At(clocks []Clock, t time.Time) Piece {
 	return Piece{On: true, By: by, Until: opening(clocks, next)}
 }
 
-// opening() returns the first time at or after t at which no quiet hours apply, or zero if there is no such time. If
+// opening returns the first time at or after t at which no quiet hours apply, or zero if there is no such time. If
 // quiet hours apply during a whole day, opening() skips all following days up to the next clock change, because these
 // days are equal.
 func opening(clocks []Clock, t time.Time) time.Time {
@@ -152,7 +152,7 @@ func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	return by, opens
 }
 
-// away() returns how long it takes until the quiet hours begin, when the local clock shows the argument "shown". The
+// away returns how long it takes until the quiet hours begin, when the local clock shows the argument "shown". The
 // caller of away() makes sure that the quiet hours do not apply at that time.
 func (h Hours) away(shown time.Duration) time.Duration {
 	return (h.From.ofDay()-shown+day-1)%day + 1

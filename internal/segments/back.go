@@ -106,7 +106,7 @@ func (b *Back) Len() uint32 {
 	return b.rests.Len()
 }
 
-// The method at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that
+// at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that
 // its image lacks.
 func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	if b.texts != nil {

@@ -139,7 +139,7 @@ func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	return b, err == nil
 }
 
-// The method holds reports whether the cache has the bitmap file of every entry in the list. The method holds checks
+// holds reports whether the cache has the bitmap file of every entry in the list. holds checks
 // only the sizes of the files. For a nil cache, the result is true.
 func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	if c == nil {

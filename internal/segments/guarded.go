@@ -78,7 +78,7 @@ func (l *Loss) Zone() bool { return strings.HasPrefix(l.Set, ZonePrefix) }
 
 func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
 
-// The method loses reports whether the set lost more users since the earlier generation than the limit and approved
+// loses reports whether the set lost more users since the earlier generation than the limit and approved
 // changes allow.
 func (l *Loss) loses() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
 
@@ -161,7 +161,7 @@ type comparison struct {
 	uncertain bool
 }
 
-// The method against returns the name of the earlier generation with which a generation is compared, or "".
+// against returns the name of the earlier generation with which a generation is compared, or "".
 func (c *comparison) against() string {
 	if c.was == nil {
 		return ""
@@ -269,8 +269,8 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 	return c.numbers.Bitmap(b), nil
 }
 
-// The method accounted returns how many users have left the set since the earlier generation by approved changes in the
-// manifest. The method accounted counts only approved changes in a chain that starts at the set's users in the earlier
+// accounted returns how many users have left the set since the earlier generation by approved changes in the
+// manifest. accounted counts only approved changes in a chain that starts at the set's users in the earlier
 // generation. If ids are not dense, the chain may break before the set's users in the next generation. If the chain of
 // a set breaks, accounted counts all approved changes since the earlier generation. Every new id changes the user
 // numbers, and with them the result of Manifest.Users, so that a chain may break although no user left.
@@ -349,8 +349,8 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	return left, ok
 }
 
-// The method between reads a bitmap from a generation that was published after the earlier one and before the next one.
-// The method between returns nil if the bitmap does not exist or cannot be read.
+// between reads a bitmap from a generation that was published after the earlier one and before the next one.
+// between returns nil if the bitmap does not exist or cannot be read.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {
@@ -360,14 +360,14 @@ func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap 
 	return b
 }
 
-// The method within counts the users who are in the bitmap "before" but not in the bitmap "after". within also reports
+// within counts the users who are in the bitmap "before" but not in the bitmap "after". within also reports
 // whether the limit of the set allows that so many users leave.
 func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint64, ok bool) {
 	left = bitmap.Outside([]*bitmap.Bitmap{before}, []*bitmap.Bitmap{after}, c.cores)[0]
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
 }
 
-// The method accounted returns how many users left a set by a chain of approved changes, which starts at the users that
+// accounted returns how many users left a set by a chain of approved changes, which starts at the users that
 // the argument identifies. The argument "users" of the method accounted identifies the users of a set, as the result of
 // Manifest.Users does. The result "end" of the method accounted identifies the users at the end of the chain in the
 // same way. If the argument "since" is not zero, approved changes after this time also count, even if they are not in

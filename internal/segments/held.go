@@ -27,10 +27,10 @@ type holding struct {
 	former  *stayed // generation that a starting service prefers to the live one
 }
 
-// The method sees stores the manifest that the live generation of the source had at the last read.
+// sees stores the manifest that the live generation of the source had at the last read.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
-// The method again returns the result of an earlier comparison, if that comparison was of the same two generations and
+// again returns the result of an earlier comparison, if that comparison was of the same two generations and
 // had the same limits. The result is nil if there was no such comparison.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {

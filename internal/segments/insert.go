@@ -66,7 +66,7 @@ type entries struct {
 	images  []uint64
 }
 
-// The method next writes the first id of the list to w, and removes it from the list.
+// next writes the first id of the list to w, and removes it from the list.
 func (e *entries) next(w *NumberWriter) error {
 	rest, text := e.of.at(e.numbers[0])
 	image := e.images[0]
@@ -210,7 +210,7 @@ func (b *Back) reader() (r backReader) {
 	return r
 }
 
-// The method at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that
+// at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that
 // its image lacks.
 func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	switch {

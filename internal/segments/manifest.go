@@ -355,7 +355,7 @@ func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	return b, s.agree(b)
 }
 
-// The method agree is for a bitmap with the right hash: it checks that the cardinality and bounds are those in the
+// agree is for a bitmap with the right hash: it checks that the cardinality and bounds are those in the
 // manifest entry.
 func (s *Segment) agree(b *bitmap.Bitmap) error {
 	if int64(len(b.Bytes())) != s.SizeBytes {
@@ -371,7 +371,7 @@ func (s *Segment) agree(b *bitmap.Bitmap) error {
 	return nil
 }
 
-// The method same reports whether two manifest entries describe equal bitmaps, even if the names differ.
+// same reports whether two manifest entries describe equal bitmaps, even if the names differ.
 func (s *Segment) same(other *Segment) bool {
 	return s.SHA256 == other.SHA256 && s.SizeBytes == other.SizeBytes && s.Cardinality == other.Cardinality &&
 		equal(s.Min, other.Min) && equal(s.Max, other.Max)

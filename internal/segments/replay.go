@@ -39,7 +39,7 @@ func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*fo
 	return used
 }
 
-// The method takes reports whether a service would accept the generation "next" if it used the generation "was".
+// takes reports whether a service would accept the generation "next" if it used the generation "was".
 func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *former) bool {
 	c := &comparison{was: was, guarded: stepTo(&blank.guarded, was, next), object: r.object, cores: blank.cores}
 	switch {
@@ -74,7 +74,7 @@ func (g *Generation) orReadBy(read readFunc) readFunc {
 	}
 }
 
-// The method shrank reports whether a set lost too many users without an approved change, as far as the user counts in
+// shrank reports whether a set lost too many users without an approved change, as far as the user counts in
 // the manifests prove it.
 func (g *Guarded) shrank(was, next *Manifest) bool {
 	for name, mayLose := range g.MayLose {
@@ -104,7 +104,7 @@ func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	return step
 }
 
-// The function vouched reports whether the publisher has already ensured that at most the allowed number of users left
+// vouched reports whether the publisher has already ensured that at most the allowed number of users left
 // a set between two consecutive generations. A publisher ensures this limit only if the set has OnlyGrows and the
 // publish was not forced.
 func vouched(was, next *former, before, after *Set, mayLose float64) bool {

@@ -120,8 +120,8 @@ func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(
 // SizeBytes returns how many bytes of memory the generation of the snapshot takes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// The method beyond returns the memory of the generation in bytes, except for bitmaps, maps and files that are in the
-// argument "counted". The method beyond adds the generation's own bitmaps, maps and files to "counted".
+// beyond returns the memory of the generation in bytes, except for bitmaps, maps and files that are in the
+// argument "counted". beyond adds the generation's own bitmaps, maps and files to "counted".
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {

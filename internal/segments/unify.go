@@ -46,7 +46,7 @@ func (g *Generation) Original() *Generation {
 	return cmp.Or(g.was, g)
 }
 
-// The function unite returns a dictionary of the ids of two generations, and a Back if both generations have one.
+// unite returns a dictionary of the ids of two generations, and a Back if both generations have one.
 func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	n := uint64(b.Dictionary.Len())
 	for _, number := range dictionary.Merge(a.Dictionary.Dictionary, b.Dictionary.Dictionary) {

@@ -113,7 +113,7 @@ func (s *Server) admit(c *call, field string, users int) error {
 	return nil
 }
 
-// charge() takes a price, in users, from the client's rate limit, for work that is not proportional to the users of a
+// charge takes a price, in users, from the client's rate limit, for work that is not proportional to the users of a
 // call. The price that charge() takes is at most the client's burst, so that every client can afford an expensive call.
 func (s *Server) charge(c *call, field string, price int) error {
 	if rate := s.access.Load().RateOf(c.Client); rate.UsersPerSecond > 0 {

@@ -173,7 +173,7 @@ func (s *Server) forecastOf(
 	return answer
 }
 
-// used() returns, for each limit, how many users have 0, 1, 2 or more sends that count towards the limit now.
+// used returns, for each limit, how many users have 0, 1, 2 or more sends that count towards the limit now.
 func (s *Server) used(ctx context.Context, send *capping.Send, users []capping.UserID) []api.LimitUse {
 	uses, now := capping.NewUses(send.Basis, send.Channel), capping.InstantOf(s.clock())
 	for batch := range slices.Chunk(users, previewBatch) {

@@ -62,7 +62,7 @@ func (c *clientMetrics) AddRecordless(client string) {
 	}
 }
 
-// now() returns the names of the clients that the current configuration has.
+// now returns the names of the clients that the current configuration has.
 func (c *clientMetrics) now() []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -138,7 +138,7 @@ func (d *decided) expect(p *capping.Policy) {
 	}
 }
 
-// withholding() returns the names of all reasons, other than limits, for which the policy can deny a user.
+// withholding returns the names of all reasons, other than limits, for which the policy can deny a user.
 func withholding(p *capping.Policy) (names []string) {
 	if len(p.Suppress) > 0 {
 		names = append(names, api.LimitSuppressed)

@@ -238,7 +238,7 @@ func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	}, nil
 }
 
-// namespace() returns the namespace that the caller of the API requests. If a call requests a list of messages, the
+// namespace returns the namespace that the caller of the API requests. If a call requests a list of messages, the
 // result "" of namespace() means all namespaces. In all other calls, the result "" of namespace() means the messages
 // without a namespace.
 func (c caller) namespace() (string, error) {
@@ -278,7 +278,7 @@ func (c caller) Message(id string) (capping.Message, error) {
 	return capping.Message{Namespace: namespace, ID: id}, err
 }
 
-// since() parses the value of the query parameter "since": a time, a date or an age such as 24h. If the parameter
+// since parses the value of the query parameter "since": a time, a date or an age such as 24h. If the parameter
 // "since" is absent, since() returns the time one week ago.
 func since(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {

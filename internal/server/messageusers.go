@@ -179,7 +179,7 @@ func (s *messageSegments) add(kind audit.Outcome, users []capping.UserID) {
 	}
 }
 
-// named() returns, by segment name, the counts of those segments that have users of the message.
+// named returns, by segment name, the counts of those segments that have users of the message.
 func (s *messageSegments) named() map[string]api.MessageSegmentUsers {
 	found := map[string]api.MessageSegmentUsers{}
 	for code, users := range s.byCode {

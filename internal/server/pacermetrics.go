@@ -54,7 +54,7 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetri
 			"Granted permits whose time to send has come, counted at each pacer of the call."),
 		shared: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_share_permits_granted_total",
-			Help: "Permits that pacers granted from shares (reserved parts of a pacer's rate), by pacer and share; " +
+			Help: "Permits that pacers with shares (reserved parts of a pacer's rate) granted, by pacer and share; " +
 				"the label share is empty for calls that name no share.",
 		}, []string{"pacer", "share"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -268,7 +268,7 @@ func (p *pacerMetrics) Forget(name string) {
 	}
 }
 
-// see() updates the state of a pacer, for the metrics, from the answer to a call for permits. If a pacer has several
+// see updates the state of a pacer, for the metrics, from the answer to a call for permits. If a pacer has several
 // logs of permits, see() keeps the highest values that still apply.
 func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
 	if empty := now.Add(state.Queue); p.Per == pacing.PerPacer || s.empty.Before(empty) {
@@ -296,7 +296,7 @@ func sharesOf(now time.Time, p *pacing.Pacer, state *pacing.State) []share {
 	return shares
 }
 
-// used() returns the highest used fraction among the limits of the pacer.
+// used returns the highest used fraction among the limits of the pacer.
 func (s *standing) used(now time.Time) (most float64) {
 	for _, share := range s.shares {
 		if share.until.After(now) {

@@ -134,7 +134,7 @@ func (s *Server) pacer(c *call) error {
 	return writeJSON(c.w, standingOf(&standings[0]))
 }
 
-// look() reads the state of the named pacer. If the argument "name" is "", look() reads the states of all pacers.
+// look reads the state of the named pacer. If the argument "name" is "", look() reads the states of all pacers.
 func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, error) {
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 // another instance had granted.
 type due map[int64]int
 
-// add() counts the permits that a call was granted. If the argument "permits" is below the number of permits in runs,
-// add() counts only the last ones.
+// add counts the permits that a call was granted. If the argument "permits" is below the number of permits in runs,
+// add counts only the last ones.
 func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	for i := len(runs) - 1; i >= 0 && permits > 0; i-- {
 		r := &runs[i]
@@ -43,7 +43,7 @@ func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	}
 }
 
-// take() finds in the map the permits whose slots (start times) have come, removes them, and returns their number. If
+// take finds in the map the permits whose slots (start times) have come, removes them, and returns their number. If
 // the number of due permits is negative, take() returns 0 and keeps the number for its next call, so that the sum over
 // all instances becomes right.
 func (d due) take(now time.Time) (permits int) {

@@ -64,7 +64,7 @@ type keptPressure struct {
 	at     time.Time
 }
 
-// enter() lets a call with the API key begin a count of messages per person, or returns an error. When the count has
+// enter lets a call with the API key begin a count of messages per person, or returns an error. When the count has
 // finished, the caller must call the function leave that enter() returned. If another call already counts with the same
 // parameters, enter() returns the Go channel "ended", which closes when that count ends.
 func (p *pressures) enter(key string, question *pressureKey) (leave func(), ended <-chan struct{}, err error) {
@@ -106,7 +106,7 @@ func (p *pressures) find(key *pressureKey, now time.Time) *api.Pressure {
 	return nil
 }
 
-// keep() adds a response to the cache. If the cache is full, keep() removes the oldest response.
+// keep adds a response to the cache. If the cache is full, keep() removes the oldest response.
 func (p *pressures) keep(key *pressureKey, answer *api.Pressure, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -135,7 +135,7 @@ const (
 	messagesPath = "/v1/messages/"
 )
 
-// named() reports whether the URL path belongs to a route whose path parameter, such as a set name, may contain
+// named reports whether the URL path belongs to a route whose path parameter, such as a set name, may contain
 // slashes.
 func named(path string) bool {
 	return slices.ContainsFunc([]string{segmentsPath, setsPath, messagesPath}, func(begin string) bool {

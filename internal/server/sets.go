@@ -225,7 +225,7 @@ func doubtText(unknown, all int) string {
 		"answers 200; repeating is safe", stored, unknown)
 }
 
-// without() returns those elements of the list users that are not in the list others. Both lists must be in ascending
+// without returns those elements of the list users that are not in the list others. Both lists must be in ascending
 // order.
 func without(users, others []capping.UserID) []capping.UserID {
 	if len(others) == 0 {

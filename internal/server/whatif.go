@@ -92,7 +92,7 @@ type turns struct {
 	keys map[string]bool
 }
 
-// enter() lets a call with the API key begin a what-if replay, or returns an error. When the replay has finished, the
+// enter lets a call with the API key begin a what-if replay, or returns an error. When the replay has finished, the
 // caller must call the function leave that enter() returned.
 func (t *turns) enter(key string) (leave func(), err error) {
 	t.mu.Lock()

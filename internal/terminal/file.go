@@ -44,7 +44,7 @@ func CheckTarget(path string) error {
 // existing file is replaced, the new file gets the mode of that file, and otherwise the default mode.
 func CreateFile(path string) (*File, error) { return create(path, 0) }
 
-// create() creates a file with the given mode, regardless of the umask and of the mode of a replaced file. If the
+// create creates a file with the given mode, regardless of the umask and of the mode of a replaced file. If the
 // argument "rights" is 0, create() works like CreateFile.
 func create(path string, rights fs.FileMode) (*File, error) {
 	info, err := os.Stat(path)

@@ -37,7 +37,7 @@ type Program struct {
 }
 
 // Run executes one command line and returns the exit status. The argument "commands" is a pointer to a struct, from
-// which the library kong takes the program's commands. The method Run of each command gets a *Streams and a
+// which the library kong takes the program's commands. Run of each command gets a *Streams and a
 // context.Context, which ends after a signal.
 func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	on := &Streams{Program: p.Name, In: stdin, Out: NewWriter(stdout), Err: NewWriter(stderr)}
@@ -85,7 +85,7 @@ func repeated(command *kong.Context) error {
 	return nil
 }
 
-// misused() adds advice and the exit status for wrong usage to an error of the command line. If the error already has
+// misused adds advice and the exit status for wrong usage to an error of the command line. If the error already has
 // advice, the method misused() keeps this advice.
 func (p Program) misused(err error) error {
 	hint := Hint(err)

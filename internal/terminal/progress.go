@@ -80,7 +80,7 @@ func (p *Progress) newBar() *mpb.Bar {
 		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), p.beside()))
 }
 
-// beside() returns a function that draws the text after the numbers of the progress bar.
+// beside returns a function that draws the text after the numbers of the progress bar.
 func (p *Progress) beside() decor.Decorator {
 	return decor.Any(func(decor.Statistics) string {
 		if state := p.state.Load(); state != nil && *state != "" {
@@ -139,7 +139,7 @@ func (p *Progress) Note(text string) {
 	p.state.Store(&text)
 }
 
-// colon() returns ": " followed by the text. For an empty text, colon() returns "".
+// colon returns ": " followed by the text. For an empty text, colon() returns "".
 func colon(text string) string {
 	if text == "" {
 		return ""

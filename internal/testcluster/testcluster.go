@@ -160,7 +160,7 @@ func open(verb string, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// stop() stops the servers at the end of a test and ignores errors. If stop() leaves servers running, the script
+// stop stops the servers at the end of a test and ignores errors. If stop() leaves servers running, the script
 // scripts/cluster.sh stops these servers when the test process ends.
 func (c *Cluster) stop() {
 	_ = script("down", c.dir)

@@ -91,7 +91,7 @@ func isPort(text string) bool {
 	return err == nil && port > 0
 }
 
-// shown() returns the part of an invalid endpoint that an error text may contain. shown() removes the text after the
+// shown returns the part of an invalid endpoint that an error text may contain. shown removes the text after the
 // host, because that text may be a secret.
 func shown(text string) string {
 	_, rest, found := strings.Cut(text, "://")

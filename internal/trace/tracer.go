@@ -73,9 +73,9 @@ func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	return found, nil
 }
 
-// begin() begins a span for a request. The argument "from" is the span of the caller, and the argument "at" is the time
+// begin begins a span for a request. The argument "from" is the span of the caller, and the argument "at" is the time
 // at which the request arrived. If the exporter is nil, or if the caller does not record its own span, begin() returns
-// the span of the caller. begin() never blocks.
+// the span of the caller. begin never blocks.
 func (e *Exporter) begin(from Span, at time.Time) Span {
 	if e == nil {
 		return from

@@ -30,7 +30,7 @@ func Current() Build {
 	return of(Build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Zones: zones.Version()}, info)
 }
 
-// of() returns a copy of the argument "b". If the argument "b" lacks a value, the copy has the value from the build
+// of returns a copy of the argument "b". If the argument "b" lacks a value, the copy has the value from the build
 // information that Go stores in the program.
 func of(b Build, info *debug.BuildInfo) Build {
 	if info != nil {

@@ -103,7 +103,7 @@ func (c *call) lookUp() (err error) {
 	return nil
 }
 
-// own() reports whether the replay decides the call by the segments generation that the audit record names.
+// own reports whether the replay decides the call by the segments generation that the audit record names.
 func (c *call) own() bool { return c.cfg.Generation == "" || c.cfg.Generation == c.r.Generation }
 
 // count adds the numbers of users in the audit record to the counts of both policies. If the replay judges a user
@@ -156,7 +156,7 @@ func (c *call) anyDiverged() (found bool) {
 	return false
 }
 
-// blocks() calls the function "each" for every block of 65,536 ids with users of the call, in ascending order. During a
+// blocks calls the function "each" for every block of 65,536 ids with users of the call, in ascending order. During a
 // call of the function "each", c.cursors holds, for each group of the record, the position of the block with this key,
 // or of the next block. After the last block of ids, blocks() checks the users who are still queued.
 func (c *call) blocks(each func(key int) error) error {
@@ -182,7 +182,7 @@ func (c *call) blocks(each func(key int) error) error {
 	}
 }
 
-// in() reports whether the group of the audit record has users in the current block of ids, which has the given key.
+// in reports whether the group of the audit record has users in the current block of ids, which has the given key.
 func (c *call) in(group, key int) bool {
 	users, at := c.r.Groups[group].Users, c.cursors[group]
 	return at < users.Filled() && users.KeyAt(at) == key

@@ -226,7 +226,7 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 // generations at a time, because the instances of a service use one or two different ones at the same moment.
 const keptGenerations = 4
 
-// use() notes that a segments generation was used. If too many generations are in memory, use() removes the one that
+// use notes that a segments generation was used. If too many generations are in memory, use() removes the one that
 // was not used for the longest time.
 func (e *engine) use(name string) {
 	if n := len(e.lastUsed); n > 0 && e.lastUsed[n-1] == name {
@@ -276,7 +276,7 @@ func newFirstAsked() *firstAsked {
 	return &firstAsked{young: map[messageKey]capping.Instant{}}
 }
 
-// since() returns the time of the first call for a message, which may be the current call. If the last call for the
+// since returns the time of the first call for a message, which may be the current call. If the last call for the
 // message was longer ago than the argument "longest", the current call counts as the first.
 func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant,
 	longest time.Duration) capping.Instant {

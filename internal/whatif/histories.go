@@ -65,7 +65,7 @@ func (h *histories) page(key int) *page {
 	return h.pages[key]
 }
 
-// later() notes that a call sent a message, under both policies, to the users in one block of 65,536 ids: the block
+// later notes that a call sent a message, under both policies, to the users in one block of 65,536 ids: the block
 // with the index i of a bitmap. A page of the replay keeps the users of a later call as one bitmap until the replay
 // needs the histories of single users.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
@@ -141,9 +141,9 @@ func (h *histories) live(calls []uint32) []uint32 {
 	return calls
 }
 
-// bounded() returns those sends of a history that a store would keep, because a store bounds the number of sends in a
+// bounded returns those sends of a history that a store would keep, because a store bounds the number of sends in a
 // user's log. If the channel of the newest call has more than capping.LogBound calls, bounded() removes the oldest call
-// of this channel. bounded() keeps at most as many calls as the constant "longest" says.
+// of this channel. bounded keeps at most as many calls as the constant "longest" says.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
@@ -163,7 +163,7 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 	return calls[max(0, len(calls)-longest):]
 }
 
-// release() removes the sends of a message on a channel from both histories of a user; channel 0 means all channels.
+// release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels.
 // The result "recorded" lists the channels of the sends that release() has removed from the recorded history. The
 // result "other" lists channels of sends that are later than the argument "after": those that release() has removed
 // from the history under the alternative policy. The slices that release() returns are valid until the next call of
@@ -197,7 +197,7 @@ func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant
 	return channels
 }
 
-// sent() reports whether the recorded sends of the user contain the message on the channel.
+// sent reports whether the recorded sends of the user contain the message on the channel.
 func (h *histories) sent(p *page, low uint16, channel capping.Channel, token capping.Token) bool {
 	recorded, _ := p.histories(p.place(low))
 	for _, call := range slices.Backward(recorded) {

@@ -59,7 +59,7 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 	return nil
 }
 
-// of() returns the log of a user. The argument "place" is the location of the memory block with the user's sends.
+// of returns the log of a user. The argument "place" is the location of the memory block with the user's sends.
 func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	_, other := l.pages[user>>16].histories(place)
 	l.log = l.log[:0]

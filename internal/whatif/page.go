@@ -111,7 +111,7 @@ func (p *page) place(low uint16) uint32 {
 	return p.groups[low/slotIDs][low%slotIDs]
 }
 
-// at() returns the memory block at the given location in the page (the histories of 65,536 users).
+// at returns the memory block at the given location in the page (the histories of 65,536 users).
 func (p *page) at(place uint32) []uint32 {
 	from := place >> 5 % partWords
 	return p.words[place>>5/partWords][from : from+1<<(place&31)]
@@ -122,7 +122,7 @@ func (p *page) header(place uint32) *uint32 {
 	return &p.words[place>>5/partWords][place>>5%partWords]
 }
 
-// histories() returns the numbers of the calls that sent a message to the user: the recorded calls, and the calls under
+// histories returns the numbers of the calls that sent a message to the user: the recorded calls, and the calls under
 // the alternative policy. The slices that the method histories() returns share the memory of the page.
 func (p *page) histories(place uint32) (recorded, other []uint32) {
 	if place == 0 {

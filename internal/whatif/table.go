@@ -154,7 +154,7 @@ func number(n int64) string {
 	return sign + strings.Join(append([]string{text}, parts...), ",")
 }
 
-// many() formats a count together with its noun, in singular or plural.
+// many formats a count together with its noun, in singular or plural.
 func many(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -336,7 +336,7 @@ func (t *tallies) users(h *histories, r *Result) {
 	}
 }
 
-// known() returns how many users of the page have sends or were in a counted call.
+// known returns how many users of the page have sends or were in a counted call.
 func (p *page) known() (n int64) {
 	if p.asked != nil {
 		return int64(p.asked.Count())

@@ -150,7 +150,7 @@ func (s *speller) fault() error {
 	return s.failed
 }
 
-// size() returns how many nodes the YAML node n has after all aliases are expanded. As soon as the number of nodes is
+// size returns how many nodes the YAML node n has after all aliases are expanded. As soon as the number of nodes is
 // above the limit, size() stops counting.
 func (s *speller) size(n ast.Node) int {
 	total := 1

@@ -58,8 +58,8 @@ func join(open, end byte, parts func(add func(part string, left bool))) (text st
 	return string(open) + strings.Join(list, ",") + string(end), all == 0 || len(list) > 0
 }
 
-// YAML returns the value as YAML without comments, anchors and aliases. In the text that the method YAML returns, a
-// mapping has one line for each key, with the given indentation. The method YAML quotes every string, so that every
+// YAML returns the value as YAML without comments, anchors and aliases. In the text that YAML returns, a
+// mapping has one line for each key, with the given indentation. YAML quotes every string, so that every
 // YAML parser reads it as a string.
 func (v Value) YAML(indent string) string {
 	lines := ""

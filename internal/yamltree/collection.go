@@ -150,7 +150,7 @@ func suggestion(key string, known []string) string {
 	return "; known are " + strings.Join(known, ", ")
 }
 
-// meant() returns the known key that is similar to a misspelt key, or "" if there is none.
+// meant returns the known key that is similar to a misspelt key, or "" if there is none.
 func meant(key string, known []string) string {
 	for _, k := range known {
 		if strings.EqualFold(k, key) || closeTo(k, key) {

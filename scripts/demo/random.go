@@ -23,7 +23,7 @@ const (
 	randomBatch = 10_000
 )
 
-// random() makes filter calls with the ids from a file, in random order and as strings. random() prints the number of
+// random makes filter calls with the ids from a file, in random order and as strings. random prints the number of
 // decided users per second. If the ids are UUIDs, random() sends them in packed form for every second message.
 func random(ctx context.Context, out io.Writer, url, file string) error {
 	service, err := client.New(client.Config{URL: url})

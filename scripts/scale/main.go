@@ -166,7 +166,7 @@ func demo(blast, users int, recorded, cores float64) System {
 	}
 }
 
-// deployed() returns the deployment for the load with the given name, with a separate machine for each process. The
+// deployed returns the deployment for the load with the given name, with a separate machine for each process. The
 // argument "open" is the number of calls that run in parallel. The blast (large campaign) has 10 million random users,
 // so every decision reads a different bucket (key) of users in Redis.
 func deployed(name string, open int) System {

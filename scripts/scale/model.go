@@ -197,7 +197,7 @@ func (s *server) waits() (work float64) {
 	return work
 }
 
-// wants() returns how many seconds of processor time the server can use in one tick (short step).
+// wants returns how many seconds of processor time the server can use in one tick (short step).
 func (s *server) wants() float64 {
 	if s.down {
 		return 0

@@ -185,7 +185,7 @@ func (s *side) stop() {
 	_ = exec.Command("scripts/cluster.sh", "down", s.servers).Run()
 }
 
-// change() makes API calls that remove 1 % of the users from the set. The users whom the method change() removes are
+// change makes API calls that remove 1 % of the users from the set. The users whom the method change() removes are
 // not in the set, so decisions do not change.
 func (s *side) change(ids []uint32) error {
 	var some []uint32

@@ -167,7 +167,7 @@ func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.
 	return nil
 }
 
-// without() returns a copy of an audit file without the erased users, and the number of users that were removed.
+// without returns a copy of an audit file without the erased users, and the number of users that were removed.
 func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users int64, err error) {
 	reader, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {

@@ -17,8 +17,8 @@ type notes struct {
 	known *Dropped
 }
 
-// begin() stores which audit files the compaction will remove, before the compaction removes the first of them. After
-// begin() has stored which files the compaction will remove, `capper audit verify` treats any other missing audit file
+// begin stores which audit files the compaction will remove, before the compaction removes the first of them. After
+// begin has stored which files the compaction will remove, `capper audit verify` treats any other missing audit file
 // as lost. The argument "entries" must be sorted by instance and number. If no notes exist and the first audit files of
 // an instance are missing, begin assumes that an earlier version of capper removed them.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {

@@ -133,7 +133,7 @@ func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	return taken
 }
 
-// without() returns those of the given users whom readers may show in the record of a call at the given instant.
+// without returns those of the given users whom readers may show in the record of a call at the given instant.
 func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitmap {
 	if users.Cardinality() > uint64(len(e.at)) {
 		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {
@@ -183,7 +183,7 @@ func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []ca
 // few is the largest number of users for which the archive checks each user separately for an erasure.
 const few = 4096
 
-// among() returns those of the given users whom readers must hide in the record of a call at the given instant.
+// among returns those of the given users whom readers must hide in the record of a call at the given instant.
 func (e *Erased) among(users *bitmap.Bitmap, at capping.Instant) (hidden []capping.UserID) {
 	if users.Cardinality() <= uint64(len(e.at)) {
 		for id := range users.All() {

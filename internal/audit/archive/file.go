@@ -205,7 +205,7 @@ func (r *records) Pop() any {
 	return last
 }
 
-// before() reports whether the archive returns the record a before the record b.
+// before reports whether the archive returns the record a before the record b.
 func before(a, b *audit.Record) bool {
 	switch {
 	case a.At != b.At:

@@ -131,7 +131,7 @@ func (c *carrier) findDead() {
 	}
 }
 
-// adopt() adds a room (spool directory) to the rooms whose audit files the carrier uploads. The caller of adopt() must
+// adopt adds a room (spool directory) to the rooms whose audit files the carrier uploads. The caller of adopt() must
 // hold the lock of the room (spool directory).
 func (c *carrier) adopt(r *room) {
 	names, _ := r.names(audit.FileExtension)

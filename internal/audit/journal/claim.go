@@ -9,7 +9,7 @@ import (
 	"capper/internal/objects"
 )
 
-// claim() ensures that all records at the audit location have the journal's kind and key of user ids. If the ids are
+// claim ensures that all records at the audit location have the journal's kind and key of user ids. If the ids are
 // not dense (not 32-bit numbers), claim() stores a document that describes them, and returns every error. If the ids
 // are dense, claim() returns an error only if the document at the location describes other ids. The error about a
 // document with other ids wraps an *audit.OtherIDsError. After the first successful check, further calls of claim() do

@@ -10,10 +10,10 @@ import (
 	"capper/internal/capping"
 )
 
-// finish() reads an audit file and returns the bytes to upload, including an end frame (last entry), and the summary
+// finish reads an audit file and returns the bytes to upload, including an end frame (last entry), and the summary
 // for the index. If the writer of the file died, finish() adds an end frame (last entry) with the time "now" after the
 // last complete frame. The result "closed" is nil if the audit file has no records and its writer did not die. The
-// error of finish() reports damage inside the file; finish() keeps the frames before the damage.
+// error of finish() reports damage inside the file; finish keeps the frames before the damage.
 func finish(file []byte, now capping.Instant) (closed []byte, summary *audit.Summary, err error) {
 	r, err := audit.NewReader(bytes.NewReader(file))
 	if err == nil {

@@ -26,8 +26,8 @@ type writer struct {
 // of freeing it.
 const keptBuffer = 16 << 20
 
-// settle() waits until the tape (the queue of records in memory) contains all records that are older than the call of
-// settle. settle() returns the time of the call. If settle() returns an error, the time that it returns is zero.
+// settle waits until the tape (the queue of records in memory) contains all records that are older than the call of
+// settle. settle returns the time of the call. If settle() returns an error, the time that it returns is zero.
 func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	before = j.Clock()
 	if err := j.beside.wait(ctx); err != nil {
@@ -36,7 +36,7 @@ func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	return before, nil
 }
 
-// flush() writes the records on the tape (the queue of records in memory) to the disk. The argument "before" is a time:
+// flush writes the records on the tape (the queue of records in memory) to the disk. The argument "before" is a time:
 // the tape (the queue of records in memory) contains all earlier records. The zero time means "unknown". If the
 // argument "end" is true, flush() also ends the audit file.
 func (j *Journal) flush(before time.Time, end bool) error {

@@ -196,7 +196,7 @@ func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.
 	})
 }
 
-// group() returns the group of an audit record for users with the same outcome. The caller of group() must pass the
+// group returns the group of an audit record for users with the same outcome. The caller of group() must pass the
 // users in strictly ascending order.
 func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Group {
 	if !j.IDs.Dense() {

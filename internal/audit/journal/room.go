@@ -36,7 +36,7 @@ const (
 // errTaken reports that another process holds the lock of the spool directory.
 var errTaken = errors.New("another process uses the local directory of the audit")
 
-// enter() locks the spool directory. If the argument "create" is true, enter() creates the directory first.
+// enter locks the spool directory. If the argument "create" is true, enter() creates the directory first.
 func (r *room) enter(create bool) error {
 	if r.lock != nil {
 		return nil

@@ -35,7 +35,7 @@ type tape struct {
 	lastLost bool // set if the last record was lost
 }
 
-// append() adds a record to the tape (the queue of records in memory). If the tape (the queue of records in memory) is
+// append adds a record to the tape (the queue of records in memory). If the tape (the queue of records in memory) is
 // full, append() counts the record as lost instead.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
@@ -110,7 +110,7 @@ type cut struct {
 	sealed bool // set if the bytes contain the end of the file
 }
 
-// take() removes from the tape (the queue of records in memory) the frames that the writer must write next. If the
+// take removes from the tape (the queue of records in memory) the frames that the writer must write next. If the
 // argument "end" is true, or the audit file is older than the argument "roll", take() ends the file with the frames
 // that it removes. The tape (the queue of records in memory) uses the memory of the argument "spare" for later audit
 // records.

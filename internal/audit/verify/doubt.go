@@ -65,7 +65,7 @@ func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
 }
 
-// lost() returns how many releases of the message's sends the store counted in addition to those in the audit. The
+// lost returns how many releases of the message's sends the store counted in addition to those in the audit. The
 // result "counted" is false if the store may not have counted the sends of the message, or has only a lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
@@ -82,7 +82,7 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 	return released - known, counted || bulk && channels == 0, nil
 }
 
-// known() returns the maximum number of releases of the message's sends according to the audit. The result "bulk" is
+// known returns the maximum number of releases of the message's sends according to the audit. The result "bulk" is
 // true if some call for the message was so large that the store counts the sends of the message.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,

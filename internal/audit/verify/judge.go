@@ -15,7 +15,7 @@ type violation struct {
 	count int // minimum number of sends that counted, including the forbidden one
 }
 
-// judge() finds those of a user's sends that limits certainly forbade, and adds them to the list of violations. The
+// judge finds those of a user's sends that limits certainly forbade, and adds them to the list of violations. The
 // caller of judge() must pass the sends in the order of time.
 func (j *judge) judge(user capping.UserID, sends []send) {
 	for i := range sends {
@@ -47,7 +47,7 @@ type judge struct {
 	scratch  []*send
 }
 
-// over() reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a send if
+// over reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a send if
 // more than Max sends were certainly in the user's log, including this send and sends at the same time.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
@@ -65,7 +65,7 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	return j.certain(sends, i, l, after)
 }
 
-// after() returns the beginning of a period before the decision of the send s. Earlier sends in this period certainly
+// after returns the beginning of a period before the decision of the send s. Earlier sends in this period certainly
 // count towards the limit. Sends after the returned beginning count towards the limit even if the service decided the
 // send s at the latest possible time. If the earliest and the latest possible time of the send s lie in different
 // calendar periods, nothing is certain, and the result "ok" is false.
@@ -94,7 +94,7 @@ func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.I
 	return left <= 0
 }
 
-// certain() counts the sends that were certainly in the user's log, and reports whether there were more than the
+// certain counts the sends that were certainly in the user's log, and reports whether there were more than the
 // maximum of the limit.
 func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	s := &sends[i]
@@ -150,7 +150,7 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// again() reports whether a later call recorded a send of the same message on the same channel. If again() returns
+// again reports whether a later call recorded a send of the same message on the same channel. If again() returns
 // true, the user's log had lost the first send, and the two sends count as one.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {

@@ -376,7 +376,7 @@ func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	p.blocks[key-p.first] = events
 }
 
-// within() returns those of the given id images (64-bit hashes) whose users the current pass over the audit checks.
+// within returns those of the given id images (64-bit hashes) whose users the current pass over the audit checks.
 func (p *pass) within(images []capping.UserID) []capping.UserID {
 	place := func(block int) int {
 		if block == bitmap.MaxBlocks {

@@ -81,7 +81,7 @@ func (u *User) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &u.ID)
 }
 
-// named() returns the user of a finding. If ids are not dense (not 32-bit numbers), the user has a name.
+// named returns the user of a finding. If ids are not dense (not 32-bit numbers), the user has a name.
 func (s *work) named(user capping.UserID) *User {
 	u := &User{ID: user}
 	if !s.archive.IDs().Dense() {

@@ -161,7 +161,7 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// owes() finds those of a user's sends that the store should have, and adds them to the list of expected sends. The
+// owes finds those of a user's sends that the store should have, and adds them to the list of expected sends. The
 // caller of owes() must pass the sends in the order of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)

@@ -67,7 +67,7 @@ func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, err
 	return w.report, nil
 }
 
-// all() runs the whole verification: of the audit files, of the recorded sends, and of the store, which should hold
+// all runs the whole verification: of the audit files, of the recorded sends, and of the store, which should hold
 // these sends.
 func (s *work) all(ctx context.Context) error {
 	var store *comparison

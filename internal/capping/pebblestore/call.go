@@ -71,7 +71,7 @@ func (c *call) noteError(err error) {
 	}
 }
 
-// run decides all users of a call, several groups of users (portions) at the same time. If the method run returns an
+// run decides all users of a call, several groups of users (portions) at the same time. If run returns an
 // error, no result of the call is valid.
 func (s *Store) run(ctx context.Context, c *call) error {
 	_, part := trace.Start(ctx, "judge and write")

@@ -115,7 +115,7 @@ func (c *changeLog) change(ctx context.Context, b *live.Batch) (live.Stored, err
 	return live.Stored{At: record.Runs[0].At, Superseded: c.lists.Superseded(record)}, nil
 }
 
-// write commits the change records of the batch to the database. The method write does not wait for a sync to the disk.
+// write commits the change records of the batch to the database. write does not wait for a sync to the disk.
 // The written records count as pending until their changes are also in the lists in memory.
 func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, interval, error) {
 	c.mu.Lock()

@@ -181,7 +181,7 @@ func (s *Store) erase(user capping.UserID) {
 	s.db.Commit(batch)
 }
 
-// The method stored returns a copy of the stored value of the user's log, or nil if the user has no log.
+// stored returns a copy of the stored value of the user's log, or nil if the user has no log.
 func (s *Store) stored(user capping.UserID) ([]byte, error) {
 	w := s.workers.Get().(*worker)
 	defer s.workers.Put(w)

@@ -43,7 +43,7 @@ func loadLives(db *database.DB) (lives, error) {
 	return l, it.Error()
 }
 
-// The method next returns a number for a new life, which is higher than the number of any pacer's life.
+// next returns a number for a new life, which is higher than the number of any pacer's life.
 func (l lives) next() uint32 { return slices.Max(append(slices.Collect(maps.Values(l)), 0)) + 1 }
 
 // ForgetPacer removes all logs of a pacer, even if they are unreadable; see pacing.Store.

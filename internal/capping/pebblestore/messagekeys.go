@@ -50,7 +50,7 @@ func listKey(at capping.Instant, i id) []byte {
 	return i.appendTo(append(slices.Clone(listPrefix), number[3:]...))
 }
 
-// The function listed decodes a key of the list of messages: it returns the message, the channel and the minute of the
+// listed decodes a key of the list of messages: it returns the message, the channel and the minute of the
 // last call.
 func listed(key []byte) (i id, at int64, ok bool) {
 	rest, ok := bytes.CutPrefix(key, listPrefix)

@@ -65,7 +65,7 @@ func (c *messageCounts) SetTitle(message capping.Message, text string, now cappi
 	return nil
 }
 
-// The method counted reports whether the store has counts of the message with the token (short hash of a message), on
+// counted reports whether the store has counts of the message with the token (short hash of a message), on
 // any channel.
 func (c *messageCounts) counted(token capping.Token) (found bool, err error) {
 	enough := errors.New("found")
@@ -92,7 +92,7 @@ func (c *messageCounts) Title(message capping.Message) (string, error) {
 	return t.Title, nil
 }
 
-// The method titled returns the messages whose titles contain the text that the query searches (its field Part).
+// titled returns the messages whose titles contain the text that the query searches (its field Part).
 func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found map[capping.Message]bool, err error) {
 	found = map[capping.Message]bool{}
 	err = c.each(titlePrefix, func(_, value []byte) error {

@@ -43,7 +43,7 @@ func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gr
 	})
 }
 
-// The function changed checks the request "ask", and then calls the function in its argument "change" with a copy of
+// changed checks the request "ask", and then calls the function in its argument "change" with a copy of
 // the request. If the function in the argument "change" has an effect on the database, this effect is durable when
 // changed returns. changed also waits for the disk after a repeated request, because the first call of this request may
 // not be durable yet.

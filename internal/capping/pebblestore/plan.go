@@ -46,7 +46,7 @@ func (p *plan) arrange(users []capping.UserID, r runs) {
 	}
 }
 
-// The method user decodes an element of the plan: it returns the user, and the index that the user has in the call.
+// user decodes an element of the plan: it returns the user, and the index that the user has in the call.
 func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	index = int(uint32(packed))
 	if len(p.images) > 0 {

@@ -39,7 +39,7 @@ const (
 	maxRetentions = 16
 )
 
-// The method with returns the list of retentions as it is after a policy with the given retention in milliseconds comes
+// with returns the list of retentions as it is after a policy with the given retention in milliseconds comes
 // into force now.
 func (r retentions) with(millis int64, now capping.Instant) retentions {
 	current := retention{millis, now + retentionLead}
@@ -59,7 +59,7 @@ func (r retentions) with(millis int64, now capping.Instant) retentions {
 	return append(kept, current)
 }
 
-// The method last returns the retention in force. If the list of retentions is empty, last returns the zero retention
+// last returns the retention in force. If the list of retentions is empty, last returns the zero retention
 // (time for which sends are kept).
 func (r retentions) last() retention {
 	if len(r) == 0 {

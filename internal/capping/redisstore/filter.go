@@ -33,7 +33,7 @@ func (o *filterOperation) Encode(c *dispatch.Command) {
 		o.batch.Groups, &o.rules, script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token}, o.known(c))
 }
 
-// The method known returns the version of the live changes to sets that the caller has. The script filter.lua compares
+// known returns the version of the live changes to sets that the caller has. The script filter.lua compares
 // the caller's version of the live changes with the stored version. If known returns nil, the script compares nothing.
 // For a bare command (which may use only the key of one bucket), the method known returns nil. A bare command cannot
 // read the key of the live changes, so the run compares the versions before it sends the command.

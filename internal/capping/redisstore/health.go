@@ -76,7 +76,7 @@ func (s *Store) Health(context.Context) capping.Health {
 	return h
 }
 
-// The method lost describes which parts of the store have missing or possibly incomplete data. If all partitions with
+// lost describes which parts of the store have missing or possibly incomplete data. If all partitions with
 // users are in quarantine (no decisions until an operator accepts the loss), the result "all" of the method lost is
 // true.
 func (s *Store) lost(seen *sight) (lost []string, all bool) {

@@ -220,7 +220,7 @@ func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cl
 	return clustered(topology.Members(list.Val(), addr)), topology.ParseInfo(state.Val()), nil
 }
 
-// The function besides is for servers that form no cluster: The function besides returns a server together with its
+// besides is for servers that form no cluster: besides returns a server together with its
 // replicas.
 func besides(addr string, facts topology.Facts) []*Node {
 	own := &Node{Addr: addr}

@@ -90,8 +90,8 @@ func (l *liveLog) restoring(p int) error {
 	return &restorationError{p}
 }
 
-// The method sees stores the restoration token that was read from the live change log; "" means that no restoration is
-// in progress. The method sees reports whether this instance must still confirm that it has stored its live changes
+// sees stores the restoration token that was read from the live change log; "" means that no restoration is
+// in progress. sees reports whether this instance must still confirm that it has stored its live changes
 // again.
 func (l *liveLog) sees(token string) (confirm bool) {
 	l.mu.Lock()

@@ -245,7 +245,7 @@ func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	return entries, nil
 }
 
-// The method add selects the entries that match the query, and appends them to the found messages. The element i of the
+// add selects the entries that match the query, and appends them to the found messages. The element i of the
 // argument "of" is the shelf (sorted set) that contains entries[i].
 func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	var wanted []entry
@@ -294,7 +294,7 @@ func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	return nil
 }
 
-// The method answered reads one number of each message from the message's decision counts; 0 means that there is no
+// answered reads one number of each message from the message's decision counts; 0 means that there is no
 // such number.
 func (c *messageCounts) answered(ctx context.Context, list []entry, field func(capping.Channel) string) ([]int64,
 	error) {
@@ -321,7 +321,7 @@ func (c *messageCounts) answered(ctx context.Context, list []entry, field func(c
 	return values, nil
 }
 
-// The method each runs several commands, each of them in its own partition.
+// each runs several commands, each of them in its own partition.
 func (c *messageCounts) each(ctx context.Context, commands []single, partitions []int) error {
 	if len(commands) == 0 {
 		return nil

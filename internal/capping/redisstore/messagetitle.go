@@ -35,7 +35,7 @@ func (c *messageCounts) Title(ctx context.Context, message capping.Message) (str
 	return read[0].reply, err
 }
 
-// The method named returns those entries whose message id or title contains the text that the query searches (its field
+// named returns those entries whose message id or title contains the text that the query searches (its field
 // Part).
 func (c *messageCounts) named(ctx context.Context, q *messages.Query, list []entry, of []*shelf) (wanted []entry,
 	shelves []*shelf, err error) {

@@ -171,7 +171,7 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	return err
 }
 
-// The method quietly works like perform, but for work that the store starts itself: The method quietly changes neither
+// quietly works like perform, but for work that the store starts itself: quietly changes neither
 // the metrics nor Health.
 func (s *Store) quietly(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {

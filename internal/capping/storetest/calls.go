@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The method together makes n filter calls at the same time and returns the verdicts of each call.
+// together makes n filter calls at the same time and returns the verdicts of each call.
 func (f *fixture) together(n int, batch func(call int) *capping.Batch) [][]capping.Verdict {
 	f.Helper()
 	verdicts, errs := make([][]capping.Verdict, n), make([]error, n)

@@ -96,20 +96,20 @@ func (f *fixture) send(user capping.UserID, limits ...capping.Limit) capping.Ver
 	return f.filter(f.batch(f.message(), []capping.UserID{user}, limits...))[0]
 }
 
-// The method on sets the channel of the batch (one filter call to a store) and returns the batch.
+// on sets the channel of the batch (one filter call to a store) and returns the batch.
 func on(b *capping.Batch, channel capping.Channel) *capping.Batch {
 	b.Channel = channel
 	return b
 }
 
-// The method of sets the namespace of the batch's message and returns the batch (one filter call to a store).
+// of sets the namespace of the batch's message and returns the batch (one filter call to a store).
 func of(b *capping.Batch, namespace string) *capping.Batch {
 	b.Message.Namespace = namespace
 	b.Token = b.Message.Token()
 	return b
 }
 
-// The function only filters a batch that has a single user, and returns the user's verdict.
+// only filters a batch that has a single user, and returns the user's verdict.
 func (f *fixture) only(b *capping.Batch) capping.Verdict {
 	f.Helper()
 	return f.filter(b)[0]
@@ -146,7 +146,7 @@ func (f *fixture) denied(v capping.Verdict, rule uint8, until capping.Instant) {
 	require.Equal(f, capping.Verdict{Outcome: capping.Denied, Rule: rule, FreesAt: until}, v)
 }
 
-// The function all checks that every verdict (decision about one user) has the given outcome.
+// all checks that every verdict (decision about one user) has the given outcome.
 func (f *fixture) all(verdicts []capping.Verdict, outcome capping.Outcome) {
 	f.Helper()
 	for i := range verdicts {

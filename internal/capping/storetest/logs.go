@@ -144,7 +144,7 @@ func messages(f *fixture) {
 	require.Empty(f, got)
 }
 
-// The method knows waits until the store returns exactly these messages for the tokens. The method knows has to wait
+// knows waits until the store returns exactly these messages for the tokens. knows has to wait
 // because a store writes the texts of messages in the background.
 func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.Message) {
 	f.Helper()

@@ -233,7 +233,7 @@ func (h *history) mergeStep() {
 	h.fixture.merge(m)
 }
 
-// The method unite adds imported sends to the naive model, each at its own time. The method unite leaves out sends that
+// unite adds imported sends to the naive model, each at its own time. unite leaves out sends that
 // the model has and sends older than the retention (time for which sends are kept).
 func (m *model) unite(user capping.UserID, sends []send, at time.Time) {
 	kept := m.remembered(user, at)

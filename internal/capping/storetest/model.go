@@ -125,8 +125,8 @@ func firstFree(windows []window, sends []send, now time.Time) time.Time {
 func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
 
 // release removes a user's sends of the message on the channel from the naive model; channel 0 means all channels. The
-// result "remembered" of the method release reports whether one of the removed sends was younger than the retention
-// (time for which sends are kept). The result "known" of the method release reports whether the model had any of the
+// result "remembered" of release reports whether one of the removed sends was younger than the retention
+// (time for which sends are kept). The result "known" of release reports whether the model had any of the
 // sends to remove, whatever their age.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {

@@ -191,7 +191,7 @@ func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []pol
 	return sends
 }
 
-// The method shown returns a text for the calendar day, week or month that contains the given time.
+// shown returns a text for the calendar day, week or month that contains the given time.
 func (l limit) shown(at time.Time) string {
 	switch l.unit {
 	case "day":
@@ -220,7 +220,7 @@ func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int)
 	return n
 }
 
-// The method frees returns the first time at which a full limit has a free slot again.
+// frees returns the first time at which a full limit has a free slot again.
 func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Time {
 	if l.unit != "" {
 		return m.end(l, m.place(l.zone, user), at)
@@ -233,7 +233,7 @@ func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Tim
 	panic("a window that never ends")
 }
 
-// The method end returns the first minute after the current day, week or month of the limit's calendar.
+// end returns the first minute after the current day, week or month of the limit's calendar.
 func (m *policyModel) end(l limit, location *time.Location, at time.Time) time.Time {
 	shown := l.shown(at.In(location))
 	key := location.String() + " " + l.unit + " " + shown
@@ -251,8 +251,8 @@ func (m *policyModel) record(user capping.UserID, s policySend) {
 }
 
 // release removes a user's sends of the message on the channel from the naive model; channel 0 means all channels. The
-// result "remembered" of the method release reports whether one of the removed sends was younger than the retention
-// (time for which sends are kept). The result "known" of the method release reports whether the model had any of the
+// result "remembered" of release reports whether one of the removed sends was younger than the retention
+// (time for which sends are kept). The result "known" of release reports whether the model had any of the
 // sends to remove, whatever their age.
 func (m *policyModel) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {

@@ -258,7 +258,7 @@ func (c *ImportCommand) remedy() string {
 	return advice
 }
 
-// nothing() returns the error for files that contain no send.
+// nothing returns the error for files that contain no send.
 func (r *report) nothing() error {
 	switch {
 	case r.BadRows > 0:

@@ -245,7 +245,7 @@ func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) 
 // running.
 const ghost = 40 * time.Second
 
-// alone() returns an error if a running service already uses the Redis store.
+// alone returns an error if a running service already uses the Redis store.
 func alone(ctx context.Context, target *redisstore.Store) error {
 	for started := time.Now(); ; {
 		fleet := target.Health(ctx).Fleet

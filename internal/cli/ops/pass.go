@@ -194,7 +194,7 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 var ErrDiffers = errors.New(
 	"the log of a user in Redis differs from all copied versions: does a service already use this Redis?")
 
-// verify() reads back the log of a user from the target store, and compares it with the log in the source Now. If the
+// verify reads back the log of a user from the target store, and compares it with the log in the source Now. If the
 // target has a log of the user from an earlier pass, verify() replaces this log.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	user, want := b.users[i], b.logs[i]
@@ -228,7 +228,7 @@ func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, err
 	return found.Live(b.horizon), nil
 }
 
-// of() tells whether every send in the argument "log" is also in at least one of the argument "logs".
+// of tells whether every send in the argument "log" is also in at least one of the argument "logs".
 func of(log capping.Log, logs []capping.Log) bool {
 	known := map[capping.Entry]bool{}
 	for _, one := range logs {

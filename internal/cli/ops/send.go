@@ -274,7 +274,7 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// unless() returns the value that one row of an import request needs in a field: the argument "own". If the import
+// unless returns the value that one row of an import request needs in a field: the argument "own". If the import
 // request contains the value once for all its rows, unless() returns "".
 func unless(shared, own string) string {
 	if shared != "" {
@@ -283,7 +283,7 @@ func unless(shared, own string) string {
 	return own
 }
 
-// lost() returns the error for an import after which n sends were missing.
+// lost returns the error for an import after which n sends were missing.
 func lost(n int) error {
 	return fmt.Errorf("%d sends were missing after the import, and capper added them again", n)
 }

@@ -106,8 +106,8 @@ type run struct {
 	next format.SendRow
 }
 
-// advance() reads the next row of the temporary file, whose rows are sorted. At the end of the temporary file,
-// advance() returns io.EOF.
+// advance reads the next row of the temporary file, whose rows are sorted. At the end of the temporary file,
+// advance returns io.EOF.
 func (r *run) advance() (err error) {
 	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (r *runs) Pop() any {
 	return last
 }
 
-// each() calls the function "yield" for all rows of the import, in sorted order. Callers may call each more than once.
+// each calls the function "yield" for all rows of the import, in sorted order. Callers may call each more than once.
 func (s *sorter) each(yield func(format.SendRow) error) (err error) {
 	if len(s.files) == 0 {
 		slices.SortFunc(s.rows, inTurn)

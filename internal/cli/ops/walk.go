@@ -43,7 +43,7 @@ func (w *walk) head(ctx context.Context) (user capping.UserID, ok bool, err erro
 	return w.users[0], true, nil
 }
 
-// take() returns the log of the given user if the walk (the reader of one store) reaches this user next, and advances
+// take returns the log of the given user if the walk (the reader of one store) reaches this user next, and advances
 // the walk. If the source store has no log of the user, take() returns nil.
 func (w *walk) take(user capping.UserID) (log capping.Log) {
 	if len(w.users) > 0 && w.users[0] == user {

@@ -155,7 +155,7 @@ func (w *work) dropNext() error {
 	return errors.Join(os.RemoveAll(w.path(nextCopy)), remove(w.path(nextCopy)+".id"))
 }
 
-// end() stores in the state of the migration that the pass has finished. After the last pass of the migration, end()
+// end stores in the state of the migration that the pass has finished. After the last pass of the migration, end()
 // also stores that the migration has finished.
 func (w *work) end() error {
 	if err := w.close(); err != nil {
@@ -197,7 +197,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// remove() removes a file. For a missing file, remove() returns nil.
+// remove removes a file. For a missing file, remove() returns nil.
 func remove(path string) error {
 	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -123,7 +123,7 @@ func (s *Service) history(audience []uint32) {
 	}
 }
 
-// at() sets the clock of the test service to the given duration before the end of the sample day, and calls the
+// at sets the clock of the test service to the given duration before the end of the sample day, and calls the
 // function "act".
 func (s *Service) at(before time.Duration, act func()) {
 	s.Clock.Set(s.ends.Add(-before))
@@ -133,7 +133,7 @@ func (s *Service) at(before time.Duration, act func()) {
 	}
 }
 
-// every() returns how many minutes lie between two sample calls in the last hour of the sample day.
+// every returns how many minutes lie between two sample calls in the last hour of the sample day.
 func (s *Setup) every() int {
 	if s.Slowly {
 		return 2

@@ -89,7 +89,7 @@ func arguments(args []*runtime.RemoteObject) (text string) {
 	return text
 }
 
-// found() returns the forbidden actions that were noted, and removes them from the watch.
+// found returns the forbidden actions that were noted, and removes them from the watch.
 func (w *watch) found() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -268,7 +268,7 @@ func (f *Frame) nav(here *Page) (links []link) {
 	return links
 }
 
-// render() renders a whole page from its template before it writes the response. If the HTTP status is 503, render()
+// render renders a whole page from its template before it writes the response. If the HTTP status is 503, render()
 // sets the header Retry-After.
 func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, status int) {
 	var page bytes.Buffer

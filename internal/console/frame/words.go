@@ -106,7 +106,7 @@ func Relative(now, at time.Time) string {
 	}
 }
 
-// when() formats a time in words, relative to the current time, as HTML. The exact time is visible on hover and on
+// when formats a time in words, relative to the current time, as HTML. The exact time is visible on hover and on
 // focus, and in screen readers.
 func when(now, at time.Time) template.HTML {
 	if at.IsZero() {
@@ -125,7 +125,7 @@ func clock(at time.Time) template.HTML {
 		at.Format(time.RFC3339), at.Format("Mon 2 Jan, 15:04 UTC")))
 }
 
-// legible() replaces invisible characters, and characters that reverse the direction of text, by visible marks. If a
+// legible replaces invisible characters, and characters that reverse the direction of text, by visible marks. If a
 // text consists only of blanks, legible() replaces the blanks, too.
 func legible(text string) string {
 	blank := strings.TrimSpace(text) == ""

@@ -140,7 +140,7 @@ func (s *Storm) Tally() Tally {
 	return s.tally
 }
 
-// some() returns random indexes of users, usually few and sometimes many. During the test, no other caller changes the
+// some returns random indexes of users, usually few and sometimes many. During the test, no other caller changes the
 // users of the Storm.
 func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	n := len(s.Users) / callers
@@ -151,7 +151,7 @@ func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	return slices.Compact(at)
 }
 
-// change() adds the users at the given indexes to the set, removes them, or cancels their earlier changes. The argument
+// change adds the users at the given indexes to the set, removes them, or cancels their earlier changes. The argument
 // "drawn" is a random number from which change() derives the kind of change.
 func (s *Storm) change(at Instance, users []int, drawn int) {
 	b := &live.Batch{Set: Set, By: "storm"}

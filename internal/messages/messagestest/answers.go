@@ -13,7 +13,7 @@ import (
 	"capper/internal/messages"
 )
 
-// some() returns example counts of the decisions that one call received.
+// some returns example counts of the decisions that one call received.
 func some(at capping.Instant, asked int64, config string) messages.Answers {
 	return messages.Answers{
 		Calls: 1, Asked: asked, Allowed: asked / 2, Replayed: asked / 10, Unavailable: 1,

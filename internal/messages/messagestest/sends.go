@@ -95,7 +95,7 @@ func singles(f *fixture) {
 	require.Equal(f, messages.Sends{Recorded: 2600}, f.campaign(key).Sends)
 }
 
-// brought() checks that the store counts sends from another store (merged sends) as sends, but not as decisions. Before
+// brought checks that the store counts sends from another store (merged sends) as sends, but not as decisions. Before
 // the first call about a message whose sends were merged, the store knows only how many sends there are and when they
 // were merged.
 func brought(f *fixture) {

@@ -127,7 +127,7 @@ func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	return 100 * time.Millisecond
 }
 
-// call returns a random call for permits. Most calls that the method call returns belong to a share (reserved part of a
+// call returns a random call for permits. Most calls that call returns belong to a share (reserved part of a
 // pacer), or have a key, or both.
 func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	names := func(pacers ...int) (names []string) {

@@ -64,7 +64,7 @@ func ask(permits int, wait time.Duration, targets ...pacing.Target) *pacing.Ask 
 	return &pacing.Ask{Targets: targets, Permits: permits, MaxWait: wait}
 }
 
-// The function requested sets the request id of a request for permits, and returns this request.
+// requested sets the request id of a request for permits, and returns this request.
 func requested(a *pacing.Ask, request pacing.Request) *pacing.Ask {
 	a.Request = request
 	return a
@@ -97,7 +97,7 @@ func (f *fixture) takeAll(permits int, wait time.Duration, targets ...pacing.Tar
 	return granted
 }
 
-// The method together runs n callers in parallel. Each of the parallel callers sends its own requests to the store one
+// together runs n callers in parallel. Each of the parallel callers sends its own requests to the store one
 // after another.
 func (f *fixture) together(n int, asks func(call int) []*pacing.Ask) {
 	f.Helper()

@@ -90,7 +90,7 @@ func (g *Greedy) Begin(clients int, seed uint64) { g.begin(clients, seed, 0, g.o
 // longestPause is the longest pause of a client after the store has reported a long wait.
 const longestPause = 5 * time.Millisecond
 
-// The function once asks a store for permits, repeats the request if it has a request id, and returns how long to wait
+// once asks a store for permits, repeats the request if it has a request id, and returns how long to wait
 // until the next request.
 func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	a := ask(g.Sizes[rng.IntN(len(g.Sizes))], g.Waits[rng.IntN(len(g.Waits))], g.Targets...)

@@ -133,7 +133,7 @@ func (h *history) step() {
 	}
 }
 
-// The method again sends an earlier request once more, but with the current limits and a random wait. If the store has
+// again sends an earlier request once more, but with the current limits and a random wait. If the store has
 // forgotten the request, it grants the request anew. The model therefore keeps the longest wait of all attempts at a
 // request, because a later return of permits needs the longest wait.
 func (h *history) again(asked *pacing.Ask) {
@@ -144,7 +144,7 @@ func (h *history) again(asked *pacing.Ask) {
 	h.runs += len(h.take(a).Runs)
 }
 
-// The method current returns a copy of an earlier request for permits, in which each target has its current limits.
+// current returns a copy of an earlier request for permits, in which each target has its current limits.
 func (h *history) current(a pacing.Ask) *pacing.Ask {
 	a.Targets = append([]pacing.Target(nil), a.Targets...)
 	for i := range a.Targets {

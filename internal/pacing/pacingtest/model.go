@@ -23,7 +23,7 @@ type single struct {
 // pacing.MostLooks.
 const exactAhead = pacing.MostLooks / 10
 
-// The method newest returns the newest slot before which no later permit may get a slot, or 0 if the log has no such
+// newest returns the newest slot before which no later permit may get a slot, or 0 if the log has no such
 // slot.
 func (n *single) newest() pacing.Time {
 	if n.split.Total == 0 {
@@ -32,7 +32,7 @@ func (n *single) newest() pacing.Time {
 	return n.slots[n.split.Total-1]
 }
 
-// The method allows returns "at" if every window that contains the instant "at" has fewer than Max slots. Otherwise
+// allows returns "at" if every window that contains the instant "at" has fewer than Max slots. Otherwise
 // allows returns a later instant to try.
 func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	i := sort.Search(len(n.slots), func(i int) bool { return n.slots[i] > at })
@@ -110,7 +110,7 @@ func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p p
 	return p
 }
 
-// The method affords decides whether the permit may be delayed until the time "up". The delay must cost each target for
+// affords decides whether the permit may be delayed until the time "up". The delay must cost each target for
 // which the permit waits only a small part of the target's rate.
 func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Target) bool {
 	for i, log := range logs {
@@ -164,7 +164,7 @@ func newModel() *model {
 	return &model{logs: map[string]*single{}, requests: map[pacing.Request]held{}, forgotten: map[string]bool{}}
 }
 
-// The method hold records in the model which slots the request for permits got, unless the store repeated an earlier
+// hold records in the model which slots the request for permits got, unless the store repeated an earlier
 // grant.
 func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
 	if ask.Request != (pacing.Request{}) && len(slots) > 0 && !replayed {
@@ -264,7 +264,7 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 	return m.compareStates(ask, grant)
 }
 
-// The method because checks the reason in the grant: whether the named target and limit really prevent that the next
+// because checks the reason in the grant: whether the named target and limit really prevent that the next
 // slot is free now.
 func (m *model) because(now pacing.Time, plan planned, ask *pacing.Ask, grant *pacing.Grant) bool {
 	if plan.at == now || grant.Target < 0 || grant.Target >= len(ask.Targets) {
@@ -299,7 +299,7 @@ func (m *model) compareStates(ask *pacing.Ask, grant *pacing.Grant) string {
 	return ""
 }
 
-// The function used returns how many of the newest Max slots are less than one window old.
+// used returns how many of the newest Max slots are less than one window old.
 func used(log []pacing.Time, limit pacing.Limit, now pacing.Time) (n int) {
 	for n < min(limit.Max, len(log)) && log[len(log)-1-n].Add(limit.Window) > now {
 		n++

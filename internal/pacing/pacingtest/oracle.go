@@ -119,7 +119,7 @@ func (o *Oracle) replayed(before, points []point, kept keeping) {
 
 func equal(a, b point) bool { return a.at == b.at && a.permits == b.permits }
 
-// The function first returns points (permits with their slots) that together have the first permits, up to the given
+// first returns points (permits with their slots) that together have the first permits, up to the given
 // number.
 func first(points []point, permits int) (some []point) {
 	for _, p := range points {

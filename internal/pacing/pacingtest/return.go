@@ -47,7 +47,7 @@ func (m *model) compareReturn(ask *pacing.Ask, used int, got *pacing.Returned) s
 	return ""
 }
 
-// The method removed removes the returned slots from the model's log of the target if the log has them. The method
+// removed removes the returned slots from the model's log of the target if the log has them. The method
 // removed returns how the store's number of removed slots differs from the model's, or "" if the difference is allowed.
 func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Time, got int) string {
 	log := m.logs[nameOf(target)]

@@ -95,7 +95,7 @@ func (s *sharing) run(open OpenOnClock, length time.Duration) {
 	}
 }
 
-// The method call makes the next call of a simulated worker, and then schedules the worker's call after that.
+// call makes the next call of a simulated worker, and then schedules the worker's call after that.
 func (s *sharing) call(w turn) {
 	c := &s.callers[w.caller]
 	if c.to > 0 && w.at >= s.start.Add(c.to) {
@@ -194,7 +194,7 @@ func perSecondOf(p *pacing.Pacer) float64 {
 	return least
 }
 
-// The function others returns simulated callers without a share that take all permits that they can get, some of them
+// others returns simulated callers without a share that take all permits that they can get, some of them
 // with a long wait.
 func others(pacer string, wait time.Duration, instance int) []sharer {
 	return []sharer{
@@ -259,7 +259,7 @@ func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Durati
 	}
 }
 
-// The method sharing returns two instances whose policy has the given pacers, and the clock of both, which only the
+// sharing returns two instances whose policy has the given pacers, and the clock of both, which only the
 // test advances.
 func (f *fixture) sharing(pacers ...pacing.Pacer) (one, two *pacing.Pacers, clock *testkit.Clock) {
 	clock = testkit.NewClock()

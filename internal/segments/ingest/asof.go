@@ -33,7 +33,7 @@ func (b *builder) date(r *Definition, read []FileReport) {
 	}
 }
 
-// The function newest returns the time at which the newest of the input files was written. If the write time of one of
+// newest returns the time at which the newest of the input files was written. If the write time of one of
 // the files is unknown, newest returns the zero time.
 func newest(files []FileReport) (at time.Time) {
 	for _, f := range files {

@@ -37,7 +37,7 @@ func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
-// The method first returns some of the bad rows for a report, in the order of files and rows. If many files have bad
+// first returns some of the bad rows for a report, in the order of files and rows. If many files have bad
 // rows, first returns only a few rows of each, so that the first file does not hide the others.
 func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
@@ -89,7 +89,7 @@ func (e *BadRowsError) Error() string {
 	return b.String()
 }
 
-// The function shown returns how many bad rows the samples represent, because a sample with several lines counts
+// shown returns how many bad rows the samples represent, because a sample with several lines counts
 // several times.
 func shown(samples []format.Bad) (count int64) {
 	for _, s := range samples {

@@ -23,7 +23,7 @@ func fieldNames(to *[]string) yamltree.Field {
 	}
 }
 
-// The function checked returns a parser for a field of the build file that must contain a text. If the text is not
+// checked returns a parser for a field of the build file that must contain a text. If the text is not
 // empty, the parser calls the function in the argument "set", which parses the text.
 func checked(set func(string) error) yamltree.Field {
 	return func(v yamltree.Value) {

@@ -108,7 +108,7 @@ func (s *imageTableSink) flush() {
 	}
 }
 
-// The method hand adds the images that a worker has collected for a name to the imageList of this name, which all
+// hand adds the images that a worker has collected for a name to the imageList of this name, which all
 // workers share.
 func (s *imageTableSink) hand(code int) {
 	s.to.names.mu.Lock()
@@ -199,7 +199,7 @@ func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter,
 	return segments.NewNumberWriter(kind, uint32(n), names)
 }
 
-// The method part returns the images from all lists whose upper bits have the given value. The images are in ascending
+// part returns the images from all lists whose upper bits have the given value. The images are in ascending
 // order, and each occurs once.
 func (m *images) part(upper uint64) []uint64 {
 	var runs [][]uint64
@@ -245,7 +245,7 @@ func union(a, b []uint64) []uint64 {
 	return append(append(both, a...), b...)
 }
 
-// The method numbered converts a list of images to a bitmap of the user numbers that the dictionary gives them, and
+// numbered converts a list of images to a bitmap of the user numbers that the dictionary gives them, and
 // frees the list.
 func (l *imageList) numbered(d *segments.Dictionary) *bitmap.Bitmap {
 	numbers := make([]uint32, len(l.sorted))

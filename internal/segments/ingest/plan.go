@@ -161,7 +161,7 @@ func (p *Plan) inSetTable(name string) bool {
 	return slices.ContainsFunc(p.SetTables, func(t SetTable) bool { return strings.HasPrefix(name, t.Prefix) })
 }
 
-// The method published returns those sets of the plan that the build will publish.
+// published returns those sets of the plan that the build will publish.
 func (p *Plan) published() []Definition {
 	return slices.DeleteFunc(slices.Clone(p.Sets), func(s Definition) bool { return !s.Publish })
 }
@@ -204,7 +204,7 @@ func (p *Plan) publishesSet(name string) bool {
 	return slices.ContainsFunc(p.published(), named(name)) || p.inSetTable(name)
 }
 
-// The function named returns a function that reports whether a definition has the given name, or is in the given
+// named returns a function that reports whether a definition has the given name, or is in the given
 // folder, such as "country/*".
 func named(name string) func(Definition) bool {
 	folder, isFolder := strings.CutSuffix(name, "*")

@@ -49,7 +49,7 @@ func (p *pool) stop() {
 	p.wg.Wait()
 }
 
-// The method do passes work to the workers of the pool and waits until one of them has accepted it. The WaitGroup in
+// do passes work to the workers of the pool and waits until one of them has accepted it. The WaitGroup in
 // the variable "pending" counts the work until it is done.
 func (p *pool) do(ctx context.Context, pending *sync.WaitGroup, work func(*worker)) error {
 	pending.Add(1)

@@ -258,7 +258,7 @@ func (b *builder) readSetTables(ctx context.Context) error {
 	return nil
 }
 
-// The method known returns the names of the plan's segments and sets that may occur in the rows of a table.
+// known returns the names of the plan's segments and sets that may occur in the rows of a table.
 func (b *builder) known() []string {
 	names := slices.Clone(b.plan.Order)
 	list := b.plan.published()
@@ -289,7 +289,7 @@ func (b *builder) names() ([]string, error) {
 	return order, nil
 }
 
-// The method make returns the users of the segment or set with the given name. make first makes the segments and sets
+// make returns the users of the segment or set with the given name. make first makes the segments and sets
 // to which the definition refers, each only once.
 func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if made := b.made[name]; made != nil {

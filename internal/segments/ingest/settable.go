@@ -70,7 +70,7 @@ func (s *setTableSink) flush() {
 	}
 }
 
-// The method hand adds the ids that a worker has collected for a set to the members of the set, which all workers
+// hand adds the ids that a worker has collected for a set to the members of the set, which all workers
 // share.
 func (s *setTableSink) hand(code int) {
 	s.table.names.mu.Lock()

@@ -108,7 +108,7 @@ func (t *table) check(name string) error {
 	return fmt.Errorf("segment %q: must be one of the segments to build%s", name, t.similar(name))
 }
 
-// The method similar returns a hint for an error text if an expected name differs from the given one only in upper and
+// similar returns a hint for an error text if an expected name differs from the given one only in upper and
 // lower case.
 func (t *table) similar(name string) string {
 	for _, known := range t.known {
@@ -155,7 +155,7 @@ func (s *nameCache) Code(name []byte) (uint16, error) {
 // A splitter divides the ids of a block into lists: one list for each segment or set that the rows name.
 type splitter[ID uint32 | uint64] [][]ID
 
-// The method split appends each id to the list of the segment or set with the code of the id's row. The method split
+// split appends each id to the list of the segment or set with the code of the id's row. The method split
 // returns the lists by code.
 func (s *splitter[ID]) split(ids []ID, codes []uint16) [][]ID {
 	for i, id := range ids {

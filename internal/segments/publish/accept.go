@@ -101,7 +101,7 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// The method is compares a number of users with an approved share of the whole. Before this comparison, the real share
+// is compares a number of users with an approved share of the whole. Before this comparison, the real share
 // is rounded to as many digits as the approved share has.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
@@ -114,7 +114,7 @@ func (s *share) is(users, whole uint64) bool {
 		-float64(s.digits))/2
 }
 
-// The method matches reports whether the change c, which a build really makes, is the change that the operator
+// matches reports whether the change c, which a build really makes, is the change that the operator
 // approved.
 func (a *acceptance) matches(c *Change) bool {
 	switch {
@@ -129,7 +129,7 @@ func (a *acceptance) matches(c *Change) bool {
 // coversLoss reports whether the operator's approval allows that users leave the segment or set.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// The method rest returns the part of the change c to which the operator's approval does not apply. The guard must
+// rest returns the part of the change c to which the operator's approval does not apply. The guard must
 // still judge this part.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
@@ -212,7 +212,7 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// The method rest returns those parts of the changes to which no approval by the operator applies. The guard must still
+// rest returns those parts of the changes to which no approval by the operator applies. The guard must still
 // judge these parts.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
@@ -288,8 +288,8 @@ func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	})
 }
 
-// The function fell counts users who are in no segment of the candidate (built but unpublished generation) but were in
-// a segment before. The function fell counts only the segments for which the function in the argument "passes" returns
+// fell counts users who are in no segment of the candidate (built but unpublished generation) but were in
+// a segment before. fell counts only the segments for which the function in the argument "passes" returns
 // true.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap

@@ -73,7 +73,7 @@ func family(name string) string {
 	return folder + "/*"
 }
 
-// The method own returns the limits that the configuration states for one segment or set, by its name or its folder.
+// own returns the limits that the configuration states for one segment or set, by its name or its folder.
 func (b *Bounds) own(name string) SegmentBounds {
 	if own, ok := b.Of[name]; ok {
 		return own

@@ -153,7 +153,7 @@ func (c *Candidate) set(name string) *Set {
 }
 
 // users returns a hash that identifies the users of one segment or set of the candidate (built but unpublished
-// generation), like segments.Manifest.Users. The method users returns "" if the candidate itself does not have the
+// generation), like segments.Manifest.Users. users returns "" if the candidate itself does not have the
 // segment or set.
 func (c *Candidate) users(name string) string {
 	sum := c.SHA256(name)

@@ -84,7 +84,7 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 
 func isZone(name string) bool { return strings.HasPrefix(name, segments.ZonePrefix) }
 
-// The function named reports whether a list of names contains the set: by its name, or by the folder to which it
+// named reports whether a list of names contains the set: by its name, or by the folder to which it
 // belongs.
 func named(set string, list []string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {

@@ -156,7 +156,7 @@ func differing(list, other []part) []part {
 }
 
 // withdrawal returns the record of the newest rollback that replaced the generation, or another one with the same
-// content. The result is nil if there was no such rollback. The argument "m" of the method withdrawal may be nil.
+// content. The result is nil if there was no such rollback. The argument "m" of withdrawal may be nil.
 func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdrawal {
 	content := ""
 	if m != nil {

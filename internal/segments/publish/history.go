@@ -76,7 +76,7 @@ func listNewest(ctx context.Context, at objects.Source, most int) (list []Listin
 	return list, more, ctx.Err()
 }
 
-// The function stored returns the generations of segments that a location has, newest first. The function stored lists
+// stored returns the generations of segments that a location has, newest first. stored lists
 // the location's objects, but reads no manifests.
 func stored(ctx context.Context, at objects.Source, live string) (list []Listing, err error) {
 	stored, err := at.List(ctx, segments.GenerationsPrefix)
@@ -95,7 +95,7 @@ func stored(ctx context.Context, at objects.Source, live string) (list []Listing
 	return list, nil
 }
 
-// The function newest returns the first elements of a list of generations, at most "most" of them, and the live
+// newest returns the first elements of a list of generations, at most "most" of them, and the live
 // generation.
 func newest(list []Listing, most int) (first []Listing, more bool) {
 	if len(list) <= most {

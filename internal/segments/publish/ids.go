@@ -225,7 +225,7 @@ func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *Li
 
 // texts returns the ids of the users with the given numbers, or nil for dense ids, which are equal to the numbers. The
 // argument "before" of the method texts is the earlier generation, which knows the ids of users who have left. The
-// argument "before" of the method texts may be nil.
+// argument "before" of texts may be nil.
 func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list []string) {
 	if c.Dictionary == nil {
 		return nil

@@ -174,7 +174,7 @@ func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithDeadline(ctx, l.renewed.Add(l.length()/2))
 }
 
-// The method end releases the lease on removing objects. If the release fails, the lease expires by itself.
+// end releases the lease on removing objects. If the release fails, the lease expires by itself.
 func (l *lease) end(ctx context.Context) error {
 	nobody := leaseDocument{FormatVersion: segments.FormatVersion}
 	_, err := swap(ctx, l.at, leaseKey, nobody.encode(), l.tag)

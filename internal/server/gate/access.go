@@ -217,7 +217,7 @@ func (c *Control) MayShare(client, share string) error {
 // name no share. The result "" means no share.
 func (c *Control) ShareOf(client string) string { return c.rules.Shares[client].Own }
 
-// with() returns the caller to whom the API key belongs, or an error if the key has none of the scopes.
+// with returns the caller to whom the API key belongs, or an error if the key has none of the scopes.
 func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	if !slices.ContainsFunc(scopes, func(scope Scope) bool { return slices.Contains(k.Scopes, scope) }) {
 		err = wire.NewFailure(api.CodeForbidden, "the API key %q lacks the scope %s, which this call requires", k.ID,
@@ -226,7 +226,7 @@ func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	return Caller{k.Client, k.Namespace, k.ID}, err
 }
 
-// known() returns the key id of a refused API key, for the log, if the key id is configured. Logs must not contain any
+// known returns the key id of a refused API key, for the log, if the key id is configured. Logs must not contain any
 // other part of a refused API key, because a caller may have invented the text or sent it by mistake.
 func known(key *liveKey) Caller {
 	if key == nil {

@@ -80,7 +80,7 @@ func (b *Budget) CountRefusal(client string, n int64) bool {
 	return true
 }
 
-// free() reports whether n units (users or bytes) of the budget are free and no call is waiting. If no other call holds
+// free reports whether n units (users or bytes) of the budget are free and no call is waiting. If no other call holds
 // units of the budget, one call may take more units than the whole budget has.
 func (b *Budget) free(n int64) bool {
 	return len(b.waiting) == 0 && b.fits(n)
@@ -88,7 +88,7 @@ func (b *Budget) free(n int64) bool {
 
 func (b *Budget) fits(n int64) bool { return b.held == 0 || b.held+n <= b.bound }
 
-// within() reports whether a client stays within its fair share of the budget if it takes n more units (users or
+// within reports whether a client stays within its fair share of the budget if it takes n more units (users or
 // bytes). The first call of a client is always within the client's share of the budget.
 func (b *Budget) within(client string, n int64) bool {
 	claimed := b.claims[client]

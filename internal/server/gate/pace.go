@@ -40,7 +40,7 @@ func newPace(set func(time.Time) error, rate int64) *pace {
 	return p
 }
 
-// push() sets the deadline of the connection according to the number of bytes transferred so far. If the connection
+// push sets the deadline of the connection according to the number of bytes transferred so far. If the connection
 // supports no deadlines, push() ignores the error.
 func (p *pace) push() {
 	earned := time.Duration(float64(p.moved) / float64(p.rate) * float64(time.Second))
@@ -48,7 +48,7 @@ func (p *pace) push() {
 	p.at = p.moved
 }
 
-// move() counts n transferred bytes. To save system calls, move() extends the deadline of the connection only after
+// move counts n transferred bytes. To save system calls, move() extends the deadline of the connection only after
 // enough bytes are transferred: the bytes that the minimum rate requires in one second.
 func (p *pace) move(n int) {
 	p.mu.Lock()

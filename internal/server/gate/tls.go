@@ -71,7 +71,7 @@ func CertificateExpiry(config *tls.Config) prometheus.Collector {
 	})
 }
 
-// load() reads the certificate and the key from their files. The caller of load() must hold the lock c.mu, or be the
+// load reads the certificate and the key from their files. The caller of load() must hold the lock c.mu, or be the
 // only goroutine that uses the certificate c.
 func (c *certificate) load() error {
 	stamp, err := c.stamps()
@@ -98,7 +98,7 @@ func (c *certificate) stamps() (stamps [2]fileStamp, err error) {
 	return stamps, nil
 }
 
-// fresh() returns the TLS certificate for a new connection. Once in a second, fresh() checks whether the certificate
+// fresh returns the TLS certificate for a new connection. Once in a second, fresh() checks whether the certificate
 // files have changed.
 func (c *certificate) fresh() *tls.Certificate {
 	c.mu.Lock()

@@ -84,7 +84,7 @@ func (d *decoder) users(name string) (err error) {
 	return err
 }
 
-// listed() decodes a JSON array of user ids, with at most as many ids as the argument "limit" says. If the array has
+// listed decodes a JSON array of user ids, with at most as many ids as the argument "limit" says. If the array has
 // more ids, the error text ends with the argument "remedy", which tells the caller what to do instead.
 func (d *decoder) listed(field string, limit int, remedy string) ([]capping.UserID, *Given, error) {
 	if d.bounds.Scheme != nil {

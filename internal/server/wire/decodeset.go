@@ -147,7 +147,7 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	return nil
 }
 
-// most() returns the maximum number of users that the request may add or remove.
+// most returns the maximum number of users that the request may add or remove.
 func (d *setDecoder) most() int { return min(d.bounds.IDs, api.MaxSetUsers) }
 
 // images decodes an array of id images (64-bit keyed hashes of ids), and returns the distinct users in ascending order.

@@ -82,7 +82,7 @@ func (a *answer) lists() {
 	a.raw(`,"unavailable":`).listed(a.s.Unavailable, isUnavailable)
 }
 
-// listed() writes the ids of the n users whose outcome the argument "match" (a function) accepts, in the order of the
+// listed writes the ids of the n users whose outcome the argument "match" (a function) accepts, in the order of the
 // request.
 func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
 	if a.given == nil {
@@ -127,7 +127,7 @@ func (a *answer) bitmaps() {
 	a.raw(`,"unavailable_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Unavailable, isUnavailable))
 }
 
-// pick() returns the n users whose outcome the argument "match" (a function) accepts, in the order of the request. The
+// pick returns the n users whose outcome the argument "match" (a function) accepts, in the order of the request. The
 // next call of pick() overwrites the slice that pick() returned.
 func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID {
 	if n == len(a.of) {
@@ -260,7 +260,7 @@ var twoDigits = func() (digits [100]uint16) {
 	return digits
 }()
 
-// append() appends a time as a JSON string. If the time is capping.Never, append() writes null, which tells the caller
+// append appends a time as a JSON string. If the time is capping.Never, append() writes null, which tells the caller
 // that waiting does not help.
 func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	if at >= capping.Never {

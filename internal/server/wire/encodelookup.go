@@ -129,7 +129,7 @@ func (a *answer) setBitmaps(m *membership, of []uint32) {
 	}
 }
 
-// taken() writes how many users an audience query selected, with the cursor for the next call.
+// taken writes how many users an audience query selected, with the cursor for the next call.
 func (a *answer) taken(of *Audience) {
 	if of.Taken == nil {
 		return

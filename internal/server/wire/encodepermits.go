@@ -33,7 +33,7 @@ func EncodePermits(dst []byte, r *PermitsRequest, given *pacing.Answer) []byte {
 	return a.out
 }
 
-// slots() writes the slots (times of use) of the granted permits as durations from now. If the slot of a permit is in
+// slots writes the slots (times of use) of the granted permits as durations from now. If the slot of a permit is in
 // the past, slots() writes 0, because the caller may use the permit immediately.
 func (a *answer) slots(runs []pacing.WaitRun) {
 	due, first := 0, true

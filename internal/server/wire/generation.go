@@ -71,7 +71,7 @@ func SegmentList(s *segments.Snapshot) *api.Segments {
 	return list
 }
 
-// meant() returns a hint for an error text: the existing name that is most similar to a given, unknown name.
+// meant returns a hint for an error text: the existing name that is most similar to a given, unknown name.
 func meant(name string, names []string) string {
 	if nearest := audience.Nearest(name, names); nearest != "" {
 		return fmt.Sprintf("; the nearest is %q", nearest)

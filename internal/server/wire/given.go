@@ -71,7 +71,7 @@ func givenSize(s *segments.Snapshot, numbers []uint32) int64 {
 	return int64(s.IDs().Width() * len(numbers))
 }
 
-// size() returns how many bytes of memory the ids take. For a nil *Given, size() returns 0.
+// size returns how many bytes of memory the ids take. For a nil *Given, size() returns 0.
 func (g *Given) size() int64 {
 	if g == nil {
 		return 0
@@ -151,7 +151,7 @@ func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places
 	return append(dst, '"'), scratch
 }
 
-// move() copies an id within the list from the index "from" to the smaller or equal index "to". After a call of move(),
+// move copies an id within the list from the index "from" to the smaller or equal index "to". After a call of move(),
 // the ids between the two indexes are invalid.
 func (g *Given) move(to, from int) {
 	switch width := g.scheme.Width(); {
@@ -290,7 +290,7 @@ func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy s
 	}
 }
 
-// allocate() allocates memory for at most n further ids of the request. For text ids, the caller of allocate() has
+// allocate allocates memory for at most n further ids of the request. For text ids, the caller of allocate() has
 // already reserved the memory.
 func (g *givenDecoder) allocate(n int) {
 	if width := g.given.scheme.Width(); width > 0 {
@@ -309,7 +309,7 @@ func (g *givenDecoder) reserved(n int) int64 {
 	return int64(g.given.scheme.Width() * n)
 }
 
-// one() decodes the next id of the request.
+// one decodes the next id of the request.
 func (g *givenDecoder) one() error {
 	g.skipSpace()
 	if g.kind == ids.UUID && g.dashedUUID() {
@@ -330,7 +330,7 @@ func (g *givenDecoder) one() error {
 	return nil
 }
 
-// at() returns the JSON path of the id that is being decoded, for error texts.
+// at returns the JSON path of the id that is being decoded, for error texts.
 func (g *givenDecoder) at() string {
 	if g.path != nil {
 		return g.path()

@@ -109,7 +109,7 @@ func (a *Audience) distinctPositions() {
 	})
 }
 
-// named() returns the numbers by which the bitmaps of a response represent the users. If the request contained packed
+// named returns the numbers by which the bitmaps of a response represent the users. If the request contained packed
 // ids, the returned numbers are positions in the request. Otherwise, they are the numbers of the users themselves. If
 // the response has packed ids, named() returns the index of each id.
 func (a *Audience) named(users []capping.UserID) []capping.UserID {

@@ -136,7 +136,7 @@ func (d *decoder) object(
 	})
 }
 
-// whole() decodes an integer that must be between the arguments "least" and "most", inclusive.
+// whole decodes an integer that must be between the arguments "least" and "most", inclusive.
 func (d *decoder) whole(field string, least, most int) (int, error) {
 	d.skipSpace()
 	n, end := number(d.data, d.pos)

@@ -58,7 +58,7 @@ func (s *scanner) syntax(expected string) *Failure {
 		s.pos, string(rune(s.data[s.pos])), expected)
 }
 
-// document() parses a JSON object and calls the argument "field", a function, for each member of the object. The
+// document parses a JSON object and calls the argument "field", a function, for each member of the object. The
 // function "field" must consume the value of the member. If more text follows the JSON object, document() returns an
 // error.
 func (s *scanner) document(field func(name string) error) error {
@@ -251,7 +251,7 @@ func (s *scanner) value() string {
 	return Clip(rest)
 }
 
-// ids() parses a JSON array of dense ids as numbers, and appends at most "limit" ids to dst. If the array has more ids,
+// ids parses a JSON array of dense ids as numbers, and appends at most "limit" ids to dst. If the array has more ids,
 // the error text ends with the argument "remedy", which tells the caller what to do instead. If the array contains a
 // JSON string, ids() returns errQuoted.
 func (s *scanner) ids(field string, dst []capping.UserID, limit int, remedy string) ([]capping.UserID, error) {

@@ -31,7 +31,7 @@ func (b *begun) refuse(name string) {
 	}
 }
 
-// The method end removes a table from the list of unfinished tables after Pebble has closed the table, because Pebble
+// end removes a table from the list of unfinished tables after Pebble has closed the table, because Pebble
 // now uses it. If the file system refused a write to the table, end leaves the table in the list of unfinished tables.
 func (b *begun) end(name string) {
 	b.mu.Lock()

@@ -24,7 +24,7 @@ func (d *DB) Read(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.reads, d.isolated, work)
 }
 
-// The method within runs the function in the argument "work" as soon as the number of calls in progress allows it. If
+// within runs the function in the argument "work" as soon as the number of calls in progress allows it. If
 // the caller has stopped waiting, the function in the argument "work" notices this and returns soon.
 func (d *DB) within(ctx context.Context, slots chan struct{}, outage <-chan struct{}, work func() error) error {
 	if err := ctx.Err(); err != nil {

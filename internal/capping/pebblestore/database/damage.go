@@ -39,7 +39,7 @@ type block struct {
 
 const maxDamaged = 1000
 
-// The method add notes that the log of a user cannot be read, and reports whether this was unknown before.
+// add notes that the log of a user cannot be read, and reports whether this was unknown before.
 func (d *damage) add(user capping.UserID, err error) (isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,7 +114,7 @@ func (d *DB) Damage() Damage {
 	return damage
 }
 
-// The method err returns an error that describes the known damage, for the status, or nil if no damage is known.
+// err returns an error that describes the known damage, for the status, or nil if no damage is known.
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]

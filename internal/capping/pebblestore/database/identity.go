@@ -256,7 +256,7 @@ func Look(path string) (data, known bool, err error) {
 	return data, found != nil, err
 }
 
-// The function known reads the file PATH.id beside the directory, and returns the id and the identity mark of the
+// known reads the file PATH.id beside the directory, and returns the id and the identity mark of the
 // store. If the file PATH.id does not exist, the method known returns the zero Copy.
 func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()

@@ -28,7 +28,7 @@ func (i IDs) String() string {
 // their key.
 var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
-// The method checked returns the IDs in the form that the store compares: for dense ids (32-bit integers), the zero
+// checked returns the IDs in the form that the store compares: for dense ids (32-bit integers), the zero
 // IDs. If the format marker (value that names the version of the stored format) cannot hold the kind of ids or the
 // check word, checked returns an error.
 func (i IDs) checked() (IDs, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The function lock takes the lock of the store's directory, and first creates the directory if necessary. The
+// lock takes the lock of the store's directory, and first creates the directory if necessary. The
 // operating system releases the lock of the directory when the process ends, even after a crash.
 func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	if dir == "" {

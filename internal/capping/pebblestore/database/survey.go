@@ -10,7 +10,7 @@ import (
 )
 
 // survey is for a user whose log cannot be read: it finds the damaged part of the table files, and which users' logs
-// may be in it. The result "learned" of the method survey reports whether the caller should read the log again, because
+// may be in it. The result "learned" of survey reports whether the caller should read the log again, because
 // survey has found out more about the damage. The argument "filtered" of survey says whether the read of the user's log
 // that failed used Bloom filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {

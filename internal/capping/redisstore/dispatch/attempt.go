@@ -42,7 +42,7 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	return sent
 }
 
-// The method take ends an attempt to send the command, and stores the reply or the error in the command. If too few
+// take ends an attempt to send the command, and stores the reply or the error in the command. If too few
 // replicas have stored the writes of the command, the argument "lacking" says why; otherwise, it is nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
@@ -112,7 +112,7 @@ func (e *clockError) Error() string {
 	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
 }
 
-// The function late reports whether the time that the command took on its way can explain the clock difference in the
+// late reports whether the time that the command took on its way can explain the clock difference in the
 // argument "off". The node's clock may then be right. The argument "took" of the function late is the time until the
 // reply came, and the argument "skew" is the tolerated clock difference.
 func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }

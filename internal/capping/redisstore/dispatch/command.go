@@ -58,7 +58,7 @@ func (c *Command) weight() int {
 	return max(1, len(c.Items))
 }
 
-// The method hold counts the command in the front (the run's work for one node) as unsettled, until the command has a
+// hold counts the command in the front (the run's work for one node) as unsettled, until the command has a
 // final result.
 func (c *Command) hold(f *front) {
 	c.free()

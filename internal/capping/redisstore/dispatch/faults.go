@@ -68,7 +68,7 @@ func (f *Faults) Err() error {
 	return errors.Join(parts...)
 }
 
-// The method cause returns the error that Faults keeps as the example for a kind of fault. If the deadline has expired,
+// cause returns the error that Faults keeps as the example for a kind of fault. If the deadline has expired,
 // cause returns an example of the fault that was most frequent before the deadline.
 func (f *Faults) cause(k fault.Kind) error {
 	if k != fault.Deadline || len(f.Attempts) == 0 {

@@ -78,7 +78,7 @@ func (r *Run) refusal(c *Command) error {
 	return c.attempt.node.Lack(c.durable)
 }
 
-// The method next returns the command that the run sends next to the node of the front, or nil if there is none.
+// next returns the command that the run sends next to the node of the front, or nil if there is none.
 func (r *Run) next(f *front) *Command {
 	if len(f.ready) > 0 {
 		c := f.ready[0]

@@ -158,7 +158,7 @@ func (s *sender) send(commands []*Command) (size int) {
 	return size
 }
 
-// The function owned returns the partitions of those commands that go to the node because the node owns the hash slot,
+// owned returns the partitions of those commands that go to the node because the node owns the hash slot,
 // and not because it is importing the slot.
 func owned(commands []*Command) []int {
 	partitions := make([]int, 0, pipelineCommands)

@@ -111,7 +111,7 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 	r.waiting = append(r.waiting, c)
 }
 
-// The method split replaces the command c by bare commands (commands that use the key of one bucket each), one for each
+// split replaces the command c by bare commands (commands that use the key of one bucket each), one for each
 // bucket of users. Before split is called, the operations from BeforeBare must be settled. If the command c has no
 // users, or is already bare (has one bucket), split returns false.
 func (r *Run) split(c *Command) bool {

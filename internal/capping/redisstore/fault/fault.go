@@ -109,7 +109,7 @@ func Of(err error) Remedy {
 // IsAuth reports whether the Redis server rejected the user or the password, or denied a command or a key.
 func IsAuth(err error) bool { return answered(err) && Of(err).Kind == Auth }
 
-// The function answered reports whether the error contains, in its chain, an error reply of a Redis server.
+// answered reports whether the error contains, in its chain, an error reply of a Redis server.
 func answered(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)

@@ -110,7 +110,7 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []strin
 	return keys
 }
 
-// The function requested reports whether the store must remember the request for permits: it must if the request takes
+// requested reports whether the store must remember the request for permits: it must if the request takes
 // permits and has an id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 

@@ -56,7 +56,7 @@ func DecodePacerLog(stored string) (PacerLog, error) {
 // permits.
 func (l *PacerLog) Full() bool { return l.Log != nil && len(l.Log.Runs) >= fullRuns }
 
-// The method merged returns the form in which Redis stores a pacer's log, after a merge has shortened the log.
+// merged returns the form in which Redis stores a pacer's log, after a merge has shortened the log.
 func (l *PacerLog) merged() (stored []byte) {
 	runs := l.Log.Runs
 	for _, run := range runs {

@@ -45,7 +45,7 @@ func (plan *Plan) Arrange(k Keyspace, users []capping.UserID) {
 	plan.count(k, users)
 }
 
-// The method sort puts the users of a small batch in the order of the Plan. The method sort compares the users with
+// sort puts the users of a small batch in the order of the Plan. sort compares the users with
 // each other.
 func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	for i, user := range users {

@@ -50,7 +50,7 @@ func (b *Breach) replaces(known *Breach) bool {
 	return known.At < b.At
 }
 
-// The method told returns the breach (possible loss of logs) as the status shows it to operators. If the server evicted
+// told returns the breach (possible loss of logs) as the status shows it to operators. If the server evicted
 // keys, their number is shown in place of any other cause.
 func (b *Breach) told() Breach {
 	told := *b
@@ -174,7 +174,7 @@ type BrokenPromise struct {
 	Partitions int // number of affected partitions with users; the partition of the shared records has none
 }
 
-// The method broken returns those breaches of the ledger (list of possible losses of logs) for which the function in
+// broken returns those breaches of the ledger (list of possible losses of logs) for which the function in
 // the argument "keep" returns true. The breaches are grouped by node and cause, and sorted by the address of the node.
 func (l *ledger) broken(keep func(*Breach) bool) []BrokenPromise {
 	l.mu.Lock()

@@ -55,7 +55,7 @@ func (h *points) settled(partition int) point {
 	return h.partitions[partition].settled
 }
 
-// The method told takes over a later settled point of the partition, which another instance has stored in Redis.
+// told takes over a later settled point of the partition, which another instance has stored in Redis.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -151,7 +151,7 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 // mark records in the ledger (list of possible losses of logs) that the partition has an open breach, that is, a
 // possible loss of logs. The caller of mark holds the ledger's lock. If the partition already has an open breach, mark
 // only raises the number of evicted keys in it. If keys were evicted because of the eviction policy, mark also records
-// this. The result "news" of the method mark reports whether operators should hear of the change; an increase of a
+// this. The result "news" of mark reports whether operators should hear of the change; an increase of a
 // known number is no news.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]

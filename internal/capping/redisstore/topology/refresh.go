@@ -89,7 +89,7 @@ func (t *Topology) RefreshSoon() {
 }
 
 // refresh updates the routes (which node holds which partition), and counts the replicas of all masters. The result
-// "inTime" of the method refresh reports whether the asked servers replied in time.
+// "inTime" of refresh reports whether the asked servers replied in time.
 func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	inTime, err = t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
@@ -101,7 +101,7 @@ func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	return inTime, err
 }
 
-// The function over reports whether the deadline of the context has passed. over also compares the time itself, because
+// over reports whether the deadline of the context has passed. over also compares the time itself, because
 // a read from a connection may end shortly before the context reports its deadline.
 func over(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()

@@ -246,7 +246,7 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// The function talking counts the replicas that have confirmed a write lately. The argument "within" says how many
+// talking counts the replicas that have confirmed a write lately. The argument "within" says how many
 // seconds ago the confirmation may be at most. Every live replica confirms writes once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {

@@ -43,7 +43,7 @@ func (r *rights) note(command, text string) {
 	}
 }
 
-// The method err returns one error about all rights that the Redis user lacks, or nil if it has all.
+// err returns one error about all rights that the Redis user lacks, or nil if it has all.
 func (r *rights) err(who string, e *Rules) error {
 	return errors.Join(r.denied(who, e), r.missing(who))
 }

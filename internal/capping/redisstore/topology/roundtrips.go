@@ -29,7 +29,7 @@ func (s *samples) add(d time.Duration) {
 	s.n++
 }
 
-// The method least returns the shortest duration among the samples, or 0 if there are no samples.
+// least returns the shortest duration among the samples, or 0 if there are no samples.
 func (s *samples) least() time.Duration {
 	var least time.Duration
 	for i, d := range s.latest[:min(s.n, len(s.latest))] {

@@ -52,7 +52,7 @@ type sign struct {
 	kept      map[int]point // points of other partitions, by partition
 }
 
-// The method good reports whether, according to the reply, the partition has lost no records.
+// good reports whether, according to the reply, the partition has lost no records.
 func (s *sign) good() bool { return s.outcome == "found" || s.outcome == "made" }
 
 // bar returns the quarantine (no decisions until an operator accepts the loss) that the partition must get because of
@@ -116,7 +116,7 @@ func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 // Signed reports whether each partition already has its sentinel key (a marker key that reveals lost data).
 func (t *Topology) Signed() bool { return t.signed.Load() }
 
-// The method routed returns which partitions each Redis node holds.
+// routed returns which partitions each Redis node holds.
 func (t *Topology) routed() map[*Node][]int {
 	partitions := map[*Node][]int{}
 	for p := range t.routes {
@@ -262,7 +262,7 @@ func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (foun
 	return found, seen
 }
 
-// The function leaving reports whether an error says that the keys of the partition are moving to another node.
+// leaving reports whether an error says that the keys of the partition are moving to another node.
 func leaving(err error) bool {
 	switch fault.Of(err).Kind {
 	case fault.Ask, fault.TryAgain:

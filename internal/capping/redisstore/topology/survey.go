@@ -33,7 +33,7 @@ func (v *view) better(than *view) bool {
 	return v.epoch > than.epoch
 }
 
-// The method of reports whether the view shows our cluster, whose nodes have the given ids: it does if it has one of
+// of reports whether the view shows our cluster, whose nodes have the given ids: it does if it has one of
 // these nodes. Nodes join and leave a cluster, but two successive views of the same cluster always have a node in
 // common.
 func (v *view) of(members map[string]bool) bool {

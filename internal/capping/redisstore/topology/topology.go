@@ -107,7 +107,7 @@ func (t *Topology) disconnect() error {
 	return errors.Join(faults...)
 }
 
-// The method beside runs the function in the argument "work" on a goroutine of its own; Close waits for this goroutine.
+// beside runs the function in the argument "work" on a goroutine of its own; Close waits for this goroutine.
 // If the topology is already closed, beside does not run the function in the argument "work", and returns false.
 func (t *Topology) beside(work func()) bool {
 	t.mu.Lock()

@@ -113,7 +113,7 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 }
 
 // row parses the row at the beginning of b. row stores in values those fields whose column indexes are in places. The
-// row must not be empty. The method row returns the number of fields, and whether all quotes are valid. row also
+// row must not be empty. row returns the number of fields, and whether all quotes are valid. row also
 // returns how many bytes the row takes with its line break, and the row without the line break.
 func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {
 	inOrder = true
@@ -146,7 +146,7 @@ func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
 	return fields, inOrder
 }
 
-// field parses the field at index i. The method field returns the value without quotes, and whether the quotes are
+// field parses the field at index i. field returns the value without quotes, and whether the quotes are
 // valid. The result "end" of the method field is the index of the delimiter or line break after the field, or len(b) if
 // there is none. A quoted field without a closing quote extends to the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {

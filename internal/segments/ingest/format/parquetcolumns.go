@@ -97,7 +97,7 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 	return n - 1, nil
 }
 
-// The function named returns the index of a column name in a list, or -1. A name that is exactly equal is preferred to
+// named returns the index of a column name in a list, or -1. A name that is exactly equal is preferred to
 // a name that differs in upper and lower case. If the name occurs twice, named returns an error.
 func named(names []string, name string) (int, error) {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {

@@ -40,7 +40,7 @@ type finder struct {
 	seen bool
 }
 
-// The method from returns the first position of the character at or after the index i, or the length of the block if
+// from returns the first position of the character at or after the index i, or the length of the block if
 // there is none.
 func (f *finder) from(block []byte, i int) int {
 	if f.char == 0 {

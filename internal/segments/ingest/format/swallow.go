@@ -9,7 +9,7 @@ import (
 // lines. If a quote is missing or superfluous, a field can enclose many lines that look like rows.
 const maxLikeRows = 3
 
-// The method swallows reports whether more than maxLikeRows lines of a row look like separate rows. If a row swallows
+// swallows reports whether more than maxLikeRows lines of a row look like separate rows. If a row swallows
 // other rows, a quote is missing or superfluous, so that a field encloses these rows.
 func (l *layout) swallows(row []byte) bool {
 	return l.likeRows(l.enclosed(row), l.columns) > maxLikeRows
