@@ -179,7 +179,7 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 	return permits
 }
 
-// The type next describes the slot (start time) that the next permit will get, and the target and limit that prevent an
+// next describes the slot (start time) that the next permit will get, and the target and limit that prevent an
 // earlier slot.
 type next struct {
 	at, unaligned Time

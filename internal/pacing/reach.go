@@ -90,7 +90,7 @@ func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})
 }
 
-// The type leaving says which slots of a pacer a call leaves free for calls with shorter waits.
+// leaving says which slots of a pacer a call leaves free for calls with shorter waits.
 type leaving struct {
 	some  bool          // the call leaves slots free
 	reach time.Duration // the shortest wait of those calls

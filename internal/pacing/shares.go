@@ -29,7 +29,7 @@ const (
 	RestAhead = 500 * time.Millisecond
 )
 
-// The type kept is a limit of a pacer, together with the part of its Max that is reserved for each share.
+// kept is a limit of a pacer, together with the part of its Max that is reserved for each share.
 type kept struct {
 	Limit
 	parts []int // by share: its part of Max

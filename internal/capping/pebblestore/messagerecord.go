@@ -55,7 +55,7 @@ func (c *messageCounts) load(i id) (*record, error) {
 	return decodeRecord(value)
 }
 
-// The type known is the part of a message's record that the store keeps in memory.
+// known is the part of a message's record that the store keeps in memory.
 type known struct{ life, last capping.Instant }
 
 // rest is a time in milliseconds: the real last call that named a message may be this much later than the stored time

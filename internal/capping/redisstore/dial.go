@@ -21,7 +21,7 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return &bounded{Conn: conn, addr: addr, left: mostAnswered}, nil
 }
 
-// The type bounded is a connection from which at most a fixed number of bytes can be read.
+// bounded is a connection from which at most a fixed number of bytes can be read.
 type bounded struct {
 	net.Conn
 	addr string

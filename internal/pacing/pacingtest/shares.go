@@ -30,7 +30,7 @@ type sharer struct {
 	instance int
 }
 
-// The type sharing simulates callers that take permits of pacers with shares from one store.
+// sharing simulates callers that take permits of pacers with shares from one store.
 type sharing struct {
 	*testing.T
 	pacers  []pacing.Pacer
@@ -349,7 +349,7 @@ func sharesRepeated(f *fixture) {
 	require.Equal(f, 1, f.takeOf(two, call("d", 1)).Granted, "what got nothing is not remembered")
 }
 
-// The type late is a store that answers only the first step of a call. When a call makes its next step, the store late
+// late is a store that answers only the first step of a call. When a call makes its next step, the store late
 // returns an error, but keeps the request in order to send it later.
 type late struct {
 	pacing.Store

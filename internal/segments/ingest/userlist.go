@@ -25,7 +25,7 @@ type UserList struct {
 	texts [][]byte // text ids, each after a byte with its length minus 1
 }
 
-// The type listed is an id of a UserList. If the id is a text, the field "rest" holds the position of the text: an
+// listed is an id of a UserList. If the id is a text, the field "rest" holds the position of the text: an
 // index into UserList.texts, and an offset.
 type listed struct{ image, rest uint64 }
 

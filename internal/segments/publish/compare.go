@@ -78,7 +78,7 @@ func percentText(users, whole uint64) string {
 	return strconv.FormatUint(users, 10)
 }
 
-// The type moved counts the users who came from one other segment when they joined this one.
+// moved counts the users who came from one other segment when they joined this one.
 type moved struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`

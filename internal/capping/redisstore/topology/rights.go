@@ -85,7 +85,7 @@ type Trial struct {
 	Cluster bool   // the commands of Redis Cluster are needed too
 }
 
-// The type command describes one Redis command that the method Rights tries, and its name in an ACL.
+// command describes one Redis command that the method Rights tries, and its name in an ACL.
 type command struct {
 	name string
 	args []any

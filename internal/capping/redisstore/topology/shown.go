@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The type certificate holds the TLS certificate that a server showed in its latest handshake.
+// certificate holds the TLS certificate that a server showed in its latest handshake.
 type certificate struct {
 	Ends    time.Time // expiry of the certificate, or of an intermediate certificate that expires earlier
 	Refusal error     // why new connections reject the certificate, or nil

@@ -151,7 +151,7 @@ func (f *File) Seekable() (*os.File, int64, error) {
 	return spool, size, err
 }
 
-// The type spooling writes the temporary copy of an input file. The type spooling marks its own errors, such as a full
+// spooling writes the temporary copy of an input file. The type spooling marks its own errors, such as a full
 // disk, as storage errors. Errors of the copied file itself are thus distinguishable.
 type spooling struct{ to io.Writer }
 
