@@ -33,20 +33,10 @@ quick_packages() {
     grep -vxF "$builders" | sed 's|^|./|'
 }
 
-# Packages that the race detector finds nothing in: their own code starts no goroutine that shares memory. What their
-# tests start is a program, a browser, a chart, a measurement or a package with tests of its own.
-sequential_packages() {
-  printf './cmd/%s\n' capper segmentbuild
-  printf './internal/%s\n' architecture audit/verify console/browsertest deploytest/alerts deploytest/charts \
-    deploytest/compose ids pressure sizing version whatif yamltree
-  printf './scripts/%s\n' sbom scale
-}
-
 # Test files that start goroutines: make race repeats their tests with the race detector, which takes most of the
-# processor time of any test.
+# processor time of any test. The tests of the programs start processes.
 concurrent_files() {
-  comm -23 <(grep -rlE --include='*_test.go' '^\s*go |\.Go\(|\blivetest\.' cmd internal lookup |
-    sort) <(storm_files) | grep -vE "^($(sequential_packages | sed 's|^./||' | paste -sd'|'))/[^/]+\$"
+  comm -23 <(grep -rlE --include='*_test.go' '^\s*go |\.Go\(|\blivetest\.' internal lookup | sort) <(storm_files)
 }
 
 # Storms whose goroutines meet faults in one process. Other storms wait for programs and servers, or repeat arithmetic.
