@@ -1,10 +1,5 @@
 #!/usr/bin/env bash
 # gofmt, lines of at most 120 columns, go vet and staticcheck, over both modules (the service and its client).
-#
-#   scripts/lint.sh        what each change must pass
-#   scripts/lint.sh deep   the same, with the five checks for which staticcheck analyses the code of all dependencies.
-#                          That takes four minutes without staticcheck's cache. A release must pass it.
-#
 # The build tag storms adds files and removes none: one run checks the files of both make test and make storms.
 # The tools are pinned and installed into build/tools when missing; staticcheck v0.8.2 is 2026.2.2.
 set -euo pipefail
@@ -30,9 +25,7 @@ install lll $LLL github.com/walle/lll/cmd/lll
 wide=$(git ls-files '*.go' | "$tool" -l 120 -w 4 -e '`' --files)
 [ -z "$wide" ] || { echo "lines over 120 columns:" >&2; echo "$wide" >&2; exit 1; }
 install staticcheck $STATICCHECK honnef.co/go/tools/cmd/staticcheck
-checks=inherit
-[ "${1:-}" = deep ] || checks+=,-SA4017,-SA4018,-SA4023,-SA5012,-S1011
 for module in . client; do
-  (cd "$module" && go vet -tags storms ./... && "$tool" -checks $checks -tags storms ./...)
+  (cd "$module" && go vet -tags storms ./... && "$tool" -tags storms ./...)
 done
 echo "lint: gofmt, lll $LLL, vet and staticcheck $STATICCHECK have nothing to say"
