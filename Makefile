@@ -25,6 +25,7 @@ race: ## run the tests of files that start goroutines with the race detector
 
 storms: ## test faults under load, operators' procedures, alerts, rented Redis servers and the image; needs root
 	scripts/test.sh storms
+	scripts/image-test.sh
 
 demo: build ## run the whole system: S3, 3 Redis masters with 3 replicas, segments, calls with a million users
 	scripts/demo.sh

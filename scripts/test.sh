@@ -5,7 +5,7 @@
 #                             for go test, such as -count=1
 #   scripts/test.sh           every test but the storms: what a change needs before it is submitted
 #   scripts/test.sh race      the tests of files that start goroutines, with the race detector
-#   scripts/test.sh storms    the storms: tests of files with the build tag storms, and no others; the image; needs root
+#   scripts/test.sh storms    the storms: tests of files with the build tag storms, and no others
 #   scripts/test.sh list      the storms by name: package, space, test
 #   scripts/test.sh measurements  the storms that make bench runs instead of make storms, by name
 #   scripts/test.sh ARGS…     go test with the race detector and these arguments, storms included
@@ -132,11 +132,10 @@ case ${1:-} in
     # Of the stores, TestTorture alone has the race detector here: all their tests would take as long as the storms.
     beside raced run race -p 2 -tags storms \
       <<<"$(grep -E "$raced_storms" <<<"$all"; concurrent_files | grep -vE '/(redis|pebble)store/' | tests_of)"
-    beside image scripts/image-test.sh
     failed=0
     run plain_test -p 2 -parallel 4 -tags storms <<<"$(grep -vE "$raced_storms" <<<"$all")" || failed=$?
-    for one in $started; do wait "$one" || failed=$?; done
-    cat "$dir"/{raced,image}.log
+    wait $started || failed=$?
+    cat "$dir/raced.log"
     (cd client && race ./...) || failed=$? # a module of its own
     plain_test -tags storms -run "^$quiet\$" ./internal/deploytest/alerts || failed=$?
     exit $failed
