@@ -88,10 +88,20 @@ func TestAServiceThatIsAwayIsWaitedFor(t *testing.T) {
 			}
 		})
 	})
-	var again atomic.Int64
+	var failing atomic.Bool
+	var outages, answered, unasked atomic.Int64
 	back := sync.OnceFunc(func() { time.AfterFunc(500*time.Millisecond, func() { away.Store(false) }) })
-	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, OnAnswer: func() { again.Add(1) },
+	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"},
+		OnAnswer: func() {
+			answered.Add(1)
+			if !failing.Swap(false) {
+				unasked.Add(1)
+			}
+		},
 		OnRetry: func(error) {
+			if !failing.Swap(true) {
+				outages.Add(1)
+			}
 			if away.Load() {
 				back()
 			}
@@ -99,7 +109,9 @@ func TestAServiceThatIsAwayIsWaitedFor(t *testing.T) {
 	start := time.Now()
 	require.NoError(t, p.Wait(t.Context()))
 	require.Greater(t, time.Since(start), time.Second)
-	require.EqualValues(t, 1, again.Load())
+	first := answered.Load()
+	require.Equal(t, outages.Load(), first)
+	require.Positive(t, first)
 
 	away.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -114,7 +126,13 @@ func TestAServiceThatIsAwayIsWaitedFor(t *testing.T) {
 	})
 	neverEarly(t, started, g.granted()[1:])
 	require.GreaterOrEqual(t, later.Load(), int64(100), "those who waited go on")
-	require.EqualValues(t, 2, again.Load(), "once for each time that it was away")
+	noneLeft(t)
+	// On a busy machine an answer may be late, which is retried too: such an outage may be under way at the end.
+	require.Greater(t, answered.Load(), first)
+	require.Zero(t, unasked.Load(), "an answer is told only after failed calls")
+	if !failing.Load() {
+		require.Equal(t, outages.Load(), answered.Load(), "once for each time that it was away")
+	}
 }
 
 // What is refused is told to all who wait, and a later call asks again.
