@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/audit"
@@ -29,7 +30,10 @@ func TestCalendarsAreInSchemasAndDocuments(t *testing.T) {
 	requireWords(t, want, "`%s`", "docs/configuration.md", "| `calendar` |")
 	requireWords(t, want, `"%s"`, "client/api/policy.go", "Calendar string ")
 	requireWords(t, want, `"%s"`, "client/api/policy.go", "Window   string")
-	requireWords(t, want, "%s", "internal/server/openapi.yaml", "window: {type: string, description:")
+	requireWords(t, want, `"%s"`, "client/api/pressure.go", "Window   string")
+	requireWords(t, want, "%s", "internal/server/openapi.yaml", "'Length of a rolling window such as")
+	requireWords(t, want, "%s", "internal/server/openapi.yaml", "'A rolling window such as")
+	requireWords(t, want, "a %s", "README.md", "- **Limits** ")
 }
 
 func TestOutcomesAreInSchemasAndDocuments(t *testing.T) {
@@ -83,7 +87,7 @@ func requireEnum(t *testing.T, members []string, document any, name string, path
 	slices.Sort(found)
 	members = slices.Clone(members)
 	slices.Sort(members)
-	require.Equal(t, members, found, "%s: %v", name, path)
+	assert.Equal(t, members, found, "%s: %v", name, path) // and go on: all places that lack a member are told at once
 }
 
 // at returns what a document has at a path.
@@ -105,7 +109,7 @@ func requireWords(t *testing.T, members []string, pattern, file, text string) {
 	require.True(t, found, "%s: no line holds %q", file, text)
 	line, _, _ := strings.Cut(rest, "\n")
 	for _, member := range members {
-		require.Contains(t, text+line, strings.ReplaceAll(pattern, "%s", member), "%s: the line of %q", file, text)
+		assert.Contains(t, text+line, strings.ReplaceAll(pattern, "%s", member), "%s: the line of %q", file, text)
 	}
 }
 

@@ -36,6 +36,27 @@ func TestEveryFormatIsWhole(t *testing.T) {
 	}
 }
 
+// TestExtensionsKeepTheirFormats checks that an extension means the same as in earlier versions, because nightly jobs
+// have files with these names, and the same in builds and in imports of sends.
+func TestExtensionsKeepTheirFormats(t *testing.T) {
+	t.Parallel()
+	kept := map[string]Format{"txt": Text, "text": Text, "ids": Text, "csv": csv, "tsv": tsv, "tab": tsv,
+		"ndjson": NDJSON, "jsonl": NDJSON, "json": NDJSON, "parquet": Parquet, "pq": Parquet, "roaring": roaring,
+		"bitmap": roaring, "rbm": roaring}
+	for extension, want := range kept {
+		r, known := readerOf(file{name: "users." + extension}, nil)
+		require.True(t, known, extension)
+		require.Equal(t, want, r.format, extension)
+	}
+	sends := format.SendExtensions()
+	for extension, of := range sends {
+		require.Equal(t, string(kept[extension]), of, "an import takes .%s for another format than a build", extension)
+	}
+	for _, extension := range []string{"csv", "tsv", "ndjson", "jsonl", "json", "parquet", "pq"} {
+		require.Contains(t, sends, extension)
+	}
+}
+
 // TestEveryFormatHasAnExport checks that every format has an export, because the tests of truncated,
 // damaged and compressed files use the exports.
 func TestEveryFormatHasAnExport(t *testing.T) {

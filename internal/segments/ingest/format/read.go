@@ -110,11 +110,17 @@ func (r *sendReader) take(line int64, fields *record, fault error) error {
 	return r.yield(row, nil)
 }
 
+// SendExtensions returns the formats of files about sends, by the extension of the file's name.
+func SendExtensions() map[string]string {
+	return map[string]string{"csv": "csv", "tsv": "tsv", "ndjson": "ndjson", "jsonl": "ndjson", "json": "ndjson",
+		"parquet": "parquet", "pq": "parquet"}
+}
+
+// formatOf returns the format of a file about sends: the requested one, else the one of the name's extension, else the
+// one that the first bytes show.
 func (o *SendOptions) formatOf(name string, file *File) (string, error) {
 	plain, _ := WithoutPacking(name)
-	known := map[string]string{"csv": "csv", "tsv": "tsv", "ndjson": "ndjson", "jsonl": "ndjson", "json": "ndjson",
-		"parquet": "parquet", "pq": "parquet"}
-	format := cmp.Or(o.Format, known[plain[strings.LastIndexByte(plain, '.')+1:]])
+	format := cmp.Or(o.Format, SendExtensions()[plain[strings.LastIndexByte(plain, '.')+1:]])
 	head, err := file.Head(4)
 	switch {
 	case err != nil:
