@@ -6,13 +6,16 @@ MINUTES ?= 2
 SEED ?= 1
 FACTOR ?= 1
 
-.PHONY: build run quick test race storms demo bench torture engines lint openapi screenshots gallery chart vulncheck cluster-up cluster-down s3-up s3-down module-path clean image image-test deb deb-check deb-test release release-check
+.PHONY: help build run quick test race storms demo bench torture engines lint openapi screenshots gallery chart vulncheck cluster-up cluster-down s3-up s3-down module-path clean image image-test deb deb-check deb-test release release-check
 
 build: ## build both programs into build/bin, with the version that git reports
 	go build -trimpath -buildvcs=false -ldflags "$$(scripts/version.sh ldflags)" -o build/bin/ ./cmd/...
 
 run: build ## run a service on the embedded store with sample segments, and filter three campaigns
 	LISTEN=$(LISTEN) scripts/run.sh
+
+help: ## list the targets of this file
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' Makefile
 
 quick: ## test the domain and the leaf packages, without servers; at most 60 s
 	scripts/test.sh quick
