@@ -88,7 +88,8 @@ cluster-down: ## stop the Redis Cluster of build/cluster
 
 s3-up: ## start an S3 server in build/s3
 	scripts/s3.sh up build/s3
-	@echo "an S3 server is up: . build/s3/env sets what clients need"
+	@echo "an S3 server with the bucket segments is up: . build/s3/env sets what clients need"
+	@echo "then: segmentbuild build --to s3://segments/prod --segment vip=testdata/segments/vip.csv"
 
 chart: ## test the Helm chart with helm; compiling helm takes minutes the first time
 	scripts/chart.sh
