@@ -199,7 +199,7 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 		p.open, p.demand.pause = request, now.Add(p.cfg.Ahead)
 	default:
 		p.demand.pause = now.Add(p.cfg.Ahead)
-		p.refuse(fmt.Errorf("wait for permits of %s: %w", strings.Join(p.cfg.Pacers, ", "), err))
+		p.refuse(now, fmt.Errorf("wait for permits of %s: %w", strings.Join(p.cfg.Pacers, ", "), err))
 	}
 	p.act(now)
 }
@@ -224,14 +224,19 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 		p.demand.pause = now.Add(p.until(0))
 		return
 	}
+	long := &QueueTooLongError{wait, answer.LimitedBy.Pacer, answer.LimitedBy.Limit}
+	if answer.LimitedBy.TooEarly {
+		p.demand.pause = now.Add(p.until(wait - placeAhead))
+		p.refuse(now.Add(wait-p.cfg.MaxWait), long)
+		return
+	}
 	holds := wait
 	if wait > p.cfg.MaxWait {
 		holds -= p.cfg.MaxWait
 	}
-	p.refused.err = &QueueTooLongError{wait, answer.LimitedBy.Pacer, answer.LimitedBy.Limit}
-	p.refused.at, p.refused.until = now, now.Add(min(p.cfg.Ahead, holds))
+	p.refused.err, p.refused.at, p.refused.until = long, now, now.Add(min(p.cfg.Ahead, holds))
 	p.demand.pause = p.refused.until
-	p.refuse(p.refused.err)
+	p.refuse(now, long)
 }
 
 // mostPause is the maximum pause between two requests for permits while callers wait, so that a Pacer soon notices

@@ -24,7 +24,8 @@ type PacerConfig struct {
 	// MaxWait is the longest wait that a caller accepts. A caller that would wait longer, or longer than the max_wait
 	// of one of the Pacers (30 s unless configured), gets a QueueTooLongError at once. 0: callers wait without a limit,
 	// and the Pacer reserves slots at most a second ahead. While a send waits for one slow pacer, other senders may use
-	// earlier slots of the other Pacers.
+	// earlier slots of the other Pacers. A pacer with shares grants only near slots to calls without a share: the Pacer
+	// then requests the permit again when its slot is near.
 	MaxWait time.Duration
 	// Ahead is the time for which permits are requested ahead of their use; 100 ms. The Pacer adds two round trips,
 	// which matters when round trips are long.
@@ -88,6 +89,7 @@ type Pacer struct {
 // waiter is a caller of a Pacer that waits for permits.
 type waiter struct {
 	least, most int // permits that the caller needs, and the maximum that it takes
+	since       time.Time
 	got         int
 	last        taken         // its last permits
 	done        chan struct{} // closed when the caller may start or err is set
@@ -204,7 +206,7 @@ func (p *Pacer) enqueue(w *waiter) (bool, error) {
 			return false, nil
 		}
 	}
-	w.done = make(chan struct{})
+	w.since, w.done = now, make(chan struct{})
 	p.waiting.PushBack(w)
 	p.wanted += w.lacks()
 	p.act(now)
@@ -282,15 +284,19 @@ func (p *Pacer) give(w *waiter, now time.Time) {
 	}
 }
 
-// refuse ends, with the error err, the wait of all callers for whom the Pacer does not have enough permits.
-func (p *Pacer) refuse(err error) {
+// refuse ends, with the error err, the wait of all callers that began to wait no later than the given time, and for whom
+// the Pacer does not have enough permits.
+func (p *Pacer) refuse(since time.Time, err error) {
 	left := p.stock.permits
 	for e := p.waiting.Front(); e != nil; {
-		this, lacks := e, e.Value.(*waiter).lacks()
-		if e = e.Next(); lacks <= left {
-			left -= lacks
-			continue
+		this, w := e, e.Value.(*waiter)
+		switch e = e.Next(); {
+		case w.since.After(since):
+			return
+		case w.lacks() <= left:
+			left -= w.lacks()
+		default:
+			p.end(this, err)
 		}
-		p.end(this, err)
 	}
 }

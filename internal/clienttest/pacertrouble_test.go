@@ -214,6 +214,35 @@ func TestAQueueThatIsTooLongIsToldSoon(t *testing.T) {
 	}
 }
 
+// A pacer with shares grants only near slots to calls without a share. Beside a pacer whose slot is far, a caller waits
+// until both are near, but no longer than it accepts.
+func TestSlotsThatStayFreeAreWaitedFor(t *testing.T) {
+	url, g := paced(t, nil)
+	c := newClient(t, client.Config{URL: url})
+	both := client.PacerConfig{Pacers: []string{"shared", "few"}, MaxWait: 20 * time.Second}
+	p := newPacer(t, url, both)
+	for range 5 {
+		require.NoError(t, p.Wait(t.Context()))
+	}
+	noneLeft(t)
+	require.Less(t, g.calls(), 250, "no faster than Ahead")
+
+	both.MaxWait = 6 * time.Second
+	short := newPacer(t, url, both)
+	taken, err := c.Permits(t.Context(), api.PermitsRequest{Pacers: []string{"few"}, Permits: 4,
+		MaxWait: api.Wait(20 * time.Second)})
+	require.NoError(t, err)
+	require.Equal(t, 4, taken.Granted)
+	ended := make(chan error)
+	go func() { ended <- short.Wait(t.Context()) }()
+	testkit.Eventually(t, func() bool { return waiting() > 0 })
+	_, err = c.Permits(t.Context(), api.PermitsRequest{Pacers: []string{"few"}, Permits: 20,
+		MaxWait: api.Wait(25 * time.Second)})
+	require.NoError(t, err)
+	require.ErrorIs(t, testkit.Receive(t, ended), client.ErrQueueTooLong, "others were faster")
+	require.ErrorIs(t, short.Wait(t.Context()), client.ErrQueueTooLong)
+}
+
 // Who waits however long it takes makes nobody wait for long at the other pacers of
 // his calls.
 func TestPlacesAreNotTakenFarAhead(t *testing.T) {

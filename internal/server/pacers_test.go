@@ -127,6 +127,36 @@ func TestPermitsOfSeveralPacersAreWhatAllOfThemGrant(t *testing.T) {
 		 "pacers":[{"name":"twilio","queue_ms":1200,"next_ms":0,"used":2,"max":100,"window":"1s"}]}`)
 }
 
+// TestSlotsThatStayFreeAreTold checks that a refusal says when the slot is within all waits, and stays free because of
+// shares: a client may wait for it.
+func TestSlotsThatStayFreeAreTold(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClockAt(startOfTest)
+	store := openStore(t, clock.Now)
+	permits, ok := capping.As[pacing.Store](store)
+	require.True(t, ok)
+	s := newServiceOver(t, store, clock, func(cfg *server.Config) {
+		cfg.Pacers = pacing.New(permits, &pacing.Policy{Version: "shares", Pacers: []pacing.Pacer{
+			{Name: "carrier", Rate: pacing.Rate{Permits: 50, Per: time.Second},
+				Shares: []pacing.Share{{Name: "otp", Percent: 20}}},
+			{Name: "slow", Rate: pacing.Rate{Permits: 10, Per: time.Second}, MaxWait: 2900 * time.Millisecond},
+		}})
+	})
+	require.Equal(t, 25, s.permits(`{"pacers":["slow"],"permits":25,"max_wait":"5s"}`).Granted)
+	both := `{"pacers":["carrier","slow"],"permits":1`
+	late := &api.LimitedBy{Pacer: "slow", Limit: "rate"}
+	require.Equal(t, &api.LimitedBy{Pacer: "slow", Limit: "rate", TooEarly: true},
+		s.permits(both+`,"max_wait":"4s"}`).LimitedBy)
+	for _, wait := range []string{"", `,"max_wait":"2s"`} {
+		require.Equal(t, late, s.permits(both+wait+"}").LimitedBy)
+	}
+	require.Equal(t, 1, s.permits(both+`,"max_wait":"4s","share":"otp"}`).Granted)
+	require.Equal(t, 4, s.permits(`{"pacers":["slow"],"permits":4,"max_wait":"5s"}`).Granted)
+	require.Equal(t, late, s.permits(both+`,"max_wait":"1h"}`).LimitedBy, "the pacer's own max_wait is shorter")
+	s.clock.Advance(2700 * time.Millisecond)
+	require.Equal(t, 1, s.permits(both+`,"max_wait":"4s"}`).Granted, "the slot is near")
+}
+
 func TestLookingTakesNothing(t *testing.T) {
 	t.Parallel()
 	s := newPaced(t)
@@ -156,7 +186,7 @@ func TestARepeatedRequestTakesItsPermitsOnce(t *testing.T) {
 	s.answers(body, `
 		{"granted":51,"slots":[{"wait_ms":0,"permits":3},{"wait_ms":3,"every_ms":4,"permits":48}],"replayed":true,
 		 "refused":49,
-		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":195,"pacers":[{"name":"carrier","queue_ms":191,"next_ms":195}]}`)
+		 "limited_by":{"pacer":"carrier","limit":"rate","too_early":true},"retry_after_ms":195,"pacers":[{"name":"carrier","queue_ms":191,"next_ms":195}]}`)
 	s.clock.Advance(30 * time.Second)
 	s.answers(body, `
 		{"granted":51,"slots":[{"wait_ms":0,"permits":51}],"replayed":true,"refused":49,"retry_after_ms":0,

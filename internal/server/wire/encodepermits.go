@@ -19,7 +19,7 @@ func EncodePermits(dst []byte, r *PermitsRequest, given *pacing.Answer) []byte {
 	}
 	a.raw(`,"refused":`).number(given.Refused)
 	if given.Refused > 0 {
-		a.limitedBy(given)
+		a.limitedBy(given, r)
 		a.raw(`,"retry_after_ms":`).millis(given.Next)
 	}
 	a.raw(`,"pacers":[`)
@@ -79,13 +79,25 @@ func (a *answer) slot(first *bool, wait, every time.Duration, permits int) {
 // limitedBy writes the name of the limit that delays the next permit. If the next permit needs no wait, limitedBy
 // writes no field. When a caller repeats a refused call, it gets the same refusal, although the next permit may need
 // no wait any more.
-func (a *answer) limitedBy(given *pacing.Answer) {
+func (a *answer) limitedBy(given *pacing.Answer, r *PermitsRequest) {
 	if given.Target < 0 {
 		return
 	}
 	a.raw(`,"limited_by":{"pacer":`).text(given.Pacers[given.Target].Name)
 	a.raw(`,"limit":`).text(limitName(&given.Pacers[given.Target], given.Limit))
+	if tooEarly(given, time.Duration(r.MaxWait)) {
+		a.raw(`,"too_early":true`)
+	}
 	a.raw(`}`)
+}
+
+// tooEarly reports whether the next slot is within the max_wait of the call and of its pacers. The slot then stays free
+// for calls of a share, or for calls with a shorter wait, until it is near.
+func tooEarly(given *pacing.Answer, wait time.Duration) bool {
+	for i := range given.Pacers {
+		wait = min(wait, given.Pacers[i].LongestWait())
+	}
+	return 0 < given.Next && given.Next <= wait
 }
 
 // limitName returns the name that responses show for the limit.
