@@ -194,7 +194,7 @@ func TestChangesAcrossAHalfMovedSlot(t *testing.T) {
 		require.Equal(t, round+2, len(kindsOf(s, users)))
 		require.Equal(t, len(users), count(filter(t, s, known(s, "stale-"+message, users)), capping.Allowed))
 		for range 2 { // the log may be on either node
-			m.carry()
+			m.carry(1)
 		}
 	}
 	m.end()

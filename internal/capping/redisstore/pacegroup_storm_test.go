@@ -43,7 +43,7 @@ func TestAHalfMovedSlotStopsOneGroup(t *testing.T) {
 	m := slotMove{f, s.keyspace.Slot(partition), f.admins[from], f.admins[to]}
 	m.begin()
 	key := s.pacers.placeOf("sms").keys.Log("p", "")
-	m.carryKey(key) // a call with a request id has one key on each node then
+	m.carryKeys(key) // a call with a request id has one key on each node then
 	_, err := s.TakePermits(background(t, time.Second), ask("sms", 100))
 	require.Error(t, err)
 	for round := range 20 {

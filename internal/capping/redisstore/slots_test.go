@@ -81,7 +81,7 @@ func (m slotMove) begin() {
 }
 
 func (m slotMove) end() {
-	for m.carry() {
+	for m.carry(atATime) > 0 {
 	}
 	m.set(m.to, "node", m.to)
 	m.set(m.from, "node", m.to)
@@ -104,27 +104,36 @@ func (m slotMove) back() {
 }
 
 func (m slotMove) carryHalf() {
-	for n := m.keys() / 2; n > 0; n-- {
-		require.True(m, m.carry())
+	for n := int(m.keys() / 2); n > 0; {
+		carried := m.carry(min(n, atATime))
+		require.NotZero(m, carried)
+		n -= carried
 	}
 	require.NotZero(m, m.keys(), "keys that stay")
 }
 
-// carry moves one key, if there is one.
-func (m slotMove) carry() bool {
-	keys, err := m.from.ClusterGetKeysInSlot(m.Context(), m.slot, 1).Result()
+// atATime is the number of keys that redis-cli --cluster reshard moves in one command. Key by key, a busy machine might
+// move them no faster than the storm creates others.
+const atATime = 10
+
+// carry moves at most n keys, and returns how many it moved.
+func (m slotMove) carry(n int) int {
+	keys, err := m.from.ClusterGetKeysInSlot(m.Context(), m.slot, n).Result()
 	require.NoError(m, err)
-	if len(keys) == 0 {
-		return false
+	if len(keys) > 0 {
+		m.carryKeys(keys...)
 	}
-	m.carryKey(keys[0])
-	return true
+	return len(keys)
 }
 
-// carryKey moves the key.
-func (m slotMove) carryKey(key string) {
+// carryKeys moves the keys.
+func (m slotMove) carryKeys(keys ...string) {
 	host, port, _ := strings.Cut(m.to.Options().Addr, ":")
-	require.NoError(m, m.from.Migrate(m.Context(), host, port, key, 0, testkit.Patience).Err())
+	args := []any{"migrate", host, port, "", 0, testkit.Patience.Milliseconds(), "keys"}
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	require.NoError(m, m.from.Do(m.Context(), args...).Err())
 }
 
 func (m slotMove) keys() int64 {
