@@ -50,10 +50,7 @@ type Client struct {
 // New returns a client without calling the service.
 func New(cfg Config) (*Client, error) {
 	base, err := url.Parse(cfg.URL)
-	if err != nil {
-		return nil, fmt.Errorf("capper URL: %w", err)
-	}
-	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("capper URL %q: must begin with http:// or https:// and name a host", cfg.URL)
 	}
 	for _, field := range []struct {

@@ -11,6 +11,7 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/config"
+	"capper/internal/terminal"
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
@@ -72,6 +73,7 @@ func TestAFailedStartIsUndone(t *testing.T) {
 	s, err := Start(t.Context(), bad)
 	require.Nil(t, s)
 	require.ErrorContains(t, err, "listen: listen on "+taken.Addr().String())
+	require.Contains(t, terminal.Hint(err), "another process uses this address")
 	require.NotContains(t, err.Error(), "close", "what is undone without a fault is not told")
 	require.Regexp(t, `(?s)step="stop watching the configuration".*step="stop refreshing segments".*step="close the store"`, log.String())
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"capper/internal/config"
@@ -62,6 +63,10 @@ func (s *Service) listen(context.Context) (err error) {
 // open opens the network listener for a configured address.
 func (s *Service) open(address string) (net.Listener, error) {
 	listener, err := s.api.Listen(address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = terminal.Hinted(err, "another process uses this address: stop that process, or change server.listen or "+
+			"server.admin_listen")
+	}
 	if errors.Is(err, fs.ErrPermission) {
 		err = terminal.Hinted(err, "this user may not open system ports: use a port from 1024 on, behind a load "+
 			"balancer if needed, or grant the capability CAP_NET_BIND_SERVICE")

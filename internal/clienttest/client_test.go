@@ -79,7 +79,7 @@ func TestClientRefusals(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "127.0.0.1:8080", "ftp://host", "http://", "http://[::1"} {
 		_, err := client.New(client.Config{URL: url})
-		require.ErrorContains(t, err, "capper URL", url)
+		require.ErrorContains(t, err, "must begin with http:// or https://", url)
 	}
 	_, err := client.New(client.Config{URL: "http://host", Parallel: -1})
 	require.ErrorContains(t, err, "Parallel")
