@@ -42,6 +42,9 @@ concurrent_files() {
 # Storms whose goroutines meet faults in one process. Other storms wait for programs and servers, or repeat arithmetic.
 raced_storms='^(cmd/capper|internal/app|internal/server) |^internal/capping/.*store TestTorture$'
 
+# Packages whose goroutines share memory while calls are decided, and the client's pacer.
+deciding='^internal/(app|audience|clienttest|pacing|segments|server)/[^/]*$|^internal/(audit/journal|pacing/pacingtest|server/gate)/'
+
 # Measurements, which make bench runs.
 measurements='TestAMillionKeys|TestComparedWithTheUsualDesign|TestCostOfChanges|TestCostOfTheCheck|TestManyGroupsCompared'
 measurements+='|TestPacingComparedWithOthers|TestPermitsComparedWithASortedSet|TestPermitsPerSecond|TestSpreadComparedWithDense'
@@ -129,9 +132,10 @@ case ${1:-} in
     quiet=TestWhatIsShippedWatchesRealServices
     all=$(storms | grep -vE " ($quiet|$measurements)\$")
     # Storms wait for servers most of the time: several run at once.
-    # Of the stores, TestTorture alone has the race detector here: all their tests would take as long as the storms.
+    # Of the tests of make race, those of packages that decide calls have the race detector here, too. Of the stores,
+    # TestTorture alone: all their tests would take as long as the storms.
     beside raced run race -p 2 -tags storms \
-      <<<"$(grep -E "$raced_storms" <<<"$all"; concurrent_files | grep -vE '/(redis|pebble)store/' | tests_of)"
+      <<<"$(grep -E "$raced_storms" <<<"$all"; concurrent_files | grep -E "$deciding" | tests_of)"
     failed=0
     run plain_test -p 2 -parallel 4 -tags storms <<<"$(grep -vE "$raced_storms" <<<"$all")" || failed=$?
     wait $started || failed=$?
