@@ -284,8 +284,8 @@ func (p *Pacer) give(w *waiter, now time.Time) {
 	}
 }
 
-// refuse ends, with the error err, the wait of all callers that began to wait no later than the given time, and for whom
-// the Pacer does not have enough permits.
+// refuse ends, with the error err, the wait of all callers that began to wait no later than the given time, and for
+// whom the Pacer does not have enough permits.
 func (p *Pacer) refuse(since time.Time, err error) {
 	left := p.stock.permits
 	for e := p.waiting.Front(); e != nil; {

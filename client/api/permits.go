@@ -89,8 +89,8 @@ type LimitedBy struct {
 	// window of the limit, such as "1m"; "rate"; "queue": later slots are already granted; or "share": the rest is
 	// reserved for shares of others, or the call's own share is used up
 	Limit string `json:"limit"`
-	// The slot is within the max_wait of the call and of its pacers, but it stays free for calls of a share, or for calls
-	// with a shorter wait, until it is near. A later call may get the slot.
+	// The slot is within the max_wait of the call and of its pacers, but it stays free for calls of a share, or for
+	// calls with a shorter wait, until it is near. A later call may get the slot.
 	TooEarly bool `json:"too_early,omitempty"`
 }
 

@@ -70,13 +70,13 @@ func TestAPaceOutlivesTheService(t *testing.T) {
 	}()
 	<-under
 	p.signal(syscall.SIGKILL)
-	testkit.Eventually(t, func() bool { return strings.Contains(talk.String(), "no permits yet") }, talk)
+	testkit.Eventually(t, func() bool { return strings.Contains(talk.String(), "no new permits") }, talk)
 	launch(t, config)
 	<-read
 	require.NoError(t, pace.Wait(), "%s", talk)
 	require.Equal(t, want, got.String())
 	// A slow answer before or after the death of the service may add notices of its own.
-	require.Equal(t, 1, strings.Count(talk.String(), "capper: no permits yet, retrying: Post "), "%s", talk)
-	began := strings.Count(talk.String(), "capper: no permits yet, retrying: ")
+	require.Equal(t, 1, strings.Count(talk.String(), "capper: no new permits, retrying: Post "), "%s", talk)
+	began := strings.Count(talk.String(), "capper: no new permits, retrying: ")
 	require.Equal(t, began, strings.Count(talk.String(), "capper: permits are available again\n"), "%s", talk)
 }

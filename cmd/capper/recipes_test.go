@@ -178,7 +178,7 @@ func steady(text string) string {
 		`configuration [0-9a-f]{12}`:                    "configuration afc7524928df",
 		`generation ([^ ]+) of 20[-0-9]+T[0-9:]+\.000Z`: "generation $1 of 2026-11-16T08:00:00.000Z",
 		// on a busy machine
-		`(?m)^capper: (no permits yet, retrying: the answer took .*|permits are available again)\n`: "",
+		`(?m)^capper: (no new permits, retrying: the answer took .*|permits are available again)\n`: "",
 	} {
 		text = regexp.MustCompile(what).ReplaceAllString(text, with)
 	}

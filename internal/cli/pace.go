@@ -118,7 +118,7 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look a
 	var trouble outage
 	return client.NewPacer(service, client.PacerConfig{
 		Pacers: look.Pacers, MessageID: look.MessageID, Key: look.Key, Share: look.Share, MaxWait: c.longest(),
-		OnRetry:  func(err error) { trouble.begin(func() { on.Say("no permits yet, retrying: %v", err) }) },
+		OnRetry:  func(err error) { trouble.begin(func() { on.Say("no new permits, retrying: %v", err) }) },
 		OnAnswer: func() { trouble.end(func() { on.Say("permits are available again") }) },
 	})
 }
@@ -264,7 +264,7 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLef
 	switch {
 	case c.JSON:
 		if err := terminal.JSON(on.Err, pacedReport{now, reached, unread, left.dropped, left.returned,
-			took.Seconds()}); err != nil {
+			took.Round(time.Millisecond).Seconds()}); err != nil {
 			return err
 		}
 	case errors.As(err, new(*shortError)): // the input has fewer lines than --skip

@@ -26,7 +26,8 @@ var pacers = pacing.Policy{Version: "p1", Pacers: []pacing.Pacer{
 	{Name: "short", Limits: []pacing.Limit{{Max: 50, Window: 100 * time.Millisecond}}},
 	{Name: "slow", Rate: pacing.Rate{Permits: 1, Per: time.Hour}},
 	{Name: "bounded", Rate: pacing.Rate{Permits: 10, Per: time.Second}, MaxWait: 300 * time.Millisecond},
-	{Name: "shared", Rate: pacing.Rate{Permits: 250, Per: time.Second}, Shares: []pacing.Share{{Name: "otp", Percent: 20}}},
+	{Name: "shared", Rate: pacing.Rate{Permits: 250, Per: time.Second},
+		Shares: []pacing.Share{{Name: "otp", Percent: 20}}},
 	{Name: "few", Limits: []pacing.Limit{{Max: 2, Window: 2 * time.Second}}},
 	{Name: "message", Limits: []pacing.Limit{{Max: 100, Window: time.Second}}, Per: pacing.PerMessage},
 }}

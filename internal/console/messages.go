@@ -62,7 +62,7 @@ type search struct {
 }
 
 func searchOf(query url.Values) search {
-	since, _ := sinceOf(query.Get("since"))
+	since := cmp.Or(query.Get("since"), usualSince)
 	s := search{since, strings.TrimSpace(query.Get("id")), query.Get("channel"), strings.TrimSpace(query.Get("team")),
 		strings.TrimSpace(query.Get("least")), query.Get("sort"), query.Get("cursor")}
 	if s.Sort != client.SortAsked {
@@ -85,7 +85,11 @@ func (s search) At() string {
 
 // query converts the values of the search form to an API query for one page of the list of campaigns.
 func (s search) query(now time.Time) (client.MessagesQuery, error) {
-	_, back := sinceOf(s.Since)
+	known, back := sinceOf(s.Since)
+	if s.Since != known {
+		return client.MessagesQuery{}, &frame.Refusal{Status: http.StatusBadRequest,
+			What: "The page has no such period.", Do: "Choose a period from the list."}
+	}
 	q := client.MessagesQuery{Since: now.Add(-back).UTC().Truncate(time.Minute), ID: s.ID, Channel: s.Channel,
 		Namespace: s.Team, Sort: s.Sort, Max: pageSize, Cursor: s.Cursor}
 	if s.Least == "" {
@@ -113,6 +117,10 @@ type link struct{ Text, To string }
 var sinces = []choice{{Value: "24h", Text: "the last 24 hours"}, {Value: "7d", Text: "the last 7 days"},
 	{Value: "31d", Text: "the last 31 days"}}
 
+// usualSince is the period of a visitor who has chosen none.
+const usualSince = "7d"
+
+// sinceOf returns the length of a period. For an unknown period, sinceOf returns the period usualSince.
 func sinceOf(text string) (string, time.Duration) {
 	switch text {
 	case "24h":
@@ -120,7 +128,7 @@ func sinceOf(text string) (string, time.Duration) {
 	case "31d":
 		return text, 31 * 24 * time.Hour
 	}
-	return "7d", 7 * 24 * time.Hour
+	return usualSince, 7 * 24 * time.Hour
 }
 
 // pageSize is the maximum number of campaigns on a page of the list.

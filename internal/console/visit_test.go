@@ -140,6 +140,7 @@ func TestCampaignsAsTheyAre(t *testing.T) {
 	require.Contains(t, v.get(http.StatusOK, "campaigns?format=csv&table=campaigns"), "Message,Channel,Team,Asked")
 	require.Contains(t, v.get(http.StatusBadRequest, "campaigns?channel=fax"), "no channel of this name")
 	require.Contains(t, v.get(http.StatusBadRequest, "campaigns?least=many"), "is not a number")
+	require.Contains(t, v.get(http.StatusBadRequest, "campaigns?since=1x"), "no such period")
 	v.get(http.StatusBadRequest, "campaigns?cursor=x")
 	page = v.get(http.StatusOK, "campaigns?since=31d&id=LETTER&least=100&channel=email&sort=asked")
 	require.Contains(t, page, "id=newsletter-11")
