@@ -91,8 +91,10 @@ func (c *Call) checkLease() error {
 }
 
 // lease begins or extends the lease of a request that was granted permits. A lease ends at the last granted slot or
-// earlier, so there are never more leases than remembered requests. The result "holds" of the method lease is false if
-// the lease ended before the call could extend it. The permits of the lease may then have gone back to the pacers.
+// earlier, so there are never more leases than remembered requests. If the call has no lease, an earlier call of the
+// request may have begun one; lease extends it until the last slot, so that the caller keeps its permits. The result
+// "holds" of the method lease is false if the lease ended before the call could extend it. The permits of the lease may
+// then have gone back to the pacers.
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
 	last := plan.answer.last()
 	if last <= 0 {
@@ -107,7 +109,7 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 		return false, err
 	}
 	group, request := plan.base.Group(), plan.base.Request
-	state, err := p.store.KeepLease(ctx, group, request, min(call.Lease, last), text)
+	state, err := p.store.KeepLease(ctx, group, request, min(cmp.Or(call.Lease, last), last), text)
 	switch {
 	case err != nil:
 		return false, err
@@ -183,8 +185,9 @@ func (f *freed) add(back *Back) {
 }
 
 // endLeases gives the permits of some ended leases back to the pacers, one lease at a time. endLeases begins with the
-// newest leases, whose slots are the latest, because a log can remove its latest slots most easily. The result "more"
-// of endLeases reports whether the group may have more ended leases.
+// newest leases, whose slots are the latest, because a log can remove its latest slots most easily. After an error,
+// endLeases goes on with the other leases, because one lease must not stop the return of others. The result "more" of
+// endLeases reports whether the group may have more ended leases.
 func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (more bool, err error) {
 	within, cancel := context.WithTimeout(ctx, endedWithin)
 	ended, err := p.store.EndedLeases(within, group, mostEnded)
@@ -192,17 +195,21 @@ func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (mor
 	if err != nil {
 		return false, err
 	}
-	removed := 0
+	removed, began := 0, time.Now()
+	var faults []error
 	for i := range ended {
 		gone, err := p.endLease(ctx, group, &ended[i], freed)
 		if err != nil {
-			return false, err
+			faults = append(faults, err)
 		}
 		if gone {
 			removed++
 		}
+		if err != nil && time.Since(began) > endedWithin { // the store does not answer
+			break
+		}
 	}
-	return len(ended) == mostEnded && removed > 0, nil
+	return len(ended) == mostEnded && removed > 0 && faults == nil, errors.Join(faults...)
 }
 
 // endLease gives the permits of an ended lease back to the pacers, and removes the lease from the store.

@@ -151,7 +151,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	}
 	defer entry.leave()
 	answer, err := p.takeOnce(ctx, call, plan, entry)
-	if err != nil || call.Lease == 0 || answer.Granted == 0 {
+	if err != nil || answer.Granted == 0 || call.Lease == 0 && !answer.Replayed {
 		return answer, err
 	}
 	holds, err := p.lease(ctx, call, plan)

@@ -100,17 +100,19 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 	return ask, pacers
 }
 
-// all returns a request for permits with all targets in whose logs the call may have slots. A return with
-// this request removes the slots from these logs. For a pacer without a rate, the method "all" leaves out the logs of
-// shares. all leaves out these logs because it is unknown which step granted a slot, and another log of the
-// pacer may have slots of other calls at the same instant.
+// all returns a request for permits with the targets in whose logs the call may have slots, at most MaxPacers. A return
+// with this request removes the slots from these logs. For a pacer without a rate, the method "all" leaves out the logs
+// of shares, because it is unknown which step granted a slot, and another log of the pacer may have slots of other calls
+// at the same instant. With many pacers, all also leaves out logs that only divide the slots between calls: logs of the
+// call's own share, and logs of calls with long waits.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }
+	var dividing []Target
 	for i, share := range p.shares {
 		pacer := &p.answer.Pacers[i]
-		if p.leaves && pacer.reached() && pacer.Rate.Permits > 0 && len(ask.Targets) < MaxPacers {
-			ask.Targets = append(ask.Targets, pacer.far(mostReach))
+		if p.leaves && pacer.reached() && pacer.Rate.Permits > 0 {
+			dividing = append(dividing, pacer.far(mostReach))
 		}
 		if len(pacer.Shares) == 0 || share >= 0 && pacer.Rate.Permits == 0 {
 			continue
@@ -118,10 +120,11 @@ func (p *plan) all() *Ask {
 		if rest, limited := pacer.rest(asked); limited {
 			ask.Targets = append(ask.Targets, rest)
 		}
-		if share >= 0 && len(ask.Targets) < MaxPacers {
-			ask.Targets = append(ask.Targets, pacer.own(share))
+		if share >= 0 {
+			dividing = append(dividing, pacer.own(share))
 		}
 	}
+	ask.Targets = append(ask.Targets, dividing[:min(len(dividing), MaxPacers-len(ask.Targets))]...)
 	return ask
 }
 

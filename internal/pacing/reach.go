@@ -65,13 +65,14 @@ func (p *Pacer) far(reach time.Duration) Target {
 func threeQuarters(n int) int { return max(1, n*3/4) }
 
 // rowIntervals returns the length of a period, as a number of intervals of the pacer's rate. Calls with longer waits
-// get three quarters of each period.
+// get three quarters of each period. The period is a valid window, and has at most MaxMax permits.
 func (p *Pacer) rowIntervals(reach time.Duration) int {
 	interval := p.Rate.Interval()
+	n := max(2, int(reach/2/interval))
 	if reach == 0 {
-		return max(leastRowSlots, int(leastRow/interval))
+		n = max(leastRowSlots, int(leastRow/interval))
 	}
-	return max(2, int(reach/2/interval))
+	return min(n, int(MaxWindow/interval), MaxMax)
 }
 
 // farReach returns how far into the future the pacer grants slots to a call that must leave slots free for calls with a

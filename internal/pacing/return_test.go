@@ -1,6 +1,7 @@
 package pacing
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -208,4 +209,45 @@ func TestReturnsTouchNoSlotsOfOthers(t *testing.T) {
 	require.Equal(t, 1, targets("window", "otp"), "the pacer alone")
 	require.Equal(t, 2, targets("plain", ""), "the pacer and its far log")
 	require.Equal(t, 1, targets("bursts", ""))
+}
+
+// TestEveryCallCanBeReturned checks that a store accepts what calls of any pacers ask for: their steps, whichever calls
+// leave slots free, and their return.
+func TestEveryCallCanBeReturned(t *testing.T) {
+	t.Parallel()
+	otp := []Share{{Name: "otp", Percent: 20}}
+	var policy Policy
+	for _, text := range []string{"1000000/s", "250000/s", "100/s", "1/d", "1/200h", "1/480h", "1/744h"} {
+		rate, ok := ParseRate(text)
+		require.True(t, ok, text)
+		policy.Pacers = append(policy.Pacers, Pacer{Name: text, Rate: rate, MaxWait: MaxWait})
+	}
+	for i := range 5 {
+		policy.Pacers = append(policy.Pacers, Pacer{Name: fmt.Sprint("s", i), Rate: Rate{Permits: 100, Per: time.Second},
+			Shares: otp})
+	}
+	p := New(nil, &policy)
+	calls := []Call{{Pacers: []string{"s0", "s1", "s2", "s3"}}, {Pacers: []string{"s0", "s1", "s2", "100/s", "1/d"}},
+		{Pacers: []string{"s0", "1000000/s", "250000/s", "100/s", "1/d", "1/480h", "1/744h"}}}
+	for i := range policy.Pacers {
+		calls = append(calls, Call{Pacers: []string{policy.Pacers[i].Name}})
+	}
+	for _, call := range calls {
+		call.Client, call.RequestID, call.Permits, call.MaxWait, call.ClientShare = "c", "r", 1, MaxWait, "otp"
+		plan, err := p.plan(&call)
+		require.NoError(t, err)
+		require.NoError(t, plan.all().Check(), call.Pacers)
+		for _, reach := range reaches() {
+			plan.rooms = plan.rooms[:0]
+			for i := range plan.answer.Pacers {
+				room := leaving{some: plan.answer.Pacers[i].reached(), reach: reach, far: reach}
+				plan.rooms = append(plan.rooms, room)
+			}
+			plan.setSteps()
+			for _, step := range plan.steps {
+				ask, _ := plan.ask(step, func(string, string) bool { return true })
+				require.NoError(t, ask.Check(), "%v, calls that wait for %v", call.Pacers, reach)
+			}
+		}
+	}
 }

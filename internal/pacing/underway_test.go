@@ -2,6 +2,7 @@ package pacing_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"capper/internal/pacing"
 	"capper/internal/pacing/pacingtest"
+	"capper/internal/testkit"
 )
 
 // slowStore answers each call after a second.
@@ -144,4 +146,37 @@ func TestARepetitionGetsWhatAReturnLeft(t *testing.T) {
 		}
 	}
 	require.Greater(t, emptied, 50, "returns of a part")
+}
+
+// oddStore fails to return permits of the pacer odd.
+type oddStore struct{ *pacingtest.Memory }
+
+func (s oddStore) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
+	if ask.Targets[0].Pacer == "odd" {
+		return pacing.Returned{}, errors.New("odd")
+	}
+	return s.Memory.ReturnPermits(ctx, ask, used)
+}
+
+// A lease whose permits cannot be returned delays the return of no other permits.
+func TestLeasesThatCannotEndStopNoOthers(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClock()
+	rate := pacing.Rate{Permits: 1, Per: time.Second}
+	p := pacing.New(oddStore{pacingtest.NewMemory(clock.Now)}, &pacing.Policy{Pacers: []pacing.Pacer{
+		{Name: "odd", Rate: rate}, {Name: "even", Rate: rate}}})
+	for i, pacer := range []string{"odd", "odd", "even", "odd", "odd"} {
+		_, err := p.Take(t.Context(), &pacing.Call{Pacers: []string{pacer}, Permits: 4, MaxWait: 20 * time.Second,
+			RequestID: fmt.Sprint(i), Lease: pacing.MinLease})
+		require.NoError(t, err)
+	}
+	clock.Advance(2 * time.Second)
+	for _, freed := range []int{1, 0} {
+		pacers, err := p.ReturnEnded(t.Context())
+		require.EqualError(t, err, "odd\nodd\nodd\nodd")
+		require.Len(t, pacers, freed)
+	}
+	standings, _, err := p.Look(t.Context(), "even")
+	require.NoError(t, err)
+	require.Zero(t, standings[0].Queue, "all its slots went back")
 }

@@ -92,12 +92,40 @@ func leasesReturn(f *fixture) {
 	require.Equal(f, 40, take(1, call(50, 0)), "others get the slots")
 	require.Equal(f, 10, take(0, alive))
 	require.Equal(f, int64(40), returned.Load(), "twice is once")
+	leasesStay(f, instances[0])
 	_, err := instances[0].Take(f.Context(), &pacing.Call{Pacers: call(1, 0).Pacers, Permits: 1, Lease: time.Second})
 	require.EqualError(f, err, "lease: needs a request_id: the sender keeps the lease with calls that repeat this id")
 	for _, lease := range []time.Duration{-1, time.Second - 1, time.Hour + 1} {
 		_, err := instances[0].Take(f.Context(), call(1, lease))
 		require.ErrorContains(f, err, "lease: must be from 1s to 1h0m0s, got ")
 	}
+}
+
+// leasesStay checks that a caller that repeats its call without a lease keeps all its permits: the lease of its first
+// call must not return permits that the repeated call has granted again.
+func leasesStay(f *fixture, p *pacing.Pacers) {
+	one := target(spaced(10 * time.Minute))
+	p.SetPolicy(&pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}})
+	call := &pacing.Call{Pacers: []string{one.Pacer}, Permits: 3, MaxWait: time.Hour, RequestID: Name(), Client: "a",
+		Lease: pacing.MinLease}
+	first, err := p.Take(f.Context(), call)
+	require.NoError(f, err)
+	require.Equal(f, 3, first.Granted)
+	call.Lease = 0
+	again, err := p.Take(f.Context(), call)
+	require.NoError(f, err)
+	other := &pacing.Call{Pacers: call.Pacers, Permits: 1, MaxWait: time.Hour, RequestID: Name(), Client: "a",
+		Lease: pacing.MinLease}
+	_, err = p.Take(f.Context(), other)
+	require.NoError(f, err)
+	testkit.Eventually(f.T, func() bool { // the lease of a later call ends
+		pacers, err := p.ReturnEnded(f.Context())
+		require.NoError(f, err)
+		return len(pacers) > 0
+	})
+	kept, err := p.Take(f.Context(), call)
+	require.NoError(f, err)
+	require.Equal(f, again.Granted, kept.Granted)
 }
 
 // leasesRace checks a race: a sender repeats a call whose lease has ended, while another instance returns the permits
