@@ -112,7 +112,7 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 // the configuration file, the file may be absent or empty for a moment. The next call of poll() finds the complete new
 // file.
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
-	data, err := yamltree.ReadFile(w.file)
+	data, err := readRegular(w.file)
 	if err != nil {
 		return w.unreadable(err)
 	}
@@ -132,6 +132,18 @@ func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 		w.waiting = func() error { return w.put(next, given, apply) }
 	}
 	return true, w.refuse(err)
+}
+
+// readRegular reads a file, and rejects named pipes and other files whose reader may wait for ever.
+func readRegular(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: must be a regular file", file)
+	}
+	return yamltree.ReadFile(file)
 }
 
 // unreadable reports once that the configuration file cannot be read. unreadable reports an absent file only at the

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,6 +59,15 @@ func TestWatcher(t *testing.T) {
 	write(minimal + "channels: {push: 1, sms: 2}\n")
 	require.Contains(t, (<-applied).Policy.Channels, "sms")
 	require.Eventually(t, func() bool { return w.Status().Error == "" }, 2*time.Minute, time.Millisecond)
+
+	require.NoError(t, syscall.Mkfifo(file+".pipe", 0o600))
+	require.NoError(t, os.Rename(file+".pipe", file)) // nobody writes to it
+	require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, "must be a regular file") },
+		testkit.Patience, time.Millisecond)
+	require.NoError(t, os.Remove(file))
+	write(minimal + "channels: {push: 1, sms: 3}\n")
+	require.Eventually(t, func() bool { return strings.Contains(w.Status().Error, "must stay 2, got 3") },
+		testkit.Patience, time.Millisecond)
 	cancel()
 	<-done
 }

@@ -274,12 +274,13 @@ func (l *Lists) Sizes() (sizes []Size) {
 	return sizes
 }
 
-// Len returns the number of live changes of a set.
+// Len returns the number of live changes of a set: of added and of removed users. A change of the kind Forgotten leaves
+// the user without a live change.
 func (l *Lists) Len(set string) int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if of := l.sets[set]; of != nil {
-		return of.counts[Added] + of.counts[Removed] + of.counts[Forgotten]
+		return of.counts[Added] + of.counts[Removed]
 	}
 	return 0
 }

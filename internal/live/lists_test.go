@@ -40,6 +40,16 @@ func (o oracle) drop(set string, upTo capping.Instant) {
 	}
 }
 
+// held counts the users with a live change.
+func held(changes map[capping.UserID]Change) (n int) {
+	for _, change := range changes {
+		if change.Kind != Forgotten {
+			n++
+		}
+	}
+	return n
+}
+
 func (o oracle) member(set string, base map[capping.UserID]bool, asOf capping.Instant, user capping.UserID) bool {
 	switch change := o[set][user]; {
 	case change.Kind == Added && change.At > asOf-Margin:
@@ -187,7 +197,7 @@ func TestListsAgreeWithAMap(t *testing.T) {
 			}
 		}
 		for set, changes := range want {
-			require.Equal(t, len(changes), lists.Len(set))
+			require.Equal(t, held(changes), lists.Len(set))
 			var users []capping.UserID
 			for user, change := range changes {
 				got, ok := lists.Of(set, user)
@@ -206,7 +216,7 @@ func TestListsAgreeWithAMap(t *testing.T) {
 		again := p.lists(0)
 		again.Apply(lists.Records(func(capping.UserID) bool { return true })...)
 		for set, changes := range want {
-			require.Equal(t, len(changes), again.Len(set))
+			require.Equal(t, held(changes), again.Len(set))
 		}
 	})
 }

@@ -226,6 +226,15 @@ func TestAFullSetRefusesNewUsers(t *testing.T) {
 	} {
 		require.Contains(t, metrics, line+"\n")
 	}
+
+	for _, user := range []string{"1", "2"} { // erased users leave room, and take it again
+		require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/users/"+user+"?sets=true", "").status)
+	}
+	s.changeSet("bounced", fields{"add": []int{5}})
+	require.Equal(t, http.StatusTooManyRequests,
+		s.post("/v1/sets/bounced/members", fields{"add": []int{1, 2}}).status)
+	s.changeSet("bounced", fields{"add": []int{1}})
+	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/sets/bounced/members", fields{"add": []int{6}}).status)
 }
 
 func TestChangesThatMayNotBeStored(t *testing.T) {

@@ -165,7 +165,7 @@ func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 	fresh := 0
 	for _, users := range [][]capping.UserID{r.Add, r.Remove} {
 		for _, user := range users {
-			if _, has := lists.Of(set, user); !has {
+			if change, has := lists.Of(set, user); !has || change.Kind == live.Forgotten {
 				fresh++
 			}
 		}
