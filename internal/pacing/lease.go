@@ -114,7 +114,7 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 	case err != nil:
 		return false, err
 	case state == LeaseEnded:
-		if _, err := p.returnEnded(ctx, call); err != nil {
+		if _, err := p.returnEnded(ctx, &kept); err != nil {
 			return false, err
 		}
 		return false, p.store.RemoveLease(ctx, group, request)

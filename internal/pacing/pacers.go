@@ -302,7 +302,7 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 		return nil, &FieldError{"used", fmt.Sprintf("must be at most the permits of the call, %d, got %d",
 			call.Permits, used)}
 	}
-	plan, err := p.plan(call)
+	plan, err := p.planReturn(call)
 	if err != nil {
 		return nil, err
 	}
@@ -311,13 +311,36 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 		return nil, err
 	}
 	defer leave()
-	return p.giveBack(ctx, call, used)
+	back, err := p.giveBack(ctx, call, used)
+	if err == nil && !back.Known && len(back.Pacers) < len(call.Pacers) {
+		_, err = p.plan(call) // no call took permits of a pacer that has been removed: its name is wrong
+	}
+	return back, err
+}
+
+// planReturn plans the return of a call's permits like plan. If the policy has lost some of the call's pacers since the
+// call, planReturn leaves these pacers out, so that the permits go back to the others.
+func (p *Pacers) planReturn(call *Call) (*plan, error) {
+	plan, err := p.plan(call)
+	policy, left := p.Policy(), *call
+	left.Pacers = slices.DeleteFunc(slices.Clone(call.Pacers), func(name string) bool {
+		_, known := policy.Pacer(name)
+		return !known
+	})
+	if err == nil || len(left.Pacers) == 0 || len(left.Pacers) == len(call.Pacers) {
+		return plan, err
+	}
+	left.Share, left.ClientShare = "", call.share() // the share may be one of a removed pacer
+	if plan, err = p.plan(&left); err == nil {
+		plan.base.Content = contentOf(call)
+	}
+	return plan, err
 }
 
 // giveBack does the work of Return. The caller of giveBack must first call underway.enter, so that no other call works
 // on the same request.
 func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, error) {
-	plan, err := p.plan(call)
+	plan, err := p.planReturn(call)
 	if err != nil {
 		return nil, err
 	}

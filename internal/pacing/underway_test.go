@@ -180,3 +180,45 @@ func TestLeasesThatCannotEndStopNoOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, standings[0].Queue, "all its slots went back")
 }
+
+// When a reload removes one pacer of a call, the permits of the call still go back to the others.
+func TestPermitsGoBackToThePacersThatAreLeft(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClock()
+	otp := []pacing.Share{{Name: "otp", Percent: 20}}
+	both := []pacing.Pacer{{Name: "a", Rate: pacing.Rate{Permits: 10, Per: time.Second}},
+		{Name: "b", Rate: pacing.Rate{Permits: 100, Per: time.Second}, Shares: otp}}
+	p := pacing.New(pacingtest.NewMemory(clock.Now), &pacing.Policy{Pacers: both})
+	take := func(id string, lease time.Duration) *pacing.Call {
+		call := &pacing.Call{Pacers: []string{"b", "a"}, Permits: 50, MaxWait: 20 * time.Second, RequestID: id,
+			Share: "otp", Lease: lease}
+		answer, err := p.Take(t.Context(), call)
+		require.NoError(t, err)
+		require.Equal(t, 50, answer.Granted)
+		return call
+	}
+	leased, returned := take("leased", pacing.MinLease), take("returned", 0)
+	p.SetPolicy(&pacing.Policy{Pacers: both[:1]})
+	back, err := p.Return(t.Context(), returned, 0)
+	require.NoError(t, err)
+	require.Equal(t, 50, back.Permits)
+	require.Equal(t, []int{50}, back.Targets)
+	clock.Advance(1500 * time.Millisecond)
+	pacers, err := p.ReturnEnded(t.Context())
+	require.NoError(t, err)
+	require.Len(t, pacers, 1)
+	standings, _, err := p.Look(t.Context(), "a")
+	require.NoError(t, err)
+	require.Zero(t, standings[0].Queue)
+
+	for _, names := range [][]string{{"a", "c"}, {"c"}} {
+		call := *leased
+		call.Pacers, call.RequestID = names, "unknown"
+		_, err := p.Return(t.Context(), &call, 0)
+		require.ErrorContains(t, err, "must be a configured pacer, got ", "no call took permits of c")
+	}
+	call := *leased
+	call.Pacers = []string{"a", "c"}
+	_, err = p.Return(t.Context(), &call, 0)
+	require.ErrorContains(t, err, "was used by an earlier request with other pacers")
+}
