@@ -102,9 +102,9 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 
 // all returns a request for permits with the targets in whose logs the call may have slots, at most MaxPacers. A return
 // with this request removes the slots from these logs. For a pacer without a rate, the method "all" leaves out the logs
-// of shares, because it is unknown which step granted a slot, and another log of the pacer may have slots of other calls
-// at the same instant. With many pacers, all also leaves out logs that only divide the slots between calls: logs of the
-// call's own share, and logs of calls with long waits.
+// of shares, because it is unknown which step granted a slot, and another log of the pacer may have slots of other
+// calls at the same instant. With many pacers, all also leaves out logs that only divide the slots between calls: logs
+// of the call's own share, and logs of calls with long waits.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }

@@ -223,8 +223,8 @@ func TestEveryCallCanBeReturned(t *testing.T) {
 		policy.Pacers = append(policy.Pacers, Pacer{Name: text, Rate: rate, MaxWait: MaxWait})
 	}
 	for i := range 5 {
-		policy.Pacers = append(policy.Pacers, Pacer{Name: fmt.Sprint("s", i), Rate: Rate{Permits: 100, Per: time.Second},
-			Shares: otp})
+		policy.Pacers = append(policy.Pacers, Pacer{Name: fmt.Sprint("s", i), Shares: otp,
+			Rate: Rate{Permits: 100, Per: time.Second}})
 	}
 	p := New(nil, &policy)
 	calls := []Call{{Pacers: []string{"s0", "s1", "s2", "s3"}}, {Pacers: []string{"s0", "s1", "s2", "100/s", "1/d"}},
