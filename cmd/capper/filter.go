@@ -266,6 +266,9 @@ func (c *filterCommand) report(r *cli.Results, took time.Duration) filterReport 
 
 func (c *filterCommand) printResults(to io.Writer, r *cli.Results, took time.Duration) error {
 	s := r.Summary
+	if c.Preview {
+		fmt.Fprintln(to, "preview: no sends were recorded")
+	}
 	if c.Expression != "" {
 		fmt.Fprintf(to, "audience %s of generation %s\n", c.Expression, c.Generation)
 	}

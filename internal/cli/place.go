@@ -52,7 +52,7 @@ func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if p.Audit == "" {
 		return nil, terminal.Hinted(terminal.Misuse(errors.New(
 			"the location of the audit is unknown: set --audit, or --config with a file that contains audit.to")),
-			"to record an audit, add audit: {to: var/audit} to the configuration of the service")
+			"name the configuration of the service, which records an audit if it contains audit: {to: var/audit}")
 	}
 	at, err := objects.Open(ctx, p.Audit, p.s3())
 	if err != nil {
