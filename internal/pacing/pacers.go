@@ -151,7 +151,8 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	}
 	defer entry.leave()
 	answer, err := p.takeOnce(ctx, call, plan, entry)
-	if err != nil || answer.Granted == 0 || call.Lease == 0 && !answer.Replayed {
+	repeats := answer != nil && answer.Replayed && answer.Fresh == 0
+	if err != nil || answer.Granted == 0 || call.Lease == 0 && !repeats {
 		return answer, err
 	}
 	holds, err := p.lease(ctx, call, plan)
