@@ -151,9 +151,11 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	}
 	defer entry.leave()
 	answer, err := p.takeOnce(ctx, call, plan, entry)
-	repeats := answer != nil && answer.Replayed && answer.Fresh == 0
-	if err != nil || answer.Granted == 0 || call.Lease == 0 && !repeats {
+	if err != nil || answer.Granted == 0 {
 		return answer, err
+	}
+	if repeated := answer.Replayed && answer.Fresh == 0; call.Lease == 0 && !repeated { // nobody can have begun a lease
+		return answer, nil
 	}
 	holds, err := p.lease(ctx, call, plan)
 	if err != nil {
@@ -323,12 +325,15 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 // call, planReturn leaves these pacers out, so that the permits go back to the others.
 func (p *Pacers) planReturn(call *Call) (*plan, error) {
 	plan, err := p.plan(call)
+	if err == nil {
+		return plan, nil
+	}
 	policy, left := p.Policy(), *call
 	left.Pacers = slices.DeleteFunc(slices.Clone(call.Pacers), func(name string) bool {
 		_, known := policy.Pacer(name)
 		return !known
 	})
-	if err == nil || len(left.Pacers) == 0 || len(left.Pacers) == len(call.Pacers) {
+	if len(left.Pacers) == 0 || len(left.Pacers) == len(call.Pacers) {
 		return plan, err
 	}
 	left.Share, left.ClientShare = "", call.share() // the share may be one of a removed pacer

@@ -85,7 +85,7 @@ func (a *answer) limitedBy(given *pacing.Answer, r *PermitsRequest) {
 	}
 	a.raw(`,"limited_by":{"pacer":`).text(given.Pacers[given.Target].Name)
 	a.raw(`,"limit":`).text(limitName(&given.Pacers[given.Target], given.Limit))
-	if tooEarly(given, time.Duration(r.MaxWait)) {
+	if tooEarly(given, r.MaxWait) {
 		a.raw(`,"too_early":true`)
 	}
 	a.raw(`}`)
