@@ -132,8 +132,8 @@ case ${1:-} in
     quiet=TestWhatIsShippedWatchesRealServices
     all=$(storms | grep -vE " ($quiet|$measurements)\$")
     # Storms wait for servers most of the time: several run at once.
-    # Of the tests of make race, those of packages that decide calls have the race detector here, too. Of the stores,
-    # TestTorture alone: all their tests would take as long as the storms.
+    # Packages that decide calls run their tests of make race here, too. Each store runs only TestTorture with the race
+    # detector, because all its tests would take as long as the storms.
     beside raced run race -p 2 -tags storms \
       <<<"$(grep -E "$raced_storms" <<<"$all"; concurrent_files | grep -E "$deciding" | tests_of)"
     failed=0

@@ -52,7 +52,8 @@ func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if p.Audit == "" {
 		return nil, terminal.Hinted(terminal.Misuse(errors.New(
 			"the location of the audit is unknown: set --audit, or --config with a file that contains audit.to")),
-			"name the configuration of the service, which records an audit if it contains audit: {to: var/audit}")
+			"set --config to the configuration of the service, which records an audit if the file contains "+
+				"audit: {to: var/audit}")
 	}
 	at, err := objects.Open(ctx, p.Audit, p.s3())
 	if err != nil {
