@@ -17,7 +17,7 @@ type LookupRequest struct {
 
 // DecodeLookup strictly decodes the body of POST /v1/segments/lookup.
 func DecodeLookup(body []byte, bounds Bounds) (*LookupRequest, error) {
-	d := newDecoder(body, bounds)
+	d := newDecoder(body, bounds, api.LookupRequest{})
 	r := &LookupRequest{}
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {
@@ -85,7 +85,7 @@ type CountRequest struct {
 
 // DecodeCount strictly decodes the body of POST /v1/audience/count.
 func DecodeCount(body []byte, bounds Bounds) (*CountRequest, error) {
-	d := newDecoder(body, bounds)
+	d := newDecoder(body, bounds, api.AudienceCountRequest{})
 	r := &CountRequest{}
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {

@@ -23,7 +23,7 @@ type PermitsRequest struct {
 
 // DecodePermits strictly decodes the body of POST /v1/permits.
 func DecodePermits(body []byte) (*PermitsRequest, error) {
-	d := newDecoder(body, Bounds{})
+	d := newDecoder(body, Bounds{}, api.PermitsRequest{})
 	r := &PermitsRequest{}
 	err := d.document(func(name string) error {
 		if err := d.markSeen(name); err != nil {
@@ -49,7 +49,7 @@ type ReturnRequest struct {
 
 // DecodeReturn strictly decodes the body of POST /v1/permits/return.
 func DecodeReturn(body []byte) (*ReturnRequest, error) {
-	d := newDecoder(body, Bounds{})
+	d := newDecoder(body, Bounds{}, api.PermitsReturn{})
 	r := &ReturnRequest{}
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"reflect"
 	"strings"
 
 	"capper/client/api"
@@ -44,6 +45,7 @@ type MessageRequest struct {
 type decoder struct {
 	scanner
 	bounds Bounds
+	body   any // a value of the type in package api that clients encode as this body
 	seen   map[string]bool
 	given  Audience
 	asked  api.AudienceQuery
@@ -51,14 +53,16 @@ type decoder struct {
 	keepsPacked bool
 }
 
-func newDecoder(body []byte, bounds Bounds) *decoder {
-	return &decoder{scanner: scanner{data: body}, bounds: bounds, seen: make(map[string]bool, 8)}
+// newDecoder returns a decoder for a request body. The argument "as" is a value of the type in package api that clients
+// encode as this body.
+func newDecoder(body []byte, bounds Bounds, as any) *decoder {
+	return &decoder{scanner: scanner{data: body}, bounds: bounds, body: as, seen: make(map[string]bool, 8)}
 }
 
 // DecodeFilter strictly decodes the body of POST /v1/filter. The caller of DecodeFilter must check the fields
 // "channel" and "at", because this check needs the policy and the clock.
 func DecodeFilter(body []byte, bounds Bounds) (*FilterRequest, error) {
-	d := newDecoder(body, bounds)
+	d := newDecoder(body, bounds, api.FilterRequest{})
 	r := &FilterRequest{Enforce: true, Record: true}
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {
@@ -112,7 +116,7 @@ func (d *decoder) checkCombination(r *FilterRequest) error {
 
 // DecodeRelease strictly decodes the body of POST /v1/release.
 func DecodeRelease(body []byte, bounds Bounds) (*MessageRequest, error) {
-	d := newDecoder(body, bounds)
+	d := newDecoder(body, bounds, api.ReleaseRequest{})
 	return d.message(&bodyOfMessage{
 		noChannel: "all sends of the id", purpose: "it names the send to release", other: d.queryOrUnknown,
 	})
@@ -156,7 +160,7 @@ func (d *decoder) message(of *bodyOfMessage) (*MessageRequest, error) {
 // DecodeReleaseMessage strictly decodes the body of a call that releases all sends of a message. The result of
 // DecodeReleaseMessage is the channel, or "" for all channels.
 func DecodeReleaseMessage(body []byte) (channel string, err error) {
-	d := newDecoder(body, Bounds{})
+	d := newDecoder(body, Bounds{}, api.ReleaseMessageRequest{})
 	err = d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {
 			return err
@@ -172,7 +176,7 @@ func DecodeReleaseMessage(body []byte) (channel string, err error) {
 
 // DecodeTitle strictly decodes the body of a call that sets the title of a message.
 func DecodeTitle(body []byte) (title string, err error) {
-	d := newDecoder(body, Bounds{})
+	d := newDecoder(body, Bounds{}, api.TitleRequest{})
 	err = d.document(func(name string) error {
 		if err := d.markSeen(name); err != nil {
 			return err
@@ -212,22 +216,29 @@ func (d *decoder) queryOrUnknown(name string) error {
 	return err
 }
 
+// unknown returns the error for a field that the request body must not have.
 func (d *decoder) unknown(name string) error {
-	for _, known := range []string{
-		"message_id", "channel", "user_ids", "users_bitmap", "users_packed", "enforce", "record", "detail", "waves",
-		"at",
-		"sends", "user_id", "pacers", "permits", "max_wait", "request_id", "audience", "sample", "part", "max_users",
-		"cursor", "generation", "images", "sets", "reason", "add", "add_bitmap", "add_images", "remove",
-		"remove_bitmap", "remove_images", "limits", "since", "until", "campaigns", "used",
-	} {
-		switch {
-		case name == known:
-			return Invalid(name, "this call has no such field, but other calls have it")
-		case strings.EqualFold(name, known):
+	fields := fieldsOf(reflect.TypeOf(d.body))
+	for _, field := range fields {
+		if strings.EqualFold(name, field) {
 			return Invalid(name, "this call has no such field: field names are lower case")
 		}
 	}
-	return Invalid(Clip([]byte(name)), "this call has no such field")
+	hint := meant(name, fields)
+	if hint == "" {
+		hint = "; its fields are " + strings.Join(fields, ", ")
+	}
+	return Invalid(Clip([]byte(name)), "this call has no such field%s", hint)
+}
+
+// fieldsOf returns the JSON names of a struct's fields, including the fields of embedded structs.
+func fieldsOf(body reflect.Type) (names []string) {
+	for _, field := range reflect.VisibleFields(body) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (d *decoder) messageID() (string, error) { return d.id("message_id", api.MaxMessageID) }

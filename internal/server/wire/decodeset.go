@@ -75,7 +75,7 @@ type setDecoder struct {
 // DecodeSetChange strictly decodes the body of POST /v1/sets/{set}/members. DecodeSetChange rejects a change whose time
 // is after "latest". If the time is between "now" and "latest", DecodeSetChange replaces it by "now".
 func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetChange, error) {
-	d := &setDecoder{decoder: newDecoder(body, bounds), field: map[*[]capping.UserID]string{}}
+	d := &setDecoder{decoder: newDecoder(body, bounds, api.SetChange{}), field: map[*[]capping.UserID]string{}}
 	c := &d.change
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {

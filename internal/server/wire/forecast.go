@@ -19,7 +19,7 @@ type ForecastRequest struct {
 // DecodeForecast strictly decodes the body of POST /v1/forecast. The caller of DecodeForecast must check the fields
 // "channel" and "at", because this check needs the policy and the clock.
 func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
-	d := newDecoder(body, bounds)
+	d := newDecoder(body, bounds, api.ForecastRequest{})
 	r := &ForecastRequest{}
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {

@@ -6,7 +6,7 @@ import (
 
 // DecodeAccept strictly decodes the operator's reason for accepting a loss of data.
 func DecodeAccept(body []byte, bounds Bounds) (reason string, err error) {
-	d := newDecoder(body, bounds)
+	d := newDecoder(body, bounds, api.AcceptRequest{})
 	err = d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {
 			return err

@@ -123,8 +123,8 @@ const (
 // the time would identify the send. The caller of DecodeImport checks whether the policy has the channels of the
 // sends.
 func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
-	d := &importDecoder{decoder: newDecoder(body, bounds), latest: capping.InstantOf(latest), messages: newNames(),
-		channels: newNames()}
+	d := &importDecoder{decoder: newDecoder(body, bounds, api.ImportRequest{}), latest: capping.InstantOf(latest),
+		messages: newNames(), channels: newNames()}
 	d.userIDs = d.importedIDs()
 	message, channel := 0, 0
 	err := d.document(func(name string) (err error) {

@@ -22,7 +22,7 @@ type WhatIfRequest struct {
 // DecodeWhatIf strictly decodes the body of POST /v1/whatif. The method Config of the decoded WhatIfRequest checks
 // the changed limits and the times.
 func DecodeWhatIf(body []byte) (*WhatIfRequest, error) {
-	d := newDecoder(body, Bounds{})
+	d := newDecoder(body, Bounds{}, api.WhatIfRequest{})
 	r := &WhatIfRequest{Campaigns: api.WhatIfCampaigns}
 	err := d.document(func(name string) (err error) {
 		if err := d.markSeen(name); err != nil {

@@ -16,22 +16,11 @@ import (
 	"capper/internal/capping"
 )
 
-// fieldsOf returns the names of a wire type's fields.
-func fieldsOf(body any) (names []string) {
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(body)) {
-		if field.Anonymous {
-			continue
-		}
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		names = append(names, name)
-	}
-	return names
-}
-
 // TestEveryFieldOfARequestIsRead checks that the decoders know exactly the fields of the wire types.
 func TestEveryFieldOfARequestIsRead(t *testing.T) {
 	t.Parallel()
-	all := append(append(fieldsOf(api.FilterRequest{}), fieldsOf(api.PermitsRequest{})...), "sets", "summary",
+	names := func(body any) []string { return fieldsOf(reflect.TypeOf(body)) }
+	all := append(append(names(api.FilterRequest{}), names(api.PermitsRequest{})...), "sets", "summary",
 		"MESSAGE_ID", "Permits", "Audience")
 	for _, call := range []struct {
 		body any
@@ -47,10 +36,29 @@ func TestEveryFieldOfARequestIsRead(t *testing.T) {
 		for _, name := range all {
 			err := call.read([]byte(`{"` + name + `":null}`))
 			require.Error(t, err)
-			known := slices.Contains(fieldsOf(call.body), name)
+			known := slices.Contains(names(call.body), name)
 			require.Equal(t, known, !strings.Contains(err.Error(), "no such field"), "%T: %s: %v", call.body, name, err)
 		}
 	}
+}
+
+// TestAnUnknownFieldIsAnsweredWithKnownOnes checks that the error for an unknown field names the nearest field of the
+// same call, or all fields of the call if none is near.
+func TestAnUnknownFieldIsAnsweredWithKnownOnes(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"leese": "9s"}`: `leese: this call has no such field; the nearest is "lease"`,
+		`{"user_id": 3}`: "user_id: this call has no such field; its fields are pacers, permits, max_wait, request_id, " +
+			"message_id, key, share, lease",
+		`{"Permits": 3}`: "Permits: this call has no such field: field names are lower case",
+	} {
+		_, err := DecodePermits([]byte(body))
+		require.EqualError(t, err, "invalid_request: "+want)
+	}
+	_, err := DecodeFilter([]byte(`{"user_idss": [1]}`), testBounds)
+	require.ErrorContains(t, err, `the nearest is "user_ids"`)
+	_, err = DecodeTitle([]byte(`{"text": "a"}`))
+	require.ErrorContains(t, err, "its fields are title")
 }
 
 // TestRequestsAreTheWireTypes checks that the decoder reads the output of encoding/json for a wire type correctly.
