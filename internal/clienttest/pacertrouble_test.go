@@ -257,6 +257,7 @@ func TestPlacesAreNotTakenFarAhead(t *testing.T) {
 	require.NoError(t, other.Wait(t.Context()))
 
 	steadily(t, func() bool {
+		url, _ := paced(t, nil) // the try before has taken the next slots of its pacer
 		bounded := newPacer(t, url, client.PacerConfig{Pacers: []string{"bounded"}})
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
