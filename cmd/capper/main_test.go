@@ -53,6 +53,7 @@ const scriptPacers = `pacers:
   sender: {limits: [{max: 2, window: 1h}], per: key}
   number: {limits: [{max: 9, window: 1h}, {max: 3, window: 1m}], rate: 1/s, per: key}
   rated: {rate: 2/m, per: key}
+  split: {rate: 250/s, shares: {otp: 20%, alerts: 5%}}
 `
 
 // take is `take PACER PERMITS [MESSAGE]` of scripts: permits, as far as there are some

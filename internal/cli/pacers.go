@@ -30,7 +30,8 @@ type forgotten struct {
 // Help returns the help text below the flags.
 func (c *PacersCommand) Help() string {
 	return "USED counts permits within the window, including permits granted for later. QUEUE is the time until the " +
-		"last granted permit may be used. NEXT is the wait for a permit requested now."
+		"last granted permit may be used. NEXT is the wait for a permit requested now. The row of a share (reserved part of the pacer) shows its part " +
+		"under MAX."
 }
 
 // Validate rejects invalid combinations of flags.
@@ -150,7 +151,7 @@ func printPacers(on *terminal.Streams, pacers []api.PacerState) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// pacerRows returns a table row for the rate and for each limit of a pacer. If a pacer counts permits separately for
+// pacerRows returns a table row for the rate, for each limit and for each share of a pacer. If a pacer counts permits separately for
 // each message or key, the rows do not say how many permits are used.
 func pacerRows(p *api.PacerState) (rows [][]any) {
 	queue, next := waitText(p.QueueMS, "none"), waitText(p.NextMS, "now")
@@ -172,6 +173,9 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	}
 	if p.Rate != "" || len(rows) == 0 {
 		rows = append(rows, []any{p.Name, "rate", "", cmp.Or(p.Rate, "-"), queue, next})
+	}
+	for _, share := range p.Shares {
+		rows = append(rows, []any{p.Name, "share " + share.Name, "", fmt.Sprintf("%d%%", share.Percent), "", ""})
 	}
 	return rows
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"capper/client/api"
@@ -52,18 +53,35 @@ func pacersTable(pacers []api.PacerState) *frame.Table {
 		Empty: "The configuration has no pacers. Add pacers under the key pacers to share the rate of a provider " +
 			"among all senders.",
 	}
+	shared := slices.ContainsFunc(pacers, func(p api.PacerState) bool { return len(p.Shares) > 0 })
+	if shared {
+		t.Columns = append(t.Columns, frame.Column{Title: "Shares", Means: "parts reserved for some calls"})
+	}
 	for _, p := range pacers {
 		used := frame.Text("")
 		if p.Used != nil && p.Max > 0 {
 			used = frame.Number(100*float64(*p.Used)/float64(p.Max), 1).With(fmt.Sprintf("%d of %d in %s", *p.Used,
 				p.Max, p.Window))
 		}
-		t.Rows = append(t.Rows, []frame.Cell{
+		row := []frame.Cell{
 			frame.Text(p.Name), frame.Text(standing(p)), frame.Text(orNone(p.Rate)), millis(p, p.QueueMS),
 			millis(p, p.NextMS), used, frame.Text(orNone(p.MaxWait)),
-		})
+		}
+		if shared {
+			row = append(row, frame.Text(orNone(sharesText(p.Shares))))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// sharesText lists the shares of a pacer with their percentages.
+func sharesText(shares []api.PacerShare) string {
+	var parts []string
+	for _, share := range shares {
+		parts = append(parts, fmt.Sprintf("%s %d %%", share.Name, share.Percent))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // standing returns words that say whether a pacer is free, in use, busy or full, and how long the next permit waits.

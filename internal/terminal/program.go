@@ -3,10 +3,12 @@ package terminal
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -47,6 +49,7 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 		kong.Writers(on.Out, on.Err), kong.Exit(func(int) { exited = true }),
 		kong.Vars{"version": p.Version}, kong.Vars(p.Words),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(on))
 	if err != nil {
 		return p.end(on, err)
@@ -88,9 +91,25 @@ func repeated(command *kong.Context) error {
 // misused adds advice and the exit status for wrong usage to an error of the command line. If the error already has
 // advice, the method misused() keeps this advice.
 func (p Program) misused(err error) error {
-	hint := Hint(err)
-	hint = cmp.Or(hint, p.Name+" --help lists the commands, "+p.Name+" COMMAND --help the flags of one")
-	return Hinted(Misuse(err), hint)
+	hint := p.Name + " --help lists the commands, " + p.Name + " COMMAND --help the flags of one"
+	if fault := (*kong.ParseError)(nil); errors.As(err, &fault) && fault.Context.Selected() != nil {
+		hint = fault.Context.Selected().FullPath() + " --help describes the command"
+	}
+	return Hinted(Misuse(err), cmp.Or(Hint(err), hint))
+}
+
+// decodeDuration decodes a duration on the command line, for the library kong.
+func decodeDuration(c *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := c.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("must be a duration such as 500ms, 30s or 2h, got %q", text)
+	}
+	target.SetInt(int64(d))
+	return nil
 }
 
 // helpWidth is the maximum number of characters in a line of help text.

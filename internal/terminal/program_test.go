@@ -25,7 +25,8 @@ type hang struct{ until chan struct{} }
 func (h *hang) Run() error { <-h.until; return nil }
 
 type say struct {
-	Word string `arg:""`
+	Word  string        `arg:""`
+	Pause time.Duration `help:"Pause before the word."`
 }
 
 func (s *say) Run(ctx context.Context, on *Streams) error {
@@ -108,11 +109,25 @@ func TestCommandLines(t *testing.T) {
 	status, data, _ = execute(t.Context(), &commands{}, "--version")
 	require.Zero(t, status)
 	require.Equal(t, "v7\n", data)
-	for _, args := range [][]string{{}, {"sya"}, {"say"}, {"say", "a", "--loud"}} {
-		status, data, talk = execute(t.Context(), &commands{}, args...)
+	status, data, talk = execute(t.Context(), &commands{}, "say", "a", "--pause", "1h")
+	require.Zero(t, status, talk)
+	require.Equal(t, "a\n", data)
+	all, say := `tool --help lists the commands, tool COMMAND --help the flags of one`, `tool say --help describes the command`
+	for _, refused := range []struct {
+		args        []string
+		fault, hint string
+	}{
+		{nil, `expected "say"`, all},
+		{[]string{"sya"}, `unexpected argument sya, did you mean "say"\?`, all},
+		{[]string{"say"}, `expected "<word>"`, say},
+		{[]string{"say", "a", "b"}, `unexpected argument b`, say},
+		{[]string{"say", "a", "--loud"}, `unknown flag --loud`, say},
+		{[]string{"say", "a", "--pause", "5"}, `--pause: must be a duration such as 500ms, 30s or 2h, got "5"`, say},
+	} {
+		status, data, talk = execute(t.Context(), &commands{}, refused.args...)
 		require.Equal(t, int(Usage), status)
 		require.Empty(t, data)
-		require.Regexp(t, `^tool: error: .*\ntool: hint: tool --help lists the commands, tool COMMAND --help the flags of one\n$`, talk)
+		require.Regexp(t, `^tool: error: `+refused.fault+`\ntool: hint: `+refused.hint+`\n$`, talk)
 	}
 }
 

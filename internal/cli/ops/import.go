@@ -225,6 +225,10 @@ func (c *ImportCommand) read(
 			}
 			return rows.add(row)
 		})
+		if errors.As(err, new(*format.NoColumnError)) {
+			err = terminal.Hinted(err, "--user-column, --at-column, --channel-column, --message-column and "+
+				"--namespace-column name the columns of the file")
+		}
 		if err != nil {
 			return nil, terminal.WithStatus(terminal.BadInput, err)
 		}

@@ -244,7 +244,7 @@ func (r *sendReader) find(names []string) (places [sendColumns]int, err error) {
 		places[i] = slices.Index(names, name)
 		switch {
 		case places[i] < 0 && (i <= columnAt || r.asked[i] != ""):
-			return places, fmt.Errorf("column %q does not exist: the header is %q", name, names)
+			return places, &NoColumnError{fmt.Sprintf("column %q does not exist: the header is %q", name, names)}
 		case places[i] >= 0 && slices.Contains(names[places[i]+1:], name):
 			return places, fmt.Errorf("column %q exists twice", name)
 		}

@@ -25,6 +25,11 @@ type SendRow struct {
 	Namespace string // "": the one without a name
 }
 
+// NoColumnError reports that a file about sends has no column with a requested or usual name.
+type NoColumnError struct{ text string }
+
+func (e *NoColumnError) Error() string { return e.text }
+
 // A RowError reports why a row of a file about sends is not a valid send.
 type RowError struct {
 	Line int64 // or row, in formats without lines; counted from 1

@@ -58,8 +58,8 @@ func (r *objectRows) missing() error {
 	}
 	for i, asked := range r.asked {
 		if asked != "" && !r.found[i] && len(r.seen) > 0 {
-			return fmt.Errorf("column %q does not exist in any line: the columns are %q",
-				asked, slices.Sorted(maps.Keys(r.seen)))
+			return &NoColumnError{fmt.Sprintf("column %q does not exist in any line: the columns are %q",
+				asked, slices.Sorted(maps.Keys(r.seen)))}
 		}
 	}
 	return nil

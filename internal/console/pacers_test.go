@@ -1,0 +1,30 @@
+package console
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"capper/client/api"
+)
+
+// TestSharesOfPacersAreShown checks that the table has a column with shares only if a pacer has shares.
+func TestSharesOfPacersAreShown(t *testing.T) {
+	t.Parallel()
+	plain := api.PacerState{Name: "mail", Rate: "10/s"}
+	split := api.PacerState{Name: "carrier", Rate: "250/s",
+		Shares: []api.PacerShare{{Name: "otp", Percent: 20}, {Name: "alerts", Percent: 5}}}
+	last := func(pacers ...api.PacerState) (title string, cells []string) {
+		table := pacersTable(pacers)
+		for _, row := range table.Rows {
+			require.Len(t, row, len(table.Columns))
+			cells = append(cells, row[len(row)-1].Text)
+		}
+		return table.Columns[len(table.Columns)-1].Title, cells
+	}
+	title, cells := last(plain, split)
+	require.Equal(t, "Shares", title)
+	require.Equal(t, []string{orNone(""), "otp 20 %, alerts 5 %"}, cells)
+	title, _ = last(plain)
+	require.Equal(t, "Longest wait", title)
+}
