@@ -30,8 +30,8 @@ type forgotten struct {
 // Help returns the help text below the flags.
 func (c *PacersCommand) Help() string {
 	return "USED counts permits within the window, including permits granted for later. QUEUE is the time until the " +
-		"last granted permit may be used. NEXT is the wait for a permit requested now. The row of a share (reserved part of the pacer) shows its part " +
-		"under MAX."
+		"last granted permit may be used. NEXT is the wait for a permit requested now. The row of a share (reserved " +
+		"part of the pacer) shows its percentage under MAX."
 }
 
 // Validate rejects invalid combinations of flags.
@@ -151,8 +151,8 @@ func printPacers(on *terminal.Streams, pacers []api.PacerState) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// pacerRows returns a table row for the rate, for each limit and for each share of a pacer. If a pacer counts permits separately for
-// each message or key, the rows do not say how many permits are used.
+// pacerRows returns a table row for the rate, for each limit and for each share of a pacer. If a pacer counts permits
+// separately for each message or key, the rows do not say how many permits are used.
 func pacerRows(p *api.PacerState) (rows [][]any) {
 	queue, next := waitText(p.QueueMS, "none"), waitText(p.NextMS, "now")
 	if p.Per != "" && p.MessageID+p.Key == "" {
