@@ -74,7 +74,7 @@ func TestDriftOfAWeekIsRefused(t *testing.T) {
 	require.Equal(t, int(terminal.Refused), status)
 	require.Contains(t, report, "drift since "+now.AddDate(0, 0, -7).UTC().Format("20060102T"))
 	require.Contains(t, talk, `segment "active" changes by 77.1 % since `)
-	require.Contains(t, talk, "at most 50 % is allowed in a week: 0 users come, 101203 go, of 131220")
+	require.Contains(t, talk, "at most 50 % is allowed in a week: 0 users added, 101203 removed, 131220 before")
 	require.NotContains(t, talk, "19 %", "since yesterday it is within the bounds")
 
 	status, report, _ = build("--json", "--max-week-change", "80%", "--max-unassigned", "80%", "--dry-run")

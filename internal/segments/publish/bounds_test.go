@@ -80,7 +80,7 @@ func TestGuardJudgesTheWeek(t *testing.T) {
 	own := func(change, week *float64) map[string]SegmentBounds {
 		return map[string]SegmentBounds{"active": {MaxChange: change, MaxWeekChange: week}}
 	}
-	refused := []string{`segment "active" changes by 51 % since G, at most 50 % is allowed in a week: 0 users come, 51 go, of 100`}
+	refused := []string{`segment "active" changes by 51 % since G, at most 50 % is allowed in a week: 0 users added, 51 removed, 100 before`}
 	require.Equal(t, append(refused[:1:1], "61 of 120 users are in no segment since G and get the default limits: "+
 		"that is 50.8 %, but at most 20 % is allowed"),
 		judge(Bounds{MaxChange: 20}), "what emptied, filled, came and went since then has been judged")

@@ -63,8 +63,8 @@ func (b *Bounds) judgeDrift(generation string, c *Change) []string {
 	if c.State != changed || c.Percent <= allowed {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s changes by %s %% since %s, at most %s %% is allowed in a week: %d users come, "+
-		"%d go, of %d",
+	return []string{fmt.Sprintf("%s changes by %s %% since %s, at most %s %% is allowed in a week: %d users added, "+
+		"%d removed, %d before",
 		c.What(), segments.PercentAbove(c.Percent, allowed), generation, segments.BoundText(allowed), c.Added,
 		c.Removed, c.Before)}
 }
