@@ -29,9 +29,11 @@ func TestTheConsoleFollowsTheService(t *testing.T) {
 	cfg, _ := configure(t, onEmbedded(t.TempDir()), `admin_listen: "127.0.0.1:0"`)
 	s := begin(t, cfg)
 	for endpoint := range s.endpoints {
-		status, page := see(t, s, endpoint, "/console/")
-		require.Equal(t, http.StatusOK, status)
-		require.Contains(t, page, "the service is ready for calls.")
+		for _, path := range []string{"/console/", "/"} { // the root leads browsers to the console
+			status, page := see(t, s, endpoint, path)
+			require.Equal(t, http.StatusOK, status)
+			require.Contains(t, page, "the service is ready for calls.")
+		}
 	}
 	for _, message := range []string{"a", "b"} {
 		_, err := filter(t.Context(), s, message, 1, 2, 3)
@@ -83,9 +85,11 @@ func TestTheConsoleIsTurnedOff(t *testing.T) {
 	w.publish(nil)
 	w.configure("console: false\n")
 	w.start(t)
-	status, page := see(t, w.Service, 0, "/console/")
-	require.Equal(t, http.StatusNotFound, status)
-	require.Contains(t, page, "not_found")
+	for _, path := range []string{"/console/", "/"} {
+		status, page := see(t, w.Service, 0, path)
+		require.Equal(t, http.StatusNotFound, status)
+		require.Contains(t, page, "not_found")
+	}
 
 	w.configure("console: true\n")
 	testkit.Eventually(t, func() bool { return w.status().Config.Error != "" }, "it changes at a start alone")

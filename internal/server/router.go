@@ -307,18 +307,24 @@ func (r *router) routeProfiles() {
 	})
 }
 
-// Beside returns a handler that passes requests at the given path and below to the handler "pages", and all other
-// requests to the handler "calls". Requests for pages and requests for the API share the metrics, the check of host
-// names and the shutdown. The handler "pages" writes its responses itself, including error responses.
+// Beside returns a handler that passes requests at the given path and below to the handler "pages", redirects a browser
+// at "/" to the pages, and passes all other requests to the handler "calls". Requests for pages and requests for the API
+// share the metrics, the check of host names and the shutdown. The handler "pages" writes its responses itself,
+// including error responses.
 func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
 	s.metrics.ExpectRoute(path)
 	r := newRouter(s)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.URL.Path != path && !strings.HasPrefix(req.URL.Path, path+"/") {
+		root := req.URL.Path == "/" && req.Method == http.MethodGet
+		if !root && req.URL.Path != path && !strings.HasPrefix(req.URL.Path, path+"/") {
 			calls.ServeHTTP(w, req)
 			return
 		}
 		r.serve(path, &call{w: echo.NewResponse(w, r.echo), r: req}, func(c *call) error {
+			if root {
+				http.Redirect(c.w, c.r, path+"/", http.StatusFound)
+				return nil
+			}
 			c.r.Header[trace.IDHeader] = []string{trace.RequestID(c.ctx)} // for API calls of the pages
 			pages.ServeHTTP(c.w, c.r.WithContext(c.ctx))
 			return nil

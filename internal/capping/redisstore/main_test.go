@@ -261,7 +261,7 @@ func owner(t testing.TB, s *Store, user capping.UserID) *redis.Client {
 func beginAnew(t testing.TB, stores ...*Store) {
 	t.Helper()
 	for _, s := range stores {
-		require.NoError(t, s.fleet.start(t.Context()))
+		require.NoError(t, testkit.InTime(func() error { return s.fleet.start(t.Context()) }), "a restart of capper")
 	}
 }
 

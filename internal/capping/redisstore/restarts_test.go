@@ -167,7 +167,7 @@ func TestRestartsThatDropRecords(t *testing.T) {
 	setDefault(t, master, "off", "~*", "&*", "+@all")
 	setDefault(t, replica, "off", "~*", "&*", "+@all")
 	o.barred(t, "the server dropped records while it loaded its append-only file")
-	require.NoError(t, s.fleet.start(t.Context()), "a restart of capper")
+	beginAnew(t, s)
 	testkit.Eventually(t, func() bool { // a busy server is looked at late
 		verdicts := make([]capping.Verdict, len(o.own))
 		_ = s.Filter(t.Context(), batchOf("anew", o.own, rolling(1, week)), verdicts) // says who is unavailable
@@ -224,7 +224,7 @@ func TestRestartsThatDropRecordsSinceARewrite(t *testing.T) {
 		}
 		require.Equal(t, map[string]int{topology.Dropped: 64}, o.single(t, c), name)
 		o.barred(t, "64 of 64 partitions: the server dropped records")
-		require.NoError(t, s.fleet.start(t.Context()), "a restart of capper")
+		beginAnew(t, s)
 		after, err := s.Log(t.Context(), more[0])
 		require.NoError(t, err)
 		require.NotEqual(t, before, after, "the send is lost")
