@@ -329,6 +329,8 @@ func TestPathsAndMethods(t *testing.T) {
 		require.Equal(t, status, r.status, "%s: %s", path, r.body)
 		require.NotEmpty(t, r.failure(t).Error.Message)
 	}
+	unnamed := s.get("/v1/decisions")
+	require.Equal(t, "message_id: is required (1 to 128 bytes)", unnamed.failure(t).Error.Message)
 	wrong := s.call(http.MethodPut, "/v1/filter", `{}`)
 	require.Equal(t, http.StatusMethodNotAllowed, wrong.status)
 	require.Equal(t, "method_not_allowed", wrong.failure(t).Error.Code)

@@ -267,7 +267,10 @@ func (c caller) ForImport() (string, error) {
 
 // Message returns the message with the given id in the namespace of the caller.
 func (c caller) Message(id string) (capping.Message, error) {
-	if len(id) == 0 || len(id) > capping.MaxMessageID {
+	if id == "" {
+		return capping.Message{}, wire.Invalid("message_id", "is required (1 to %d bytes)", capping.MaxMessageID)
+	}
+	if len(id) > capping.MaxMessageID {
 		return capping.Message{}, wire.Invalid("message_id", "has %d bytes and must have 1 to %d", len(id),
 			capping.MaxMessageID)
 	}
