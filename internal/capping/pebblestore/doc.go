@@ -54,6 +54,7 @@
 //	00 "retention"   milliseconds for which the last policy kept logs
 //	00 "retentions"  the last and longer earlier retentions, each with the time until which it was in force
 //	00 "pacer " name                           the pacer's life (4); none: 0
+//	00 "reset " name                           the pacer's life (4), the time at which it began (8); none: unknown
 //	00 "records"                               the numbers of pacers' records
 //	00 FF 01 token (6) channel (1)                       record of a message: version (1), JSON
 //	00 FF 02 token (6) channel (1) life (8) stripe (1)   sends: version (1), recorded (8), released (8)

@@ -25,22 +25,35 @@ func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) 
 
 const lifePrefix = "\x00pacer "
 
+// resetKey returns the key under which the database stores when the pacer's current life began. The value is the number
+// of the life and the time.
+func resetKey(pacer string) []byte { return append([]byte(resetPrefix), pacer...) }
+
+const resetPrefix = "\x00reset "
+
 func loadLives(db *database.DB) (lives, error) {
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(lifePrefix),
-		UpperBound: database.After([]byte(lifePrefix))})
+	l := make(lives)
+	return l, eachPacer(db, lifePrefix, lifeSize, func(pacer string, value []byte) {
+		l[pacer] = binary.BigEndian.Uint32(value)
+	})
+}
+
+// eachPacer calls the function "load" for each pacer that has a value under a key with the prefix. If a value does not
+// have the given size in bytes, eachPacer returns an error.
+func eachPacer(db *database.DB, prefix string, size int, load func(pacer string, value []byte)) error {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(prefix), UpperBound: database.After([]byte(prefix))})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer it.Close()
-	l := make(lives)
 	for ok := it.First(); ok; ok = it.Next() {
-		if len(it.Value()) != lifeSize {
-			return nil, fmt.Errorf("stored number of resets of a pacer: value %x of key %q must have %d bytes",
-				it.Value(), it.Key(), lifeSize)
+		if len(it.Value()) != size {
+			return fmt.Errorf("stored number of resets of a pacer: value %x of key %q must have %d bytes",
+				it.Value(), it.Key(), size)
 		}
-		l[string(it.Key()[len(lifePrefix):])] = binary.BigEndian.Uint32(it.Value())
+		load(string(it.Key()[len(prefix):]), it.Value())
 	}
-	return l, it.Error()
+	return it.Error()
 }
 
 // next returns a number for a new life, which is higher than the number of any pacer's life.
@@ -75,10 +88,12 @@ func (l *pacerLogs) forget(pacer string) error {
 	batch := l.db.NewBatch()
 	defer batch.Close()
 	_ = batch.DeleteRange(prefix, database.After(prefix), nil) // fails only for indexed batches
-	_ = batch.Set(lifeKey(pacer), binary.BigEndian.AppendUint32(nil, life), nil)
+	number, at := binary.BigEndian.AppendUint32(nil, life), max(now, l.forgets.latest)
+	_ = batch.Set(lifeKey(pacer), number, nil)
+	_ = batch.Set(resetKey(pacer), binary.BigEndian.AppendUint64(number, uint64(at)), nil)
 	l.db.Commit(batch)
 	l.lives[pacer] = life
-	l.forgets.at[pacer] = max(now, l.forgets.latest)
+	l.forgets.at[pacer] = at
 	l.cache.drop(prefix)
 	l.db.NoteForgotten(string(prefix))
 	return l.db.Broken()

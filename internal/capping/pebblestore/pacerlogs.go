@@ -30,9 +30,12 @@ func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 	if err != nil {
 		return nil, err
 	}
+	forgets, err := loadForgets(db, lives)
+	if err != nil {
+		return nil, err
+	}
 	leases, err := loadLeases(db)
-	return &pacerLogs{db: db, cache: newPacerCache(cacheBytes), lives: lives, forgets: newForgets(db),
-		leases: leases}, err
+	return &pacerLogs{db: db, cache: newPacerCache(cacheBytes), lives: lives, forgets: forgets, leases: leases}, err
 }
 
 // TakePermits places the permits of the request "ask" into the logs of its pacers; see pacing.Store.

@@ -146,14 +146,15 @@ func TestStoredBytes(t *testing.T) {
 	require.NoError(t, err)
 	found := map[string]string{}
 	for ok := it.SeekGE([]byte(lifePrefix)); ok; ok = it.Next() {
-		if it.Key()[0] > 0 || string(it.Key()) == lifePrefix+"carrier" {
+		if it.Key()[0] > 0 || string(it.Key()) == lifePrefix+"carrier" || string(it.Key()) == resetPrefix+"carrier" {
 			found[hex.EncodeToString(it.Key())] = hex.EncodeToString(it.Value())
 		}
 	}
 	require.NoError(t, it.Close())
 	run := "06651728988000" + "00000f4240" + "000064" + "000000000000"
 	require.Equal(t, map[string]string{
-		hex.EncodeToString([]byte(lifePrefix + "carrier")): "00000001",
+		hex.EncodeToString([]byte(lifePrefix + "carrier")):  "00000001",
+		hex.EncodeToString([]byte(resetPrefix + "carrier")): "00000001" + "0006651728988000",
 		"05" + "01020300000000000000000000000000": "01" + "000665172fbf8e00" +
 			hex.EncodeToString(fingerprint(ask)) + "00" + "0000000000fa" + run,
 		"06" + "00000000" + "03736d73" + "023061": "01" + "0006652b468e6480" + "00000000000000fa" +

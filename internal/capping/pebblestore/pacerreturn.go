@@ -2,6 +2,7 @@ package pebblestore
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 
 	"capper/internal/capping/pebblestore/database"
@@ -62,22 +63,31 @@ func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (re
 	return returned, l.db.Broken()
 }
 
-// forgets holds the time at which each pacer was last forgotten. If a pacer was last forgotten before the database was
-// opened, the time of the opening is used instead. If the clock was set back before a pacer was forgotten, the time of
-// the latest grant counts.
+// forgets holds the time at which each pacer was last forgotten. If an earlier version of capper, which stored no time,
+// forgot a pacer before the database was opened, the time of the opening is used instead. If the clock was set back
+// before a pacer was forgotten, the time of the latest grant counts.
 type forgets struct {
 	opened pacing.Time
 	latest pacing.Time // time of the latest grant
 	at     map[string]pacing.Time
 }
 
-func newForgets(db *database.DB) forgets {
-	opened, err := db.Time()
-	if err != nil {
-		return forgets{opened: pacing.Never, at: map[string]pacing.Time{}} // the clock cannot be right
+// loadForgets loads when each pacer was last forgotten. loadForgets ignores the time of an earlier life of a pacer,
+// because an earlier version of capper has forgotten the pacer since.
+func loadForgets(db *database.DB, lives lives) (forgets, error) {
+	f := forgets{opened: pacing.Never, at: map[string]pacing.Time{}}
+	if opened, err := db.Time(); err == nil { // otherwise the clock cannot be right
+		f.opened = pacing.TimeOf(opened)
 	}
-	return forgets{opened: pacing.TimeOf(opened), at: map[string]pacing.Time{}}
+	return f, eachPacer(db, resetPrefix, lifeSize+timeSize, func(pacer string, value []byte) {
+		if binary.BigEndian.Uint32(value) == lives[pacer] {
+			f.at[pacer] = pacing.Time(binary.BigEndian.Uint64(value[lifeSize:]))
+		}
+	})
 }
+
+// timeSize is the number of bytes that the database uses for the time at which a pacer was forgotten.
+const timeSize = 8
 
 // forgottenSince reports whether an operator forgot the pacer at the time t or later.
 func (l *pacerLogs) forgottenSince(pacer string, t pacing.Time) bool {

@@ -71,6 +71,66 @@ func TestPermits(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestPermitsGoBackAfterARestart forgets a pacer before a restart. Permits that were granted before this reset must not go
+// back to the new log, and permits that were granted after it must.
+func TestPermitsGoBackAfterARestart(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	config := Config{Path: t.TempDir(), Clock: clock.Now}
+	s := reopen(t, config)
+	granted := func(request byte) *pacing.Ask {
+		ask := hundred(100, 10*time.Second)
+		ask.Request = pacing.Request{request}
+		require.Equal(t, 100, take(t, s, ask).Granted)
+		return ask
+	}
+	give := func(ask *pacing.Ask) pacing.Returned {
+		back, err := s.ReturnPermits(context.Background(), ask, 0)
+		require.NoError(t, err)
+		return back
+	}
+	take(t, s, hundred(100, 0))
+	before := granted(1)
+	clock.Advance(100 * time.Millisecond)
+	require.NoError(t, s.ForgetPacer(context.Background(), "sms", ""))
+	clock.Advance(11 * time.Second)
+	take(t, s, hundred(100, 0))
+	after := granted(2)
+	require.NoError(t, s.Close())
+	s = reopen(t, config)
+	back := give(after)
+	require.Equal(t, []any{100, []int{100}}, []any{back.Permits, back.Targets})
+
+	again := granted(3)
+	clock.Advance(-11*time.Second - 100*time.Millisecond) // the slots of the first request are ahead again
+	require.NoError(t, s.Close())
+	s = reopen(t, config)
+	require.Equal(t, []int{0}, give(before).Targets)
+	clock.Advance(11*time.Second + 100*time.Millisecond)
+	require.Equal(t, []int{100}, give(again).Targets)
+
+	// An earlier version stores no time of its resets: then the time of the opening counts.
+	for request, stored := range map[byte][]byte{4: nil, 5: make([]byte, lifeSize+timeSize)} {
+		clock.Advance(time.Minute)
+		take(t, s, hundred(100, 0))
+		late := granted(request)
+		require.NoError(t, s.pacers.db.Write(context.Background(), func() error {
+			batch := s.pacers.db.NewBatch()
+			defer batch.Close()
+			_ = batch.Delete(resetKey("sms"), nil)
+			if stored != nil { // of an earlier life
+				_ = batch.Set(resetKey("sms"), stored, nil)
+			}
+			s.pacers.db.Commit(batch)
+			return s.pacers.db.Sync(context.Background())
+		}))
+		require.NoError(t, s.Close())
+		s = reopen(t, config)
+		require.Equal(t, []int{0}, give(late).Targets)
+	}
+	require.NoError(t, s.Close())
+}
+
 // TestPacersUnderAnyClock sets the clock back, which makes callers wait, and far ahead, which must fail
 // every call and remove nothing.
 func TestPacersUnderAnyClock(t *testing.T) {
