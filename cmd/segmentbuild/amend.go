@@ -130,7 +130,7 @@ func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publ
 		return nil, fmt.Errorf("users cannot be added to the live set, because the set cannot be read: %w", base.Fault)
 	case base.Fault != nil && a.result.Candidate.Dictionary != nil:
 		return nil, terminal.Hinted(fmt.Errorf(
-			"the command amend cannot number the new user ids of the files, "+
+			"segmentbuild amend cannot assign numbers to the new user ids of the files, "+
 				"because it cannot read the live generation: %w",
 			base.Fault), "segmentbuild build with --force publishes everything again")
 	}

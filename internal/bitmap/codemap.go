@@ -70,8 +70,8 @@ func (m *CodeMap) SizeBytes() int64 {
 }
 
 // Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap holds the id. The argument "ids" of Lookup may be in
-// any order, but Lookup is fastest with ascending ids. The slice codes must be at least as long as ids. Lookup does not
-// allocate memory.
+// any order, but Lookup is fastest with ascending ids. len(codes) must be at least len(ids). Lookup does not allocate
+// memory.
 func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	codes = codes[:len(ids)]
 	blocks, planes, width := m.blocks, m.planes, m.width

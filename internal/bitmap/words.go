@@ -159,7 +159,7 @@ func someOf(any uint64) Extent {
 }
 
 // Keep removes from w, a set of ids of one block, the ids below the argument "first" and the ids above the argument
-// "last". Both arguments of Keep are the lower 16 bits of ids in the block.
+// "last". Each of the two arguments is the lower 16 bits of an id, because all ids of a block have the same upper bits.
 func (w *Words) Keep(first, last uint16) {
 	var kept words
 	kept.addRange(int(first), int(last))

@@ -147,8 +147,8 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 }
 
 // Lookup sets codes[i] to the segment code of users[i]: the segment's index in Names plus 1, or 0 for no segment. The
-// argument "users" of Lookup may be in any order, but Lookup is fastest with ascending users. The slice codes must be
-// at least as long as users. Lookup does not allocate memory.
+// argument "users" of Lookup may be in any order, but Lookup is fastest with ascending users. len(codes) must be at
+// least len(users). Lookup does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
 // memory holds those bitmaps, maps and files of loaded generations that a new generation can share. Because the bitmaps

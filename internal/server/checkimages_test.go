@@ -48,7 +48,7 @@ func TestChecksSendsOfImages(t *testing.T) {
 				badBody{field: c.field, message: c.message})
 		}
 		requireRefused(t, s.post("/v1/filter", `{"message_id":"m","images":["`+one+`"]}`), http.StatusBadRequest,
-			"invalid_request", badBody{field: "images", message: "but other calls have it"})
+			"invalid_request", badBody{field: "images", message: "no such field; its fields are message_id, "})
 	}
 	requireRefused(t, newService(t).post("/v1/sends/check", `{"message_id":"m","images":["0000000000000007"]}`),
 		http.StatusBadRequest, "invalid_request", badBody{field: "images", message: "this deployment's ids are dense"})

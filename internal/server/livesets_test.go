@@ -163,7 +163,7 @@ func TestRefusedChanges(t *testing.T) {
 		"both lists":    {"opted-out", `{"add": [1, 7], "remove": [9, 7]}`, 400, "remove", "user 7 is also in add"},
 		"both forms":    {"opted-out", `{"add": [1], "add_bitmap": "` + bitmapText(t, 2) + `"}`, 400, "add_bitmap", "add and add_bitmap are both given"},
 		"twice":         {"opted-out", `{"add": [1], "add": [2]}`, 400, "add", "is given twice"},
-		"other field":   {"opted-out", `{"user_ids": [1]}`, 400, "user_ids", "no such field, but other calls have it"},
+		"other field":   {"opted-out", `{"user_ids": [1]}`, 400, "user_ids", "no such field; its fields are add, "},
 		"text":          {"opted-out", `{"add": ["x"]}`, 400, "add[0]", "is not a user id"},
 		"null":          {"opted-out", `{"add": null}`, 400, "add", "is not an array"},
 		"no time":       {"opted-out", `{"add": [1], "at": "yesterday"}`, 400, "at", "is not an RFC 3339 time"},

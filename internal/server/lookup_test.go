@@ -271,7 +271,7 @@ func TestLookupRefusesBodies(t *testing.T) {
 		{"sets text", `{"user_ids":[1],"sets":"opted-out"}`, "sets", "not an array of names"},
 		{"sets cut off", `{"user_ids":[1],"sets":["a"`, "", "ends at byte"},
 		{"many sets", `{"user_ids":[1],"sets":[` + strings.Join(names, ",") + `]}`, "sets", "at most 64 names"},
-		{"message id", `{"user_ids":[1],"message_id":"m"}`, "message_id", "other calls have it"},
+		{"message id", `{"user_ids":[1],"message_id":"m"}`, "message_id", "its fields are user_ids, "},
 		{"both", `{"user_ids":[1],"audience":"vip"}`, "audience", "user_ids and audience are both given"},
 		{"cursor without", `{"user_ids":[1],"cursor":"x"}`, "cursor", "requires the field audience"},
 	} {

@@ -268,8 +268,8 @@ func (p *pacerMetrics) Forget(name string) {
 	}
 }
 
-// see updates the state of a pacer, for the metrics, from the answer to a call for permits. If a pacer has several
-// logs of permits, see() keeps the highest values that still apply.
+// see() takes the answer to a call for permits, and updates the state of the pacer that metrics show. If a pacer has
+// several logs of permits, see() keeps the highest values that still apply.
 func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
 	if empty := now.Add(state.Queue); p.Per == pacing.PerPacer || s.empty.Before(empty) {
 		s.empty = empty

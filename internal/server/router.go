@@ -308,8 +308,8 @@ func (r *router) routeProfiles() {
 }
 
 // Beside returns a handler that passes requests at the given path and below to the handler "pages", redirects a browser
-// at "/" to the pages, and passes all other requests to the handler "calls". Requests for pages and requests for the API
-// share the metrics, the check of host names and the shutdown. The handler "pages" writes its responses itself,
+// at "/" to the pages, and passes all other requests to the handler "calls". Requests for pages and requests for the
+// API share the metrics, the check of host names and the shutdown. The handler "pages" writes its responses itself,
 // including error responses.
 func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
 	s.metrics.ExpectRoute(path)

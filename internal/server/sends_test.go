@@ -137,7 +137,7 @@ func TestImportRefusesBodies(t *testing.T) {
 			"0 bytes"},
 		{"long message", `{"message_id":"` + strings.Repeat("x", 129) + `","sends":[` + one + `]}`, "message_id",
 			"129 bytes"},
-		{"users", `{"user_ids":[1],"sends":[` + one + `]}`, "user_ids", "other calls have it"},
+		{"users", `{"user_ids":[1],"sends":[` + one + `]}`, "user_ids", "its fields are message_id, channel, sends"},
 		{"after it", `{"sends":[` + one + `]}{}`, "", "nothing may follow"},
 		{"cut off", `{"sends":[` + one, "", "ends at byte"},
 	} {

@@ -65,8 +65,8 @@ func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
 }
 
-// lost returns how many releases of the message's sends the store counted in addition to those in the audit. The
-// result "counted" is false if the store may not have counted the sends of the message, or has only a lower bound.
+// lost returns how many releases of the message's sends are missing from the audit, although the store counted them.
+// The result "counted" is false if the store may not have counted the sends of the message, or has only a lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
 		return 0, false, nil

@@ -71,8 +71,8 @@ func TestPermits(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestPermitsGoBackAfterARestart forgets a pacer before a restart. Permits that were granted before this reset must not go
-// back to the new log, and permits that were granted after it must.
+// TestPermitsGoBackAfterARestart forgets a pacer before a restart. Permits that were granted before this reset must not
+// go back to the new log, and permits that were granted after it must.
 func TestPermitsGoBackAfterARestart(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()

@@ -200,8 +200,8 @@ func decodeRetentions(value []byte) (noted retentions, err error) {
 	for ; len(value) > 0; value = value[size:] {
 		r := retention{int64(binary.BigEndian.Uint64(value)), capping.Instant(binary.BigEndian.Uint64(value[8:]))}
 		if r.millis <= 0 || r.until < 0 || r.until > 2*capping.Never {
-			return nil, fmt.Errorf("stored retention: the duration must be above 0 ms (got %d), and the end must be "+
-				"from 0 to %d ms after the start of 2024 (got %d)", r.millis, 2*capping.Never, r.until)
+			return nil, fmt.Errorf("stored retention must last more than 0 ms (got %d ms), and must end from 0 to %d "+
+				"ms after the start of 2024 (got %d ms)", r.millis, 2*capping.Never, r.until)
 		}
 		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
 			return nil, fmt.Errorf("stored list of retentions must descend, but %d ms is followed by %d ms",

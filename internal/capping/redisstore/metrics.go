@@ -115,8 +115,8 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	var refused error
 	m.errors, refused = register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_store_errors_total",
-		Help: "Failures of Redis by kind: the number of users without a decision for the kinds corrupt, " +
-			"wrong_type and deadline, and the number of failed requests for all other kinds.",
+		Help: "Failures of Redis by kind. The kinds corrupt, wrong_type and deadline count users without a decision; " +
+			"all other kinds count failed requests.",
 	}, []string{"store", "kind"}))
 	var doubled error
 	m.shards, doubled = register(registerer, newShards())

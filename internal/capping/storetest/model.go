@@ -126,8 +126,8 @@ func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.s
 
 // release removes a user's sends of the message on the channel from the naive model; channel 0 means all channels. The
 // result "remembered" of release reports whether one of the removed sends was younger than the retention
-// (time for which sends are kept). The result "known" of release reports whether the model had any of the
-// sends to remove, whatever their age.
+// (time for which sends are kept). The result "known" of release reports whether the model held any such send, even
+// an older one.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []send

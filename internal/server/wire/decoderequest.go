@@ -224,11 +224,7 @@ func (d *decoder) unknown(name string) error {
 			return Invalid(name, "this call has no such field: field names are lower case")
 		}
 	}
-	hint := meant(name, fields)
-	if hint == "" {
-		hint = "; its fields are " + strings.Join(fields, ", ")
-	}
-	return Invalid(Clip([]byte(name)), "this call has no such field%s", hint)
+	return Invalid(Clip([]byte(name)), "this call has no such field; its fields are %s", strings.Join(fields, ", "))
 }
 
 // fieldsOf returns the JSON names of a struct's fields, including the fields of embedded structs.

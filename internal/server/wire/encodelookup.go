@@ -30,8 +30,8 @@ func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
 	return a.out
 }
 
-// combination is a segment together with the sets that contain a user. Many users of a segment lookup have the same
-// segment and the same sets.
+// combination is the segment of a user together with the sets that contain the user. A call usually asks about many
+// users with the same combination.
 type combination struct {
 	sets uint64
 	code uint8
