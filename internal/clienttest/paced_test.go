@@ -15,6 +15,7 @@ import (
 	"capper/internal/pacing"
 	"capper/internal/pacing/pacingtest"
 	"capper/internal/server"
+	"capper/internal/testkit"
 )
 
 // pacers is the policy of the tests.
@@ -127,12 +128,7 @@ func newPacer(t *testing.T, url string, cfg client.PacerConfig) *client.Pacer {
 // What holds on every machine is demanded within.
 func steadily(t *testing.T, try func() bool) {
 	t.Helper()
-	for range 10 {
-		if try() {
-			return
-		}
-	}
-	require.Fail(t, "it came out in none of ten tries")
+	testkit.Steadily(t, 10, try, "it did not come out")
 }
 
 // starts is what workers that have always something to send do until ctx ends:

@@ -354,8 +354,10 @@ func neverWrong(t *testing.T, f *field, breakages []breakage) {
 		t.Run(b.name, func(t *testing.T) {
 			f := *f
 			f.TB = t
-			for try := range mostTries {
+			try := 0
+			testkit.Steadily(t, mostTries, func() bool {
 				s := f.stormAt(capping.UserID(i+1)*100_000_000+capping.UserID(try)*30_000_000, i, b)
+				try++
 				t.Log(s.tally)
 				t.Log(f.pacing)
 				require.Zero(t, s.verify(t, f.stores[0]))
@@ -363,14 +365,18 @@ func neverWrong(t *testing.T, f *field, breakages []breakage) {
 				require.Less(t, s.tally.overdue, testkit.Patience, "a call that hangs")
 				require.NotZero(t, s.tally.grants)
 				require.NotZero(t, s.tally.denials)
-				if s.tally.spoilt == 0 {
-					return
-				}
-				t.Logf("users of healthy nodes became unavailable: %v", s.tally.lastError)
-			}
-			t.Fatal("each time users of healthy nodes became unavailable")
+				return s.sparedHealthy(t)
+			}, "users of healthy nodes became unavailable")
 		})
 	}
+}
+
+// sparedHealthy reports whether all users of healthy nodes were decided, and otherwise logs why not.
+func (s *storm) sparedHealthy(t testing.TB) bool {
+	if s.tally.spoilt > 0 {
+		t.Logf("%d users of healthy nodes became unavailable: %v", s.tally.spoilt, s.tally.lastError)
+	}
+	return s.tally.spoilt == 0
 }
 
 // mostTries is how often a load is repeated in which users were undecided without a fault. On a busy machine a

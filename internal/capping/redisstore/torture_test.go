@@ -85,15 +85,13 @@ func wireBreakages(between *proxies) []breakage {
 func (r *torture) round(n int) {
 	drawn, shard := r.draw(), r.rng.IntN(6)
 	r.note(n, drawn)
-	var last error
-	for range mostTries {
-		spoilt := 0
-		if spoilt, last = r.storm(drawn, shard); spoilt == 0 {
-			return
+	testkit.Steadily(r, mostTries, func() bool {
+		spoilt, last := r.storm(drawn, shard)
+		if spoilt > 0 {
+			r.Log(last)
 		}
-		r.Logf("%s: users that no fault touched became unavailable: %v", r.latest, last)
-	}
-	require.NoError(r, last, "%s: users that no fault touched became unavailable each time", r.latest)
+		return spoilt == 0
+	}, r.latest+": users that no fault touched became unavailable")
 }
 
 // storm runs one storm, and returns how many users were undecided without a fault, and why.
