@@ -56,6 +56,7 @@ func beginPulse(t testing.TB) *pulse {
 	p.beat(5*time.Millisecond, func() error { return nil })
 	file, err := os.CreateTemp(t.TempDir(), "pulse")
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = file.Close() })
 	p.beat(100*time.Millisecond, func() error {
 		_, err := file.WriteAt([]byte{0}, 0)
 		if err == nil {
