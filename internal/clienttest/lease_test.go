@@ -94,7 +94,7 @@ func TestPermitsOfADeadSenderGoBack(t *testing.T) {
 	t.Parallel()
 	var kept atomic.Int64
 	url, g := paced(t, leases(&kept, nil))
-	returned := ending(t, g)
+	ending(t, g)
 	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
@@ -102,7 +102,7 @@ func TestPermitsOfADeadSenderGoBack(t *testing.T) {
 	testkit.Eventually(t, func() bool { return kept.Load() > 0 }, "the lease has begun")
 	cancel()
 	require.ErrorIs(t, <-gone, context.Canceled)
-	testkit.Eventually(t, func() bool { return returned.Load() > 0 })
+	testkit.Eventually(t, func() bool { return g.returned() > 0 })
 	state, err := newClient(t, client.Config{URL: url}).Pacer(t.Context(), "spaced")
 	require.NoError(t, err)
 	require.LessOrEqual(t, time.Duration(state.NextMS), 5*time.Millisecond, "others get the slots")
@@ -126,11 +126,11 @@ func TestAPacerWhoseLeaseHasEndedAsksAnew(t *testing.T) {
 				w.WriteHeader(http.StatusBadGateway)
 				return true
 			}))
-			returned := ending(t, g)
+			ending(t, g)
 			p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
 			done := make(chan error)
 			go func() { done <- p.WaitN(t.Context(), 2200) }() // 8.8 s
-			testkit.Eventually(t, func() bool { return returned.Load() > 0 })
+			testkit.Eventually(t, func() bool { return g.returned() > 0 })
 			up.Store(1)
 			require.NoError(t, <-done)
 			require.Greater(t, len(g.granted()), 2200)

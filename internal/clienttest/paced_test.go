@@ -42,6 +42,7 @@ type grants struct {
 	slots []time.Time
 	seen  map[pacing.Request]bool
 	asks  int
+	back  int // permits that went back, from callers or because a lease ended
 }
 
 func (g *grants) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
@@ -71,8 +72,19 @@ func (g *grants) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (
 	if err == nil {
 		g.oracle.GiveUp(ask, back.Kept)
 		g.oracle.Return(ask, &back)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.back += back.Permits
 	}
 	return back, err
+}
+
+// returned is how many permits went back. A Pacer gives back the permits of an answer that a busy machine has held up,
+// so that no lease of them ends.
+func (g *grants) returned() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.back
 }
 
 // granted lists the slots, earliest first.
