@@ -217,6 +217,9 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 		wait = time.Duration(*answer.RetryAfterMS)
 	}
 	switch {
+	case answer.Replayed: // the first attempt was refused the rest; a new request may get it
+		p.demand.pause = now.Add(p.until(0))
+		return
 	case p.cfg.MaxWait == 0 || answer.LimitedBy == nil:
 		p.demand.pause = now.Add(p.until(wait - p.longest()))
 		return

@@ -38,7 +38,7 @@ type Metrics struct {
 // newMetrics registers the metrics of calls, users, pacers, budgets and connections.
 func newMetrics(
 	registerer prometheus.Registerer, budgets *gate.Budgets, listeners *gate.Listeners,
-	policy func() *capping.Policy, pacers *pacing.Pacers, sets *setMetrics, clock func() time.Time,
+	policy func() *capping.Policy, pacers *pacing.Pacers, sets *setMetrics, clock func() time.Time, sole bool,
 ) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -57,7 +57,7 @@ func newMetrics(
 		}, []string{"result"}),
 		Clients: newClients(),
 		Sets:    sets,
-		Pacers:  newPacers(pacers.Policy, clock),
+		Pacers:  newPacers(pacers.Policy, clock, sole),
 	}
 	m.Records = newRecords(pacers.Records(), m.Clients)
 	var faults []error

@@ -14,6 +14,7 @@ import (
 type pacerMetrics struct {
 	policy func() *pacing.Policy
 	clock  func() time.Time
+	sole   bool // no other instance uses the store
 
 	granted, refused, returned, failed, come *prometheus.CounterVec
 	shared                                   *prometheus.CounterVec
@@ -38,10 +39,11 @@ type share struct {
 	until time.Time // time at which the used permits no longer count
 }
 
-// newPacers returns metrics for the pacers of the current policy.
-func newPacers(policy func() *pacing.Policy, clock func() time.Time) *pacerMetrics {
+// newPacers returns metrics for the pacers of the current policy. The argument "sole" is true if no other instance uses
+// the store.
+func newPacers(policy func() *pacing.Policy, clock func() time.Time, sole bool) *pacerMetrics {
 	return &pacerMetrics{
-		policy: policy, clock: clock,
+		policy: policy, clock: clock, sole: sole,
 		granted: byPacer("capper_permits_granted_total",
 			"Permits to send that capper granted, counted at each pacer of the call; a repeated call counts once."),
 		refused: byPacer("capper_permits_refused_total",
@@ -244,7 +246,7 @@ func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 		name := back.Pacers[i].Name
 		if s := p.standing[name]; s != nil && back.Permits > 0 {
 			p.returned.WithLabelValues(name).Add(float64(back.Targets[i]))
-			s.ahead.remove(now, back.Runs)
+			s.ahead.remove(now, back.Runs, p.sole)
 		}
 	}
 }

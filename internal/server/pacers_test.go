@@ -186,7 +186,7 @@ func TestARepeatedRequestTakesItsPermitsOnce(t *testing.T) {
 	s.answers(body, `
 		{"granted":51,"slots":[{"wait_ms":0,"permits":3},{"wait_ms":3,"every_ms":4,"permits":48}],"replayed":true,
 		 "refused":49,
-		 "limited_by":{"pacer":"carrier","limit":"rate","too_early":true},"retry_after_ms":195,"pacers":[{"name":"carrier","queue_ms":191,"next_ms":195}]}`)
+		 "limited_by":{"pacer":"carrier","limit":"rate"},"retry_after_ms":195,"pacers":[{"name":"carrier","queue_ms":191,"next_ms":195}]}`)
 	s.clock.Advance(30 * time.Second)
 	s.answers(body, `
 		{"granted":51,"slots":[{"wait_ms":0,"permits":51}],"replayed":true,"refused":49,"retry_after_ms":0,

@@ -8,7 +8,7 @@ import (
 
 // due maps each future second (Unix time) to the number of granted permits whose slots (start times) come in the
 // second before it. The number for a second is negative if clients returned, through this instance, permits that
-// another instance had granted.
+// another instance of the same store had granted.
 type due map[int64]int
 
 // add counts the permits that a call was granted. If the argument "permits" is below the number of permits in runs,
@@ -21,10 +21,17 @@ func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	}
 }
 
-// remove subtracts from the counts the permits that a client returned unused.
-func (d due) remove(now time.Time, runs []pacing.WaitRun) {
+// remove subtracts from the counts the permits that a client returned unused. If the argument "sole" is true, no other
+// instance uses the store. The counts then stay at least 0, because an earlier process, which has ended, granted the
+// other permits.
+func (d due) remove(now time.Time, runs []pacing.WaitRun, sole bool) {
 	for i := range runs {
 		d.addRun(now, &runs[i], 0, -1)
+	}
+	for second, n := range d {
+		if sole && n < 0 {
+			delete(d, second)
+		}
 	}
 }
 

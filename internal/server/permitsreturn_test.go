@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"capper/internal/testkit"
 )
 
 // returns requires the exact text of an answer to POST /v1/permits/return.
@@ -45,6 +47,22 @@ func TestPermitsAreGivenBack(t *testing.T) {
 	}
 	s.clock.Advance(time.Minute)
 	require.Contains(t, string(s.get("/metrics").body), "\n"+`capper_permits_due_total{pacer="carrier"} 26`+"\n")
+}
+
+// TestReturnsAfterARestartKeepDuePermits gives back permits of an earlier process. The permits of the new process must
+// still be counted when they are due.
+func TestReturnsAfterARestartKeepDuePermits(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClockAt(startOfTest)
+	store := openStore(t, clock.Now)
+	before := newServiceOver(t, store, clock, withPacers(t, store))
+	require.Equal(t, 300, before.permits(`{"pacers":["carrier"],"permits":300,"max_wait":"5s","request_id":"r1"}`).Granted)
+	s := newServiceOver(t, store, clock, withPacers(t, store))
+	s.returns(`{"pacers":["carrier"],"permits":300,"max_wait":"5s","request_id":"r1"}`,
+		`{"returned":299,"kept":1,"remembered":true,"pacers":[{"name":"carrier","returned":299}]}`)
+	require.Equal(t, 50, s.permits(`{"pacers":["carrier"],"permits":50,"max_wait":"5s"}`).Granted)
+	clock.Advance(10 * time.Second)
+	require.Equal(t, "50", s.metric(`capper_permits_due_total{pacer="carrier"}`))
 }
 
 // A call for a message gives back the slots of that message alone.

@@ -315,7 +315,7 @@ func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) htt
 	s.metrics.ExpectRoute(path)
 	r := newRouter(s)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		root := req.URL.Path == "/" && req.Method == http.MethodGet
+		root := req.URL.Path == "/" && (req.Method == http.MethodGet || req.Method == http.MethodHead)
 		if !root && req.URL.Path != path && !strings.HasPrefix(req.URL.Path, path+"/") {
 			calls.ServeHTTP(w, req)
 			return

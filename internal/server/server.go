@@ -106,8 +106,9 @@ func New(cfg Config) (*Server, error) {
 	s.permitBodies = s.smallBodies
 	s.permitBodies.Remedy = fmt.Sprintf("a call for permits needs only a number of permits and the names of 1 to %d "+
 		"pacers", api.MaxPacers)
+	_, shared := capping.As[capping.Accepter](s.capper.Store()) // only a store on servers can accept a loss
 	if s.metrics, err = newMetrics(cfg.Registerer, s.budgets, &s.listeners, s.capper.Policy, s.pacers,
-		newSetMetrics(s.liveSizes, s.sets, s.clock), s.clock); err != nil {
+		newSetMetrics(s.liveSizes, s.sets, s.clock), s.clock, !shared); err != nil {
 		return nil, err
 	}
 	s.pacers.OnReturn(s.metrics.Pacers.CountReturned)

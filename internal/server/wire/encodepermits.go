@@ -92,8 +92,12 @@ func (a *answer) limitedBy(given *pacing.Answer, r *PermitsRequest) {
 }
 
 // tooEarly reports whether the next slot is within the max_wait of the call and of its pacers. The slot then stays free
-// for calls of a share, or for calls with a shorter wait, until it is near.
+// for calls of a share, or for calls with a shorter wait, until it is near. A repeated call never gets more permits, so
+// its refusal says nothing about the next slot.
 func tooEarly(given *pacing.Answer, wait time.Duration) bool {
+	if given.Replayed {
+		return false
+	}
 	for i := range given.Pacers {
 		wait = min(wait, given.Pacers[i].LongestWait())
 	}
