@@ -340,8 +340,8 @@ func describeServer(s config.Server) (lines []string) {
 	add("all calls: %d users, %s of bodies, %s of answers, %d connections, at least %s a second, gzip 1 to %d",
 		b.InFlightUsers, bytesText(b.InFlightBytes), bytesText(b.AnswerBytes), b.Connections, bytesText(b.MinRate),
 		b.GzipRatio)
-	add("permits: %d remembered requests a client and %d in all, and as many logs of messages", b.PermitRecords.Client,
-		b.PermitRecords.All)
+	add("permits: %d remembered requests a client and %d in all, and as many logs of messages and keys",
+		b.PermitRecords.Client, b.PermitRecords.All)
 	return lines
 }
 

@@ -35,6 +35,10 @@ func TestTheConsoleFollowsTheService(t *testing.T) {
 			require.Contains(t, page, "the service is ready for calls.")
 		}
 	}
+	head, err := http.Head("http://" + s.endpoints[0].listener.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, head.Body.Close())
+	require.Equal(t, []any{http.StatusOK, "/console/"}, []any{head.StatusCode, head.Request.URL.Path})
 	for _, message := range []string{"a", "b"} {
 		_, err := filter(t.Context(), s, message, 1, 2, 3)
 		require.NoError(t, err)

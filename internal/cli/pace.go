@@ -25,7 +25,7 @@ type PaceCommand struct {
 	MessageID string         `placeholder:"ID" help:"Id of the message to which the input lines belong; required for pacers (named rate limits) with a separate limit for each message."`
 	Key       string         `help:"Key of the input lines, such as the sender's phone number; required for pacers (named rate limits) with a separate limit for each key."`
 	Share     string         `placeholder:"NAME" help:"Name of a share (a reserved part of the pacer's rate limit) from which the permits are taken; the API key must permit this share. Default: the share of the API key, if any."`
-	MaxWait   *time.Duration `placeholder:"D" help:"Maximum time that one input line may wait for its permit from the pacers (named rate limits); the command ends if a line must wait longer. The setting max_wait of each pacer applies too. Default: no maximum."`
+	MaxWait   *time.Duration `placeholder:"D" help:"Maximum time that one input line may wait for its permit from the pacers (named rate limits); the command ends if a line must wait longer. The setting max_wait of each pacer then applies too. Default: no maximum."`
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
 

@@ -108,10 +108,11 @@ func (c *PacersCommand) showOne(ctx context.Context, service *client.Client, on 
 	state := &answer.Pacers[0]
 	switch {
 	case c.MessageID != "" && state.Per != api.PerMessage:
-		return terminal.Misuse(fmt.Errorf("--message-id: the pacer %s must have a separate log for each message",
-			c.Name))
+		return terminal.Misuse(fmt.Errorf("--message-id: must be absent, because the pacer %s has no log of its own "+
+			"for each message", c.Name))
 	case c.Key != "" && state.Per != api.PerKey:
-		return terminal.Misuse(fmt.Errorf("--key: the pacer %s must have a separate log for each key", c.Name))
+		return terminal.Misuse(fmt.Errorf("--key: must be absent, because the pacer %s has no log of its own for each "+
+			"key", c.Name))
 	}
 	return c.print(on, state)
 }

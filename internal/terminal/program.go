@@ -105,8 +105,11 @@ func decodeDuration(c *kong.DecodeContext, target reflect.Value) error {
 		return err
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("must be a duration such as 500ms, 30s or 2h, got %q", text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("must be a duration such as 500ms, 30s or 2h, got %q; the longest unit is h (hours)", text)
+	case d < 0:
+		return fmt.Errorf("must not be negative, got %q", text)
 	}
 	target.SetInt(int64(d))
 	return nil

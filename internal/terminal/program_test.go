@@ -122,7 +122,8 @@ func TestCommandLines(t *testing.T) {
 		{[]string{"say"}, `expected "<word>"`, say},
 		{[]string{"say", "a", "b"}, `unexpected argument b`, say},
 		{[]string{"say", "a", "--loud"}, `unknown flag --loud`, say},
-		{[]string{"say", "a", "--pause", "5"}, `--pause: must be a duration such as 500ms, 30s or 2h, got "5"`, say},
+		{[]string{"say", "a", "--pause", "5"}, `--pause: must be a duration such as 500ms, 30s or 2h, got "5"; the longest unit is h \(hours\)`, say},
+		{[]string{"say", "a", "--pause=-5s"}, `--pause: must not be negative, got "-5s"`, say},
 	} {
 		status, data, talk = execute(t.Context(), &commands{}, refused.args...)
 		require.Equal(t, int(Usage), status)
