@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"unicode/utf16"
@@ -232,9 +233,11 @@ func unit(b []byte) (rune, bool) {
 
 // value returns a description, for an error message, of the JSON value at the current byte.
 func (s *scanner) value() string {
-	switch s.peek() {
+	switch c := s.peek(); c {
 	case 0:
 		return "the end of the body"
+	case ',', ':', ']', '}':
+		return fmt.Sprintf("a missing value before '%c'", c)
 	case '{':
 		return "an object"
 	case '[':

@@ -57,6 +57,18 @@ func TestAnUnknownFieldIsAnsweredWithKnownOnes(t *testing.T) {
 	require.ErrorContains(t, err, "its fields are title")
 }
 
+// TestAMissingValueIsNamed checks the errors for a comma too many and for a field without a value.
+func TestAMissingValueIsNamed(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"pacers": ["a",], "permits": 1}`: "pacers[1]: a missing value before ']' is not a string",
+		`{"pacers": ["a"], "permits":}`:    "permits: a missing value before '}' is not a number of permits (0 to 100000)",
+	} {
+		_, err := DecodePermits([]byte(body))
+		require.EqualError(t, err, "invalid_request: "+want)
+	}
+}
+
 // TestRequestsAreTheWireTypes checks that the decoder reads the output of encoding/json for a wire type correctly.
 func TestRequestsAreTheWireTypes(t *testing.T) {
 	t.Parallel()
