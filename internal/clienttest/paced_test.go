@@ -43,6 +43,8 @@ type grants struct {
 	seen  map[pacing.Request]bool
 	asks  int
 	back  int // permits that went back, from callers or because a lease ended
+
+	after func() // nil, or called when permits were taken
 }
 
 func (g *grants) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
@@ -51,6 +53,9 @@ func (g *grants) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant
 		return grant, err
 	}
 	g.oracle.Add(ask, &grant)
+	if g.after != nil {
+		g.after()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asks++

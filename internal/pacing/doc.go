@@ -94,6 +94,8 @@
 //     the other, and removes the leases. Two instances may return the permits of the same lease at once, because the
 //     store returns each permit only once. Newest leases come first because removing the latest slots of a log leaves
 //     no gap, and a log can have only some gaps.
+//   - If the sender closes its connection during a call with a lease, the call goes on until its deadline. The permits
+//     that the call may have taken therefore get their lease.
 //   - The store never extends a lease that has ended, because another instance may be returning its permits. If a
 //     sender repeats a call whose lease has ended, the service first returns the permits with future slots, and then
 //     answers with the remaining permits.

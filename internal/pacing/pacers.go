@@ -150,6 +150,11 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 		return nil, err
 	}
 	defer entry.leave()
+	if call.Lease > 0 { // if a caller leaves after it got permits, only the lease returns them
+		var cancel context.CancelFunc
+		ctx, cancel = untilDeadline(ctx)
+		defer cancel()
+	}
 	answer, err := p.takeOnce(ctx, call, plan, entry)
 	if err != nil || answer.Granted == 0 {
 		return answer, err
@@ -169,6 +174,15 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	}
 	plan.base.Request = plan.request(call, 0)
 	return p.takeOnce(ctx, call, plan, entry)
+}
+
+// untilDeadline returns a context that ends at the deadline of ctx, but not when the caller leaves.
+func untilDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	stays := context.WithoutCancel(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(stays, deadline)
+	}
+	return stays, func() {}
 }
 
 // takeOnce goes once through the steps of the call's plan, and asks the store for the permits of the call.
