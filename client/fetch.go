@@ -153,9 +153,10 @@ func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 // asking is a request for permits, with the time of its first attempt.
 type asking struct {
 	api.PermitsRequest
-	since   time.Time
-	granted int // number of permits in the response
-	lease   leasing
+	since    time.Time
+	repeated bool // the next attempt is a repetition
+	granted  int  // number of permits in the response
+	lease    leasing
 }
 
 // request returns a new request for permits. The argument "awaited" is false if no caller waits; the request then
@@ -342,15 +343,41 @@ func (p *Pacer) recovered(err error) {
 	}
 }
 
-// attempt sends a request for permits to the service once, without retries.
+// attempt sends a request for permits to the service once, without retries. A repetition has a lease from the start,
+// because the service would otherwise keep its permits until their slots, even if the sender dies.
 func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permits) error {
-	body, err := json.Marshal(&request.PermitsRequest)
+	leased := request.repeated && time.Duration(request.MaxWait) > leaseFor && p.leases()
+	request.repeated = true
+	body := request.PermitsRequest
+	if leased {
+		body.Lease = api.Wait(leaseFor)
+	}
+	text, err := json.Marshal(&body)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, tripTimeout)
+	within, cancel := context.WithTimeout(ctx, tripTimeout)
 	defer cancel()
-	return p.client.once(ctx, "POST", "/v1/permits", body, answer)
+	sent := time.Now()
+	err = p.client.once(within, "POST", "/v1/permits", text, answer)
+	switch {
+	case !leased:
+	case lacksLeases(err):
+		p.mu.Lock()
+		p.leaseless = true
+		p.mu.Unlock()
+		return p.attempt(ctx, request, answer)
+	default:
+		request.lease.called(sent, time.Now(), err)
+	}
+	return err
+}
+
+// leases reports whether the service has leases, as far as the Pacer knows.
+func (p *Pacer) leases() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.leaseless
 }
 
 // awaited reports whether a caller waits for permits.

@@ -39,6 +39,27 @@ func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	return l.next, last.After(l.ends)
 }
 
+// called updates the lease after an API call that began or extended it, or failed to. The duration of a lease (right to
+// use permits) counts from the first API call that may have begun the lease.
+func (l *leasing) called(sent, now time.Time, err error) {
+	var refused *Error
+	switch {
+	case err == nil:
+		l.ends, l.next = sent.Add(leaseFor), sent.Add(leaseFor/3)
+	case l.ends.IsZero() && !(errors.As(err, &refused) && refused.Status < 500):
+		l.ends = sent.Add(leaseFor) // the service may have begun the lease
+		fallthrough
+	default:
+		l.next = now.Add(leaseFor / 12)
+	}
+}
+
+// lacksLeases reports whether the error is that of an earlier version of the service, which has no leases.
+func lacksLeases(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && refused.Field == "lease"
+}
+
 // keepLeases begins and extends the leases of all requests with unused permits, while a caller waits. keepLeases
 // returns the time of the next API call for a lease, or false if no lease needs a call. The caller of keepLeases must
 // hold the Pacer's lock.
@@ -63,8 +84,7 @@ func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 }
 
 // keepLease repeats a request for permits with a lease, so that the service begins or extends the lease. If the
-// response to the repeated request has fewer permits than before, the service has taken the missing permits back. The
-// duration of a lease (right to use permits) counts from the first API call that may have begun the lease.
+// response to the repeated request has fewer permits than before, the service has taken the missing permits back.
 func (p *Pacer) keepLease(request *asking) {
 	sent := time.Now()
 	answer, err := p.repeat(request.PermitsRequest)
@@ -72,19 +92,13 @@ func (p *Pacer) keepLease(request *asking) {
 	defer p.mu.Unlock()
 	now, l := time.Now(), &request.lease
 	l.call = false
-	var refused *Error
 	switch {
-	case errors.As(err, &refused) && refused.Field == "lease": // an earlier version of the service does not know leases
+	case lacksLeases(err):
 		p.leaseless = true
-	case err != nil:
-		if l.ends.IsZero() && !(errors.As(err, &refused) && refused.Status < 500) {
-			l.ends = sent.Add(leaseFor) // the service may have begun the lease
-		}
-		l.next = now.Add(leaseFor / 12)
-	case answer.Granted < request.granted || !answer.Replayed: // permits are gone, or new ones were taken
+	case err == nil && (answer.Granted < request.granted || !answer.Replayed): // permits are gone, or new ones were taken
 		p.stock.remove(request)
 	default:
-		l.ends, l.next = sent.Add(leaseFor), sent.Add(leaseFor/3)
+		l.called(sent, now, err)
 	}
 	p.act(now)
 }

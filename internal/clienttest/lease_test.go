@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,14 +45,17 @@ func ending(t *testing.T, store pacing.Store) (returned *atomic.Int64) {
 // leases passes calls on, and counts those with a lease. answer, unless nil, answers the n-th of them and reports
 // whether it did.
 func leases(n *atomic.Int64, answer func(n int64, w http.ResponseWriter) bool) func(http.Handler) http.Handler {
-	return leasesThrough(n, func(n int64, w http.ResponseWriter, _ func()) bool {
-		return answer != nil && answer(n, w)
+	return leasesThrough(func(w http.ResponseWriter, _ serving) bool {
+		is := n.Add(1)
+		return answer != nil && answer(is, w)
 	})
 }
 
-// leasesThrough is leases for an answer that may let the service do the call, whose answer is then lost.
-func leasesThrough(n *atomic.Int64, answer func(n int64, w http.ResponseWriter, serve func()) bool) func(
-	http.Handler) http.Handler {
+// serving lets the service do a call, answers it and returns the status.
+type serving func(http.ResponseWriter) (status int)
+
+// leasesThrough passes calls on. answer answers those with a lease, and reports whether it did.
+func leasesThrough(answer func(w http.ResponseWriter, serve serving) bool) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
@@ -60,8 +64,14 @@ func leasesThrough(n *atomic.Int64, answer func(n int64, w http.ResponseWriter, 
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			if bytes.Contains(body, []byte(`"lease":"6s"`)) && r.URL.Path == "/v1/permits" {
-				serve := func() { h.ServeHTTP(nowhere{http.Header{}}, r) }
-				if answer(n.Add(1), w, serve) {
+				serve := func(w http.ResponseWriter) int {
+					answer := httptest.NewRecorder()
+					h.ServeHTTP(answer, r)
+					w.WriteHeader(answer.Code)
+					_, _ = w.Write(answer.Body.Bytes())
+					return answer.Code
+				}
+				if answer(w, serve) {
 					return
 				}
 			}
@@ -125,33 +135,57 @@ func TestACallerThatLeavesBeginsItsLease(t *testing.T) {
 }
 
 // A sender that cannot keep its lease uses none of its later permits, and asks anew. The service may have begun a lease
-// although its answer was lost.
+// although its answer was lost, and also if it answered the first call too late.
 func TestAPacerWhoseLeaseHasEndedAsksAnew(t *testing.T) {
 	t.Parallel()
-	for name, lost := range map[string]bool{"the lease is known": false, "the answer is lost": true} {
+	for name, is := range map[string]struct{ late, lost bool }{
+		"the lease is known":       {},
+		"the answer is lost":       {lost: true},
+		"the first answer is late": {late: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var kept, up atomic.Int64
-			url, g := paced(t, leasesThrough(&kept, func(n int64, w http.ResponseWriter, serve func()) bool {
-				switch {
-				case up.Load() > 0 || n == 1 && !lost:
-					return false
-				case n == 1:
-					serve()
-				}
-				w.WriteHeader(http.StatusBadGateway)
-				return true
-			}))
+			var asked, begun, up atomic.Bool
+			url, g := paced(t, func(h http.Handler) http.Handler {
+				return leasesThrough(func(w http.ResponseWriter, serve serving) bool {
+					switch {
+					case up.Load():
+						return false
+					case !begun.Load() && is.lost:
+						begun.Store(serve(nowhere{http.Header{}}) == http.StatusOK)
+					case !begun.Load():
+						begun.Store(serve(w) == http.StatusOK)
+						return true
+					}
+					w.WriteHeader(http.StatusBadGateway)
+					return true
+				})(heldUp(h, is.late, &asked))
+			})
 			ending(t, g)
 			p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
 			done := make(chan error)
 			go func() { done <- p.WaitN(t.Context(), 5000) }() // 20 s: slots are ahead when a lease of 6 s ends
 			testkit.Eventually(t, func() bool { return g.returned() > 0 })
-			up.Store(1)
+			up.Store(true)
 			require.NoError(t, <-done)
 			require.Greater(t, len(g.granted()), 5000)
 		})
 	}
+}
+
+// heldUp answers the first call, if it is late, when a Pacer no longer uses the answer.
+func heldUp(h http.Handler, late bool, asked *atomic.Bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if late && asked.CompareAndSwap(false, true) {
+			held := httptest.NewRecorder()
+			h.ServeHTTP(held, r)
+			_ = pass(r.Context(), 300*time.Millisecond)
+			w.WriteHeader(held.Code)
+			_, _ = w.Write(held.Body.Bytes())
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // A service of an earlier version refuses the field.
