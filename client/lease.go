@@ -95,8 +95,8 @@ func (p *Pacer) keepLease(request *asking) {
 	switch {
 	case lacksLeases(err):
 		p.leaseless = true
-	case err == nil && (answer.Granted < request.granted || !answer.Replayed): // permits are gone, or new ones were taken
-		p.stock.remove(request)
+	case err == nil && (answer.Granted < request.granted || !answer.Replayed):
+		p.stock.remove(request) // permits are gone, or new ones were taken
 	default:
 		l.called(sent, now, err)
 	}
