@@ -149,10 +149,14 @@ func indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// twice is the time for which further signals after the first one have no effect. The program timeout, for example,
+// sends each signal twice: to the command and to the command's process group.
+const twice = 500 * time.Millisecond
+
 // UntilSignal returns a context that ends at the first interrupt or SIGTERM signal. After a second signal, the
-// program ends immediately.
+// program ends immediately, if the second signal comes more than half a second after the first one.
 func UntilSignal() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() { time.AfterFunc(twice, stop) })
 	return ctx, stop
 }
