@@ -36,10 +36,23 @@ func (c *Client) Pacers(ctx context.Context) (*api.Pacers, error) {
 	return read[api.Pacers](ctx, c, "/v1/pacers")
 }
 
-// Pacer returns the state of one pacer (rate limiter for sends) of the service. For a pacer that counts each message
-// separately, callers use the method Permits instead, for 0 permits and with the MessageID.
+// Pacer returns the state of one pacer (rate limiter for sends) of the service. The method PacerLog returns the state
+// for one message or key, for a pacer that counts each message or key separately.
 func (c *Client) Pacer(ctx context.Context, name string) (*api.PacerState, error) {
 	return read[api.PacerState](ctx, c, pacerPath(name))
+}
+
+// PacerLog returns the state of a pacer for one message or for one key. The pacer must count each message or key
+// separately, and one of the arguments messageID and key must be "". The message is in the namespace of the API key.
+func (c *Client) PacerLog(ctx context.Context, name, messageID, key string) (*api.PacerState, error) {
+	query := url.Values{}
+	if messageID != "" {
+		query.Set("message_id", messageID)
+	}
+	if key != "" {
+		query.Set("key", key)
+	}
+	return read[api.PacerState](ctx, c, pacerPath(name)+"?"+query.Encode())
 }
 
 // ForgetPacer deletes the log of a pacer's granted permits. For a pacer that counts each message separately,

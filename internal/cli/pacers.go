@@ -15,10 +15,10 @@ import (
 // PacersCommand is the command `capper pacers [NAME]`.
 type PacersCommand struct {
 	Service
-	Name      string `arg:"" optional:"" help:"Name of the pacer (named rate limit) to show. Default: all pacers."`
-	MessageID string `placeholder:"ID" help:"Id of the message whose permits the command shows, in the namespace of the API key. Use this flag only for a pacer (named rate limit) with a separate limit for each message."`
-	Key       string `help:"Key, such as the sender's phone number, whose permits the command shows. Use this flag only for a pacer (named rate limit) with a separate limit for each key."`
-	Forget    bool   `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The store still keeps the records of earlier requests, so that retries get the same answer; these records count towards the maximum number of records. The API key needs the scope admin."`
+	Name      string  `arg:"" optional:"" help:"Name of the pacer (named rate limit) to show. Default: all pacers."`
+	MessageID *string `placeholder:"ID" help:"Id of the message whose permits the command shows, in the namespace of the API key. Use this flag only for a pacer (named rate limit) with a separate limit for each message."`
+	Key       *string `help:"Key, such as the sender's phone number, whose permits the command shows. Use this flag only for a pacer (named rate limit) with a separate limit for each key."`
+	Forget    bool    `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The store still keeps the records of earlier requests, so that retries get the same answer; these records count towards the maximum number of records. The API key needs the scope admin."`
 }
 
 // forgotten is the output of `capper pacers --forget` with --json.
@@ -42,12 +42,16 @@ func (c *PacersCommand) Validate() error {
 	case c.Forget && c.ofOne():
 		return errors.New(
 			"--forget: must not be combined with --message-id or --key, because it resets all logs of the pacer")
+	case c.MessageID != nil && c.Key != nil:
+		return errors.New("--key: must not be combined with --message-id")
+	case c.ofOne() && *cmp.Or(c.MessageID, c.Key) == "":
+		return errors.New("--message-id and --key: must not be empty")
 	}
 	return nil
 }
 
 // ofOne reports whether the command shows the permits that were granted for a single message or key.
-func (c *PacersCommand) ofOne() bool { return c.MessageID != "" || c.Key != "" }
+func (c *PacersCommand) ofOne() bool { return c.MessageID != nil || c.Key != nil }
 
 // Run prints how many permits the pacers have granted. With the flag --forget, the command makes the service forget
 // the permits that the pacer has granted.
@@ -97,22 +101,17 @@ func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *
 	return err
 }
 
-// showOne prints how many permits were granted for one message or key. showOne reads the number of granted permits with
-// a call that requests 0 permits.
+// showOne prints how many permits were granted for one message or key.
 func (c *PacersCommand) showOne(ctx context.Context, service *client.Client, on *terminal.Streams) error {
-	answer, err := service.Permits(ctx, api.PermitsRequest{Pacers: []string{c.Name}, MessageID: c.MessageID,
-		Key: c.Key})
+	var message, key string
+	if c.MessageID != nil {
+		message = *c.MessageID
+	} else {
+		key = *c.Key
+	}
+	state, err := service.PacerLog(ctx, c.Name, message, key)
 	if err != nil {
 		return c.refused(err)
-	}
-	state := &answer.Pacers[0]
-	switch {
-	case c.MessageID != "" && state.Per != api.PerMessage:
-		return terminal.Misuse(fmt.Errorf("--message-id: must be absent, because the pacer %s has no log of its own "+
-			"for each message", c.Name))
-	case c.Key != "" && state.Per != api.PerKey:
-		return terminal.Misuse(fmt.Errorf("--key: must be absent, because the pacer %s has no log of its own for each "+
-			"key", c.Name))
 	}
 	return c.print(on, state)
 }
@@ -127,17 +126,17 @@ func (c *PacersCommand) print(on *terminal.Streams, state *api.PacerState) error
 // refused adds advice to an error with which the service refused a call about pacers.
 func (c *PacersCommand) refused(err error) error {
 	scope := "read"
-	switch {
-	case c.Forget:
+	if c.Forget {
 		scope = "admin"
-	case c.ofOne():
-		scope = "filter"
 	}
 	switch {
 	case client.HasCode(err, client.CodeForbidden):
 		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope "+scope)
 	case client.HasCode(err, client.CodeNotFound):
 		return terminal.Hinted(terminal.Misuse(err), "capper pacers lists the configured pacers")
+	case client.HasCode(err, client.CodeInvalidRequest):
+		return terminal.Hinted(terminal.Misuse(err), "capper pacers shows \"by message\" or \"by key\" for pacers "+
+			"with a separate limit for each message or key")
 	case client.HasCode(err, client.CodeMethodNotAllowed):
 		return terminal.Hinted(err, "--url must name the admin listener (server.admin_listen) if there is one")
 	}
@@ -168,9 +167,6 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	}
 	for _, l := range p.Limits {
 		add(l.Window, l.Used, l.Max)
-	}
-	if len(p.Limits) == 0 && p.Used != nil { // earlier services return only the fullest limit of a message or key
-		add(p.Window, p.Used, p.Max)
 	}
 	if p.Rate != "" || len(rows) == 0 {
 		rows = append(rows, []any{p.Name, "rate", "", cmp.Or(p.Rate, "-"), queue, next})

@@ -1,11 +1,15 @@
 package console
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"capper/client"
 	"capper/client/api"
 	"capper/internal/chart"
 	"capper/internal/console/frame"
@@ -20,16 +24,26 @@ func pacersPage(counts *Series) frame.Page {
 	}
 }
 
+// pacersView is the data for the template of the page about pacers.
+type pacersView struct {
+	*Window
+	Divided []string // names of the pacers that count each message or key separately
+	Pacer   string   // pacer, of which the visitor asks for one message or key
+	Log     string   // id of the message, or key; "": the visitor has not asked for one
+	Wrong   string   // reason why the service did not answer for the message or key
+}
+
 func showPacers(v *frame.Visit, counts *Series) (*frame.View, error) {
 	pacers, err := v.API.Pacers(v.Context())
 	if err != nil {
 		return nil, err
 	}
 	hour, day := counts.Hour(1), counts.Day(dayStep)
+	page := &pacersView{Window: day, Pacer: v.URL.Query().Get("pacer"), Log: v.URL.Query().Get("log")}
 	view := &frame.View{
 		Title:    "Pacers",
 		Question: "How fast may messages be handed to providers, and who is waiting?",
-		Data:     day,
+		Data:     page,
 		Tables: []*frame.Table{pacersTable(pacers.Pacers), pacerLimits(pacers.Pacers), permits(pacers.Pacers, hour,
 			day)},
 		Calls: []string{"GET /v1/pacers"},
@@ -37,7 +51,65 @@ func showPacers(v *frame.Visit, counts *Series) (*frame.View, error) {
 	if len(pacers.Pacers) > 0 {
 		view.Pictures = []*frame.Picture{granted(pacers.Pacers, counts.Hour(hourStep))}
 	}
-	return view, nil
+	for _, p := range pacers.Pacers {
+		if p.Per != "" {
+			page.Divided = append(page.Divided, p.Name)
+		}
+	}
+	if page.Log == "" {
+		return view, nil
+	}
+	return view, page.addLog(v, view, pacers.Pacers)
+}
+
+// addLog adds the state of the pacer for one message or key to the view.
+func (p *pacersView) addLog(v *frame.Visit, view *frame.View, pacers []api.PacerState) error {
+	message, key, query := p.Log, "", "?message_id="
+	if i := slices.IndexFunc(pacers, func(s api.PacerState) bool { return s.Name == p.Pacer }); i >= 0 &&
+		pacers[i].Per == api.PerKey {
+		message, key, query = "", p.Log, "?key="
+	}
+	state, err := v.API.PacerLog(v.Context(), p.Pacer, message, key)
+	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Status < 500 {
+		p.Wrong, view.Status = refused.Message, refused.Status
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	view.Tables = append(view.Tables, logTable(state))
+	view.Calls = append(view.Calls, "GET /v1/pacers/"+url.PathEscape(p.Pacer)+query+url.QueryEscape(p.Log))
+	return nil
+}
+
+// logTable returns a table with the state of a pacer for one message or key: a row for each limit and for the rate.
+func logTable(p *api.PacerState) *frame.Table {
+	one := *p
+	one.Per = ""
+	t := &frame.Table{
+		Name: "log", Caption: "State of the pacer " + p.Name + " for " + cmp.Or(p.MessageID, p.Key),
+		Columns: []frame.Column{
+			{Title: "Limit"}, {Title: "In use", Means: "permits in the window, including future ones", Number: true},
+			{Title: "At most", Means: "permits in any window"},
+			{Title: "Queue", Means: "seconds until the last granted permit", Number: true},
+			{Title: "Next", Means: "seconds until a new permit may be used", Number: true}, {Title: "State"},
+		},
+	}
+	add := func(limit string, used, most frame.Cell) {
+		t.Rows = append(t.Rows, []frame.Cell{frame.Text(limit), used, most, millis(one, p.QueueMS),
+			millis(one, p.NextMS), frame.Text(standing(one))})
+	}
+	for _, l := range p.Limits {
+		used := frame.Text("")
+		if l.Used != nil {
+			used = frame.Count(*l.Used)
+		}
+		add(l.Window, used, frame.Count(l.Max))
+	}
+	if p.Rate != "" {
+		add("rate", frame.Text(""), frame.Text(p.Rate))
+	}
+	return t
 }
 
 func pacersTable(pacers []api.PacerState) *frame.Table {
@@ -89,9 +161,9 @@ func standing(p api.PacerState) string {
 	next := time.Duration(p.NextMS)
 	switch {
 	case p.Per == api.PerMessage:
-		return "one queue per message: look it up by message id"
+		return "one queue per message: look one up above"
 	case p.Per == api.PerKey:
-		return "one queue per key: look it up by key"
+		return "one queue per key: look one up above"
 	case next <= 0 && p.QueueMS <= 0:
 		return "free: the next permit needs no wait"
 	case p.Used != nil && p.Max > 0 && *p.Used >= p.Max:

@@ -22,6 +22,7 @@ import (
 	"capper/internal/capping/pebblestore"
 	"capper/internal/console"
 	"capper/internal/messages"
+	"capper/internal/pacing"
 	"capper/internal/segments/segmentstest"
 	"capper/internal/server"
 	"capper/internal/server/gate"
@@ -64,12 +65,21 @@ type service struct {
 	clock  *testkit.Clock
 	server *server.Server
 	recent *console.Series
+	pacers *pacing.Pacers
 	url    string
 	log    *lines
 	jar    map[string]*http.Cookie // the browser's cookies
 	header http.Header             // of each request
 	sent   int                     // messages so far
 }
+
+// pacers is the policy of the service.
+var pacers = pacing.Policy{Version: "policy-1", Pacers: []pacing.Pacer{
+	{Name: "carrier", Rate: pacing.Rate{Permits: 250, Per: time.Second}},
+	{Name: "number", Rate: pacing.Rate{Permits: 1, Per: time.Second},
+		Limits: []pacing.Limit{{Max: 40, Window: time.Hour}}, Per: pacing.PerKey},
+	{Name: "campaign", Limits: []pacing.Limit{{Max: 50, Window: time.Hour}}, Per: pacing.PerMessage},
+}}
 
 var startOfTest = time.Date(2026, 11, 20, 9, 12, 44, 0, time.UTC)
 
@@ -82,6 +92,7 @@ func newService(t *testing.T, rules gate.Rules, change ...func(*console.Config))
 		ClockBound: math.MaxInt64, CacheBytes: 8 << 20})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	s.pacers = pacing.New(store, &pacers)
 	policy := &capping.Policy{
 		Version: "policy-1", Channels: map[string]capping.Channel{"push": 1},
 		Default: []capping.Limit{{Name: "daily", Max: 1, Window: 24 * time.Hour}},
@@ -94,7 +105,7 @@ func newService(t *testing.T, rules gate.Rules, change ...func(*console.Config))
 	s.server, err = server.New(server.Config{
 		MessageCounts: counter,
 		Capper:        capping.New(store, func() capping.Segments { return oneSegment{} }, policy, s.clock.Now),
-		Clock:         s.clock.Now, Access: rules, Logger: logger,
+		Clock:         s.clock.Now, Access: rules, Logger: logger, Pacers: s.pacers,
 	})
 	require.NoError(t, err)
 	s.server.SetReady(true)
@@ -129,6 +140,17 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all.String()
+}
+
+// permits takes permits with an API key.
+func (s *service) permits(key, body string) {
+	s.t.Helper()
+	r := httptest.NewRequestWithContext(s.t.Context(), http.MethodPost, "/v1/permits", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+key)
+	w := httptest.NewRecorder()
+	s.server.Public().ServeHTTP(w, r)
+	require.Equal(s.t, http.StatusOK, w.Code, w.Body)
 }
 
 // reply is an answer.

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"unicode/utf8"
 
 	"capper/client/api"
 	"capper/internal/capping"
@@ -125,13 +126,76 @@ func (s *Server) listPacers(c *call) error {
 	return writeJSON(c.w, list)
 }
 
+// logParameters are the query parameters that name one log of a pacer per message or per key.
+var logParameters = []string{"message_id", "namespace", "key"}
+
 // pacer serves GET /v1/pacers/{name}.
 func (s *Server) pacer(c *call) error {
+	if len(c.parameters) > 0 {
+		return s.pacerLog(c)
+	}
 	standings, _, err := s.look(c, c.id)
 	if err != nil {
 		return err
 	}
 	return writeJSON(c.w, standingOf(&standings[0]))
+}
+
+// pacerLog serves GET /v1/pacers/{name} with a message id or a key, which names one of the logs of the pacer.
+func (s *Server) pacerLog(c *call) error {
+	ask, err := s.logOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.callContext(c, 1)
+	defer cancel()
+	given, err := s.pacers.Take(ctx, ask)
+	switch {
+	case errors.As(err, new(*pacing.FieldError)):
+		return ofPacers(err)
+	case err != nil:
+		return wire.StoreFailure(ctx, err)
+	}
+	answer := stateOf(&pacing.Standing{Pacer: &given.Pacers[0], State: given.States[0]}, true)
+	answer.MessageID, answer.Key = c.parameters["message_id"], c.parameters["key"]
+	return writeJSON(c.w, answer)
+}
+
+// logOf returns a call for 0 permits at the log that the query parameters name. logOf returns an error if the pacer
+// has no such logs.
+func (s *Server) logOf(c *call) (*pacing.Call, error) {
+	pacer, known := s.pacers.Policy().Pacer(c.id)
+	if !known {
+		return nil, s.noSuchPacer(c)
+	}
+	for _, name := range logParameters {
+		per := pacing.PerMessage
+		if name == "key" {
+			per = pacing.PerKey
+		}
+		if _, given := c.parameters[name]; given && pacer.Per != per {
+			return nil, wire.Invalid(name, "must be absent: the pacer %q is not per %s", pacer.Name, per)
+		}
+	}
+	ask := &pacing.Call{Pacers: []string{pacer.Name}, Client: c.Client, Key: c.parameters["key"]}
+	if pacer.Per == pacing.PerKey {
+		return ask, checkKey(ask.Key)
+	}
+	message, err := callerOf(c).Message(c.parameters["message_id"])
+	token := message.Token()
+	ask.Message = hex.EncodeToString(token[:])
+	return ask, err
+}
+
+// checkKey returns an error if a query parameter cannot be the key of a log.
+func checkKey(key string) error {
+	switch {
+	case len(key) > api.MaxPacerKey:
+		return wire.Invalid("key", "has %d bytes and must have 1 to %d", len(key), api.MaxPacerKey)
+	case !utf8.ValidString(key):
+		return wire.Invalid("key", "%q must be valid UTF-8", wire.Clip([]byte(key)))
+	}
+	return nil
 }
 
 // look reads the state of the named pacer. If the argument "name" is "", look() reads the states of all pacers.
@@ -140,7 +204,7 @@ func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, 
 	defer cancel()
 	standings, policy, err := s.pacers.Look(ctx, name)
 	if errors.As(err, new(*pacing.FieldError)) {
-		return nil, nil, noSuchPacer(c)
+		return nil, nil, s.noSuchPacer(c)
 	}
 	if err != nil {
 		return nil, nil, wire.StoreFailure(ctx, err)
@@ -148,12 +212,17 @@ func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, 
 	return standings, policy, nil
 }
 
-func noSuchPacer(c *call) error {
-	return wire.NewFailure(api.CodeNotFound, "pacer %q does not exist", wire.Clip([]byte(c.id)))
+func (s *Server) noSuchPacer(c *call) error {
+	return wire.NewFailure(api.CodeNotFound, "pacer %q does not exist (%s)", wire.Clip([]byte(c.id)),
+		s.pacers.Policy().PacerNames())
 }
 
 // standingOf converts the state of a pacer to the type that responses use.
-func standingOf(s *pacing.Standing) api.PacerState {
+func standingOf(s *pacing.Standing) api.PacerState { return stateOf(s, s.Per == pacing.PerPacer) }
+
+// stateOf converts the state of a pacer to the type that responses use. The argument "counted" says that s has the
+// state of one log. Otherwise, the pacer has a log for each message or key, and s says nothing about used permits.
+func stateOf(s *pacing.Standing, counted bool) api.PacerState {
 	answer := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next),
 		MaxWait: capping.Span(s.LongestWait()), Group: s.Group}
 	if s.Rate.Permits > 0 {
@@ -164,14 +233,18 @@ func standingOf(s *pacing.Standing) api.PacerState {
 	}
 	for i, limit := range s.Limits {
 		use := api.PacerLimitUse{Max: limit.Max, Window: s.LimitName(i)}
-		if s.Per == pacing.PerPacer {
+		if counted {
 			use.Used = &s.Used[i]
 		}
 		answer.Limits = append(answer.Limits, use)
 	}
 	if s.Per != pacing.PerPacer {
 		answer.Per = string(s.Per)
-	} else if i := s.Fullest(&s.State); i >= 0 {
+	}
+	if !counted {
+		return answer
+	}
+	if i := s.Fullest(&s.State); i >= 0 {
 		answer.Used, answer.Max, answer.Window = &s.Used[i], s.Limits[i].Max, s.LimitName(i)
 	}
 	return answer
@@ -182,13 +255,13 @@ func standingOf(s *pacing.Standing) api.PacerState {
 // operator configured the removed pacer again.
 func (s *Server) forgetPacer(c *call) error {
 	if !capping.IsName(c.id) {
-		return noSuchPacer(c)
+		return wire.NewFailure(api.CodeNotFound, "pacer "+capping.NameRule, wire.Clip([]byte(c.id)))
 	}
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	err := s.pacers.Forget(ctx, c.id)
 	if errors.As(err, new(*pacing.FieldError)) {
-		return noSuchPacer(c)
+		return s.noSuchPacer(c)
 	}
 	if err != nil {
 		s.audit(c, "forget", "failed", "pacer", c.id)

@@ -349,6 +349,49 @@ func TestPacersTellWhatTheyHaveGivenOut(t *testing.T) {
 	}
 }
 
+// TestAPacerTellsWhatOneLogHasGivenOut reads the logs of a message and of a key. The reads take no permits, and need
+// only the scope "read".
+func TestAPacerTellsWhatOneLogHasGivenOut(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t, withKeys)
+	s.key = "x1.all"
+	s.permits(`{"pacers":["campaign"],"permits":2,"message_id":"m&1"}`)
+	s.permits(`{"pacers":["sender"],"permits":3,"key":"+65 1","max_wait":"30s"}`)
+	const campaign = `{"name":"campaign","per":"message","message_id":"%s","queue_ms":0,"next_ms":0,"used":%d,"max":300,
+		"window":"1m","max_wait":"24h","limits":[{"used":%[2]d,"max":300,"window":"1m"}]}`
+	const sender = `{"name":"sender","per":"key","key":"%s","queue_ms":%d,"next_ms":%d,"rate":"1/s","max_wait":"30s"}`
+	s.key = "r1.secret-of-support"
+	for range 2 {
+		require.JSONEq(t, fmt.Sprintf(campaign, "m&1", 2), string(s.get("/v1/pacers/campaign?message_id=m%261").body))
+		require.JSONEq(t, fmt.Sprintf(campaign, "other", 0),
+			string(s.get("/v1/pacers/campaign?message_id=other").body))
+		require.JSONEq(t, fmt.Sprintf(campaign, "m&1", 0),
+			string(s.get("/v1/pacers/campaign?message_id=m%261&namespace=growth").body))
+		require.JSONEq(t, fmt.Sprintf(sender, "+65 1", 2000, 3000), string(s.get("/v1/pacers/sender?key=%2B65+1").body))
+		require.JSONEq(t, fmt.Sprintf(sender, "-", 0, 0), string(s.get("/v1/pacers/sender?key=-").body))
+	}
+	long := strings.Repeat("x", 129)
+	for query, rule := range map[string]string{
+		"campaign?key=k":              `key: must be absent: the pacer "campaign" is not per key`,
+		"campaign?key=k&message_id=m": `key: must be absent: the pacer "campaign" is not per key`,
+		"campaign?namespace=growth":   `message_id: is required (1 to 128 bytes)`,
+		"campaign?message_id=":        `message_id: has 0 bytes`,
+		"campaign?message_id=" + long: `message_id: has 129 bytes and must have 1 to 128`,
+		"sender?message_id=m":         `message_id: must be absent: the pacer "sender" is not per message`,
+		"sender?namespace=n&key=k":    `namespace: must be absent: the pacer "sender" is not per message`,
+		"sender?key=" + long:          `key: has 129 bytes and must have 1 to 128`,
+		"sender?key=%ff":              `must be valid UTF-8`,
+		"twilio?key=k":                `key: must be absent: the pacer "twilio" is not per key`,
+		"twilio?message_id=m":         `message_id: must be absent: the pacer "twilio" is not per message`,
+		"twilio?id=m":                 `id: the parameter does not exist: this call has message_id, namespace, key`,
+	} {
+		r := s.get("/v1/pacers/" + query)
+		require.Equal(t, http.StatusBadRequest, r.status, query)
+		require.Contains(t, r.failure(t).Error.Message, rule)
+	}
+	require.Equal(t, http.StatusNotFound, s.get("/v1/pacers/none?key=k").status)
+}
+
 // TestManyPacersAreListed checks that more pacers than one store call allows are read in several calls.
 func TestManyPacersAreListed(t *testing.T) {
 	t.Parallel()
@@ -560,7 +603,7 @@ func TestUnknownPacersAreNotFound(t *testing.T) {
 		for _, path := range []string{"/v1/pacers/twi%20lio", "/v1/pacers/%ff"} {
 			r := s.call(http.MethodDelete, path, "")
 			require.Equal(t, http.StatusNotFound, r.status, path)
-			require.Contains(t, r.failure(t).Error.Message, "does not exist")
+			require.Contains(t, r.failure(t).Error.Message, "pacer must be 1 to 64 letters, digits")
 		}
 		for _, path := range []string{"/v1/pacers/", "/v1/pacers/a/b", "/v1/pacers/a%2Fb", "/v1/permits/x"} {
 			require.Equal(t, "not_found", s.get(path).failure(t).Error.Code, path)

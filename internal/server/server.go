@@ -210,7 +210,7 @@ func (s *Server) routeReads(r *router) {
 	r.handleAny(http.MethodGet, "/v1/ids", s.describeIDs)
 	r.handle(http.MethodGet, "/v1/limits", gate.ScopeRead, s.limits)
 	r.handle(http.MethodGet, "/v1/pacers", gate.ScopeRead, s.listPacers)
-	r.handle(http.MethodGet, "/v1/pacers/:name", gate.ScopeRead, s.pacer)
+	r.handle(http.MethodGet, "/v1/pacers/:name", gate.ScopeRead, s.pacer, logParameters...)
 	r.handle(http.MethodGet, "/v1/status", gate.ScopeRead, s.status)
 	r.handle(http.MethodGet, "/v1/segments", gate.ScopeRead, s.listSegments, "generation")
 	r.handleEither(http.MethodGet, "/v1/sets", s.listSets)
