@@ -64,12 +64,12 @@ type CountRequest struct {
 }
 
 // Count returns the number of users in an audience. If an audience with a preview has more than Config.BatchBitmap
-// users, Count makes several API calls. If the service rejects an API call because it has too many users, Count makes
-// calls with fewer users.
+// users, Count makes several API calls. If the service rejects a call with too many users, Count makes calls with fewer
+// users.
 //
-// All API calls of one preview use the same generation of the segments and the same configuration, which
-// PreviewGeneration and ConfigVersion name. If the generation or the configuration changes between two API calls, Count
-// starts again, up to Config.Attempts times.
+// All API calls of one preview use the same generation of the segments and the same configuration. The fields
+// PreviewGeneration and ConfigVersion of the result name this generation and this configuration. If the generation or
+// the configuration changes between two API calls, Count starts again, up to Config.Attempts times.
 func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	if r.Audience == nil {
 		return nil, errors.New("count users: the audience expression must be set")

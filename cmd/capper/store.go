@@ -16,7 +16,7 @@ type storeCommands struct {
 // acceptCommand is the command `capper store accept`.
 type acceptCommand struct {
 	cli.Service
-	Reason string `required:"" placeholder:"TEXT" help:"Reason why the loss is acceptable, such as the checks that an operator made. The service stores this text."`
+	Reason string `required:"" placeholder:"TEXT" help:"Reason for accepting the loss of recorded sends, such as the result of a comparison with the audit. The service stores this text."`
 }
 
 // Help returns the help text below the flags.

@@ -172,7 +172,7 @@ func (r *bitReader) end() (used int, err error) {
 		return 0, errTruncated
 	}
 	if spare := r.at & 7; spare > 0 && r.in[used-1]>>spare != 0 {
-		return 0, fmt.Errorf("decode id images (64-bit numbers of ids): the bits after the last image must be 0")
+		return 0, fmt.Errorf("decode id images (64-bit hashes of ids): the bits after the last image must be 0")
 	}
 	return used, nil
 }

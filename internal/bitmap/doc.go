@@ -34,9 +34,10 @@
 //
 //   - A uniform block is a block in which all ids have the same code, or in which no id has a code. A uniform block
 //     takes only its 8 bytes in the table of blocks.
-//   - A block with many ids is bit-sliced. With n bitmaps, a code has k = ceil(log2(n+1)) bits. In a bit-sliced block,
-//     k adjacent 64-bit words hold the codes of 64 neighbouring ids. A lookup of an id in a bit-sliced block usually
-//     reads one cache line, and rarely two. A bit-sliced block takes k × 8 KiB, independent of its content.
+//   - A block with many ids is bit-sliced. With n bitmaps, the code of an id has k = ceil(log2(n+1)) bits. In a
+//     bit-sliced block, k adjacent 64-bit words hold the codes of 64 neighbouring ids. A lookup of an id in a
+//     bit-sliced block usually reads one cache line, and rarely two. A bit-sliced block takes k × 8 KiB, independent of
+//     its content.
 //   - A block with up to 8,192 ids is sparse if the sparse form is smaller than the bit-sliced form. A sparse block
 //     consists of 256 pages of 256 ids: the start of each page, then the low byte and the code of each id. A sparse
 //     block takes 514 bytes plus 2 bytes per id. A lookup in a sparse block reads about 16 entries.

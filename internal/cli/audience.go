@@ -13,7 +13,7 @@ import (
 // Narrowed holds the command-line flags that restrict a command to a part of the users of an audience expression.
 type Narrowed struct {
 	Sample     Percent `placeholder:"P%" help:"Percentage of the audience to select; the same --salt always selects the same users. Ranges such as 0%-10% and 10%-20% select groups without common users."`
-	Salt       string  `placeholder:"TEXT" help:"Text that decides which users --sample selects; another text selects other users."`
+	Salt       string  `placeholder:"TEXT" help:"Salt (any text) of the random sample: with the same salt, --sample selects the same users; with another salt, it selects other users."`
 	Generation string  `placeholder:"NAME" help:"Name of the generation (published version of all segments and sets) to use, such as a name that an earlier run printed. Default: the generation that the service uses now."`
 }
 

@@ -28,10 +28,10 @@ type StoreFlags struct {
 	Store          bool          `help:"Also compare the audit with the store of the running service, and report recorded sends that the store has lost."`
 	URL            string        `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service; used with --store."`
 	Sample         sampleShare   `placeholder:"1%" help:"Percentage of users whose sends the command compares with the store; the command selects other users every day. Used with --store. Default: all users."`
-	SampleSalt     string        `placeholder:"TEXT" help:"Text that decides which users --sample selects: the same text selects the same users. Used with --store. Default: the current day in UTC, such as 2026-11-23."`
+	SampleSalt     string        `placeholder:"TEXT" help:"Salt (any text) of the random sample: with the same salt, --sample selects the same users. Used with --store. Default: the current day in UTC, such as 2026-11-23."`
 	UsersPerSecond int           `default:"5000" placeholder:"N" help:"Maximum number of users per second whose sends the command compares with the store; used with --store."`
-	Missing        string        `placeholder:"FILE" help:"CSV file for the sends that are in the audit but not in the store; capper import can read this file. The column 'user_id' is empty if the original id of the user is unknown; the column 'image' (64-bit number of an id) identifies every user. Used with --store."`
-	Settle         time.Duration `placeholder:"DURATION" help:"Time that the command waits before it reports a send as missing, because the audit may record the cancellation of a send late. Used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
+	Missing        string        `placeholder:"FILE" help:"CSV file for the sends that are in the audit but not in the store; capper import can read this file. The column 'user_id' is empty if the original id of the user is unknown; the column 'image' (64-bit hash of an id) identifies every user. Used with --store."`
+	Settle         time.Duration `placeholder:"DURATION" help:"Time that the command waits before it reports a missing send. In this time, the audit may show that the send was cancelled. Used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
 }
 
 // sampleShare is a percentage of users, such as 1%.
@@ -323,7 +323,7 @@ func parseImages(texts []string) (users []capping.UserID, err error) {
 		user, ok := parseImage(text)
 		if !ok {
 			return nil, fmt.Errorf(
-				"the service must return id images (64-bit numbers of ids) in hexadecimal digits, got %q", text)
+				"the service must return id images (64-bit hashes of ids) in hexadecimal digits, got %q", text)
 		}
 		users = append(users, user)
 	}

@@ -55,7 +55,7 @@ func Open(raw []byte) (*Dictionary, error) {
 	n := binary.LittleEndian.Uint32(raw[8:])
 	rowBits, width := shape(n)
 	if n == Unknown {
-		return nil, fmt.Errorf("dictionary: must have at most %d id images (64-bit numbers of ids), got %d",
+		return nil, fmt.Errorf("dictionary: must have at most %d id images (64-bit hashes of ids), got %d",
 			uint32(Unknown)-1, n)
 	}
 	if got := binary.LittleEndian.Uint32(raw[12:]); got != uint32(rowBits) {
@@ -65,7 +65,7 @@ func Open(raw []byte) (*Dictionary, error) {
 	}
 	at := headerBytes + int64(n)*int64(width)
 	if size := Size(n); size != int64(len(raw)) {
-		return nil, fmt.Errorf("dictionary: the file has %d bytes, but %d id images (64-bit numbers of ids) need %d",
+		return nil, fmt.Errorf("dictionary: the file has %d bytes, but %d id images (64-bit hashes of ids) need %d",
 			len(raw), n, size)
 	}
 	d := &Dictionary{rests: raw[headerBytes:], index: raw[at:], count: n, shift: 64 - rowBits, width: width}
@@ -79,7 +79,7 @@ func (d *Dictionary) check() error {
 	rows := d.rows()
 	if d.start(0) != 0 || d.start(rows) != d.count {
 		return errors.New(
-			"dictionary: the row index must begin at 0 and end at the number of id images (64-bit numbers of ids)")
+			"dictionary: the row index must begin at 0 and end at the number of id images (64-bit hashes of ids)")
 	}
 	var failures [2]error
 	var workers sync.WaitGroup
@@ -111,7 +111,7 @@ func (d *Dictionary) checkRows(row, end int) error {
 				rest := binary.LittleEndian.Uint64(d.rests[at:]) & all
 				bad |= rest & excess
 				if rest <= before {
-					return fmt.Errorf("dictionary: the id images (64-bit numbers of ids) in row %d must ascend", row)
+					return fmt.Errorf("dictionary: the id images (64-bit hashes of ids) in row %d must ascend", row)
 				}
 				before = rest
 			}

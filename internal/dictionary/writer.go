@@ -23,7 +23,7 @@ type Writer struct {
 // NewWriter returns a Writer for a dictionary file with exactly n images. The number n must be below Unknown.
 func NewWriter(to io.Writer, n uint32) (*Writer, error) {
 	if n == Unknown {
-		return nil, fmt.Errorf("write dictionary: must have at most %d id images (64-bit numbers of ids), got %d",
+		return nil, fmt.Errorf("write dictionary: must have at most %d id images (64-bit hashes of ids), got %d",
 			uint32(Unknown)-1, n)
 	}
 	rowBits, width := shape(n)
@@ -43,12 +43,12 @@ func (w *Writer) Add(images ...uint64) error {
 			return w.failed
 		case w.count > 0 && image <= w.last:
 			w.failed = fmt.Errorf(
-				"write dictionary: id images (64-bit numbers of ids) must ascend, but %016x follows %016x",
+				"write dictionary: id images (64-bit hashes of ids) must ascend, but %016x follows %016x",
 				image, w.last)
 			return w.failed
 		case w.count == w.most:
 			w.failed = fmt.Errorf(
-				"write dictionary: the caller announced %d id images (64-bit numbers of ids), but added more", w.most)
+				"write dictionary: the caller announced %d id images (64-bit hashes of ids), but added more", w.most)
 			return w.failed
 		}
 		w.startRows(image >> w.shift)
@@ -73,7 +73,7 @@ func (w *Writer) startRows(row uint64) {
 func (w *Writer) Close() error {
 	if w.failed == nil && w.count != w.most {
 		w.failed = fmt.Errorf(
-			"write dictionary: the caller added %d id images (64-bit numbers of ids), but announced %d",
+			"write dictionary: the caller added %d id images (64-bit hashes of ids), but announced %d",
 			w.count, w.most)
 	}
 	if w.failed != nil {

@@ -15,8 +15,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// remembered is the time for which Health reports a failed call. Health reports failed calls because the topology,
-// which checks the servers, does not notice some faults, such as a full server.
+// remembered is the time after a failed call during which Health still reports the call. Health reports failed calls
+// because the topology, which checks the servers, does not notice some faults, such as a full server.
 const remembered = 30 * time.Second
 
 // trouble keeps the error of the latest call that left users undecided, so that Health can report the error.

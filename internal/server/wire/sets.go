@@ -128,8 +128,8 @@ func addLive(sets []api.SetInfo, s *segments.Snapshot, rules live.Rules, lists *
 	}
 }
 
-// LiveSizes says, for each set, how many live changes (by API calls) override the set's published build, and how many
-// the build overrides.
+// LiveSizes counts the live changes (by API calls) of each set: those that override the set's published build, and
+// those that the build overrides.
 func LiveSizes(s *segments.Snapshot, lists *live.Lists) []live.Size {
 	return lists.SizesIn(func(set string) capping.Instant { return BuiltAsOf(s, set) })
 }

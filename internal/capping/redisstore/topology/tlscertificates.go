@@ -43,9 +43,9 @@ func holders(certificate *x509.Certificate) []string {
 	return all
 }
 
-// clientHint is for a server that completes a TLS handshake and then does not reply: it returns a hint for the
-// operator. A server that does not reply after the handshake rejects clients without a certificate, or rejects the
-// certificate of this client.
+// clientHint returns a hint for the operator if a server completes a TLS handshake and then does not reply. A server
+// that does not reply after the handshake rejects clients without a certificate, or rejects the certificate of this
+// client.
 func (o *Options) clientHint(ctx context.Context, conn net.Conn) string {
 	asked, shown := false, false
 	settings := o.TLS.Clone()

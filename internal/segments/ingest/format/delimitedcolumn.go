@@ -81,7 +81,7 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	}
 	if o.Kind != Text && o.Scheme != nil && o.Scheme.Kind() == ids.Text && (len(first) > 1 || o.Header == headerAuto) {
 		return 0, fmt.Errorf(
-			"the column with the user ids is unknown, because any text in the first row %q could be an id: "+
+			"the column with the user ids is unknown, because every field of the first row %q could be an id: "+
 				"select a column with --id-column (capper: --column), by its name, or by its number if the file has "+
 				"no header",
 			Clip([]byte(strings.Join(first, ","))))
