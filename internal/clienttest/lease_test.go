@@ -191,14 +191,22 @@ func heldUp(h http.Handler, late bool, asked *atomic.Bool) http.Handler {
 // A service of an earlier version refuses the field.
 func TestAPacerOfAServiceWithoutLeases(t *testing.T) {
 	t.Parallel()
-	var kept atomic.Int64
-	url, _ := paced(t, leases(&kept, func(_ int64, w http.ResponseWriter) bool {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"error":{"code":"invalid_request","message":"lease: is unknown","field":"lease"}}`)
-		return true
-	}))
-	p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
-	require.NoError(t, p.WaitN(t.Context(), 1800))
-	require.Equal(t, int64(1), kept.Load(), "the Pacer tries once")
+	for name, late := range map[string]bool{"in time": false, "the first answer is late": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var kept atomic.Int64
+			var asked atomic.Bool
+			refuse := leases(&kept, func(_ int64, w http.ResponseWriter) bool {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w,
+					`{"error":{"code":"invalid_request","message":"lease: is unknown","field":"lease"}}`)
+				return true
+			})
+			url, _ := paced(t, func(h http.Handler) http.Handler { return refuse(heldUp(h, late, &asked)) })
+			p := newPacer(t, url, client.PacerConfig{Pacers: []string{"spaced"}, MaxWait: 30 * time.Second})
+			require.NoError(t, p.WaitN(t.Context(), 1800))
+			require.Equal(t, int64(1), kept.Load(), "the Pacer tries once")
+		})
+	}
 }
