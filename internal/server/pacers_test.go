@@ -392,6 +392,32 @@ func TestAPacerTellsWhatOneLogHasGivenOut(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, s.get("/v1/pacers/none?key=k").status)
 }
 
+// TestAPacerShowsOnlyMessagesOfTheNamespace reads the log of a message with a key of the same and of another namespace.
+func TestAPacerShowsOnlyMessagesOfTheNamespace(t *testing.T) {
+	t.Parallel()
+	s := newPaced(t, func(cfg *server.Config) {
+		growth, support := key("g1.growth", "growth", gate.ScopeFilter, gate.ScopeRead),
+			key("s1.support", "care", gate.ScopeRead)
+		growth.Namespace, support.Namespace = "growth", "care"
+		cfg.Access = gate.Rules{Keys: append(testKeys(), growth, support)}
+	})
+	s.key = "g1.growth"
+	s.permits(`{"pacers":["campaign"],"permits":2,"message_id":"m"}`)
+	for _, read := range []struct {
+		key, query string
+		used       int
+	}{
+		{"g1.growth", "", 2}, {"g1.growth", "&namespace=growth", 2}, {"s1.support", "", 0},
+		{"x1.all", "", 0}, {"x1.all", "&namespace=growth", 2}, {"x1.all", "&namespace=care", 0},
+	} {
+		s.key = read.key
+		state := decodeAs[api.PacerState](t, s.get("/v1/pacers/campaign?message_id=m"+read.query).body)
+		require.Equal(t, read.used, *state.Used, read)
+	}
+	s.key = "s1.support"
+	require.Equal(t, http.StatusForbidden, s.get("/v1/pacers/campaign?message_id=m&namespace=growth").status)
+}
+
 // TestManyPacersAreListed checks that more pacers than one store call allows are read in several calls.
 func TestManyPacersAreListed(t *testing.T) {
 	t.Parallel()
