@@ -130,14 +130,16 @@
 //   - A share's part of a limit is the share's percentage of Max, rounded up. A rate of one permit per interval is
 //     divided like a limit of n permits in n intervals. These n intervals are called the period of the rate. The number
 //     n is the smallest for which each share gets a whole number of intervals: at least its percentage of n, and at
-//     most one percentage point more. The number of intervals in a period is multiplied until the period is at least 50
-//     ms. For example, n is 15 for a share of 20 % of the rate 250/s.
+//     most one percentage point more. Shares with less than 100 % together leave at least one interval. The number of
+//     intervals in a period is multiplied until the period is at least 50 ms. For example, n is 15 for a share of 20 %
+//     of the rate 250/s.
 //   - A call without a share needs permits of two targets: the whole pacer, and the rest of the pacer. The limits of
 //     the rest are the pacer's limits less the parts of all shares, but at least 1. While calls do not use a share,
 //     calls without a share also get its part of a rate and of a limit with a window up to SoonWindow. Limits with
 //     longer windows always reserve the parts of shares. If other calls took reserved permits from the limit of a day,
 //     the reserved permits would not come back in time. If no share has a reserved part at present, a call without a
-//     share asks for the whole pacer alone, as if the pacer had no shares.
+//     share asks for the whole pacer alone, as if the pacer had no shares. If the shares that have a reserved part at
+//     present have 100 % together, capper refuses the call, unless the store remembers its request.
 //   - At a pacer with shares, a call without a share gets only slots within RestAhead from now, or within two intervals
 //     of a slow rate.
 //   - A call of a share asks the store in up to three steps, each for the permits that the call still lacks. The first

@@ -251,6 +251,9 @@ func (t *taking) take(ctx context.Context) error {
 // step says that no further step can add permits; a call for 0 permits performs all steps.
 func (t *taking) step(ctx context.Context, step step) (over bool, next *following, err error) {
 	for {
+		if refused, next, err := t.refused(ctx, step); refused || err != nil {
+			return false, next, err
+		}
 		ask, pacers := t.ask(step, t.asked)
 		ask.Permits = t.answer.Refused
 		ask.Request, ask.Continues, ask.Ends = t.request(t.call, t.part), t.more, t.ends && !t.more
@@ -288,6 +291,48 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 			return grant.Replayed, next, nil
 		}
 	}
+}
+
+// refused reports whether the step gets no permits, because shares reserve all permits of a pacer. A repetition still
+// gets the permits that the store remembers.
+func (t *taking) refused(ctx context.Context, step step) (refused bool, next *following, err error) {
+	pacer, opens := t.shut(step)
+	if pacer < 0 || t.base.Permits == 0 {
+		return false, nil, nil
+	}
+	if t.call.RequestID != "" {
+		if known, err := t.remembers(ctx); known || err != nil {
+			return false, nil, err
+		}
+	}
+	if t.calls == 0 {
+		grant, err := t.store.TakePermits(ctx, &Ask{Targets: t.base.Targets})
+		if err != nil {
+			return false, nil, err
+		}
+		t.calls++
+		t.answer.add(grant)
+		t.answer.Next = max(grant.Next, opens)
+		t.answer.Target, t.answer.Limit = pacer, ByShare
+	}
+	return true, &following{t.answer.At.Add(opens), pacer, ByShare}, nil
+}
+
+// shut returns the index of a pacer whose shares reserve all its permits, so that this step gets none, and the time
+// until the pacer has permits again. If the step may get permits, shut returns -1.
+func (t *taking) shut(s step) (pacer int, opens time.Duration) {
+	pacer, now := -1, t.clock()
+	for i, share := range t.shares {
+		if s.own && share >= 0 {
+			continue
+		}
+		p := &t.answer.Pacers[i]
+		free, is := p.shut(func(share int) time.Duration { return t.demands.left(p.Name, p.Shares[share].Name, now) })
+		if is && (pacer < 0 || free > opens) {
+			pacer, opens = i, free
+		}
+	}
+	return pacer, opens
 }
 
 // asked reports whether a share of a pacer is in demand, that is, whether a call has named the share within

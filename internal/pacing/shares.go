@@ -66,18 +66,23 @@ func (p *Pacer) divided() (limits []kept) {
 // divide returns the smallest number of equal parts into which a rate can be divided, such that every share gets a
 // whole number of parts. The first element of the list that divide returns is the number of equal parts. Then follows
 // the number of parts of each share. A share may get up to one percentage point more of the rate than the configured
-// percentage.
+// percentage. If the shares have less than 100 percent together, they do not get all parts.
 func divide(shares []Share) (parts []int) {
+	percent := 0
+	for _, s := range shares {
+		percent += s.Percent
+	}
 	for n := 1; ; n++ {
+		left := n
 		parts = append(parts[:0], n)
 		for _, s := range shares {
 			own := (s.Percent*n + 99) / 100
 			if own*100 > (s.Percent+1)*n {
 				break
 			}
-			parts = append(parts, own)
+			parts, left = append(parts, own), left-own
 		}
-		if len(parts) > len(shares) {
+		if len(parts) > len(shares) && (left > 0 || left == 0 && percent >= 100) {
 			return parts
 		}
 	}
@@ -163,6 +168,29 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	return p.partTarget("share", "", limits), keeps
 }
 
+// shut reports whether shares reserve 100 percent of the pacer, so that calls without a share get no permits. The
+// argument "asked" is a function that returns for how long a share is in use. The result "opens" is the time until a
+// share is idle, or the window of a limit that reserves all permits at all times.
+func (p *Pacer) shut(asked func(share int) time.Duration) (opens time.Duration, is bool) {
+	for _, k := range p.divided() {
+		percent, free := 0, k.Window
+		if k.soon {
+			free = KeptFor
+		}
+		for i := range p.Shares {
+			if uses := asked(i); !k.soon {
+				percent += p.Shares[i].Percent
+			} else if uses > 0 {
+				percent, free = percent+p.Shares[i].Percent, min(free, uses)
+			}
+		}
+		if percent >= 100 {
+			opens, is = max(opens, free), true
+		}
+	}
+	return opens, is
+}
+
 // demands remembers which shares or protected waits (waits for which other calls leave slots free) of pacers calls have
 // used lately, at this instance or at others. To tell other instances that a share is in use, an instance takes a
 // permit from a log that has no other purpose. Other instances read this log.
@@ -188,10 +216,13 @@ func newDemands() *demands {
 }
 
 // is reports whether a call has named the share of the pacer within the last few seconds (KeptFor).
-func (d *demands) is(pacer, share string, now time.Time) bool {
+func (d *demands) is(pacer, share string, now time.Time) bool { return d.left(pacer, share, now) > 0 }
+
+// left returns for how long the share of the pacer still counts as in use. For an idle share, the result is at most 0.
+func (d *demands) left(pacer, share string, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.asked[demand{pacer, share}].After(now)
+	return d.asked[demand{pacer, share}].Sub(now)
 }
 
 // ask records that a call named the share, and reports whether the instance must now tell other instances

@@ -217,6 +217,10 @@ func RunShares(t *testing.T, open OpenOnClock, step int) {
 		shared(250, otp, alerts), shared(40, alerts, otp, pacing.Share{Name: "news", Percent: 15}),
 		windowed(100, time.Second, otp), windowed(100, 1100*time.Millisecond, otp, alerts),
 		windowed(7, 300*time.Millisecond, otp),
+		shared(100, pacing.Share{Name: "otp", Percent: 99}), shared(100, pacing.Share{Name: "otp", Percent: 100}),
+		shared(100, pacing.Share{Name: "otp", Percent: 60}, pacing.Share{Name: "alerts", Percent: 40}),
+		shared(10, pacing.Share{Name: "otp", Percent: 100}),
+		windowed(100, time.Second, pacing.Share{Name: "otp", Percent: 70}, pacing.Share{Name: "alerts", Percent: 30}),
 	} {
 		if i%step > 0 {
 			continue
@@ -248,6 +252,9 @@ func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Durati
 		rest)
 	require.GreaterOrEqual(t, all, 0.95*rate)
 	slack := 2 / (sharesTo - from).Seconds() // for the first and the last permit
+	if sum >= 99 {
+		require.LessOrEqual(t, rest, rate*float64(100-sum)/100+float64(100-sum)*slack)
+	}
 	for i, share := range p.Shares {
 		got := s.perSecond(i, from, sharesTo)
 		t.Logf("  share %s: %.1f of %.1f", share.Name, got, rate*float64(share.Percent)/100)
@@ -315,6 +322,55 @@ func sharesKept(f *fixture) {
 	require.NoError(f, here.Forget(context.Background(), hour.Name))
 	require.Equal(f, 80, f.takeOf(here, pacing.Call{Pacers: []string{hour.Name}, Permits: 100}).Granted,
 		"the parts are forgotten, too")
+}
+
+// sharesOfAll checks pacers whose shares reserve all permits: other calls get none while a share is in use, but a
+// repetition still gets the permits of its first call.
+func sharesOfAll(f *fixture) {
+	all := []pacing.Share{{Name: "otp", Percent: 60}, {Name: "alerts", Percent: 40}}
+	hour := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Hour}}, Shares: all}
+	rate := pacing.Pacer{Name: Name(), Rate: pacing.Rate{Permits: 100, Per: time.Second}, Shares: all}
+	plain := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Hour}}}
+	here, there, clock := f.sharing(hour, rate, plain)
+
+	for _, pacers := range [][]string{{hour.Name}, {plain.Name, hour.Name}} {
+		others := f.takeOf(here, pacing.Call{Pacers: pacers, Permits: 10, MaxWait: time.Second, Client: "c",
+			RequestID: hour.Name})
+		require.Zero(f, others.Granted, "a long window keeps the parts at all times")
+		require.Equal(f, []int{len(pacers) - 1, pacing.ByShare}, []int{others.Target, others.Limit})
+		require.Equal(f, time.Hour, others.Next)
+	}
+	require.Zero(f, f.takeOf(here, pacing.Call{Pacers: []string{hour.Name}, Permits: 1}).Granted)
+	require.Equal(f, 60, f.takeOf(there, pacing.Call{Pacers: []string{hour.Name}, Permits: 100, Share: "otp"}).Granted)
+	require.Equal(f, 40, f.takeOf(here, pacing.Call{Pacers: []string{hour.Name}, Permits: 40, Share: "alerts"}).Granted)
+
+	call := pacing.Call{Pacers: []string{rate.Name}, Permits: 10, MaxWait: time.Second, Client: "c",
+		RequestID: rate.Name}
+	first := f.takeOf(here, call)
+	require.Equal(f, 10, first.Granted, "no share is in use")
+	for _, share := range []string{"otp", "alerts"} {
+		require.Equal(f, 1, f.takeOf(there, pacing.Call{Pacers: []string{rate.Name}, Permits: 1, Share: share,
+			MaxWait: 2 * time.Second}).Granted)
+	}
+	clock.Advance(time.Second) // the other instance reads the marks again
+	again := f.takeOf(here, call)
+	require.True(f, again.Replayed)
+	require.Equal(f, 10, again.Granted)
+	for range 2 {
+		for _, request := range []string{"", rate.Name + "2"} {
+			others := f.takeOf(here, pacing.Call{Pacers: []string{rate.Name}, Permits: 10, MaxWait: time.Second,
+				Client: "c", RequestID: request})
+			require.Zero(f, others.Granted)
+			require.Equal(f, []int{0, pacing.ByShare}, []int{others.Target, others.Limit})
+			require.Positive(f, others.Next)
+			require.LessOrEqual(f, others.Next, pacing.KeptFor)
+		}
+	}
+	require.Zero(f, f.takeOf(there, pacing.Call{Pacers: []string{rate.Name}, Permits: 1}).Granted)
+	require.NoError(f, here.Forget(context.Background(), rate.Name)) // the marks last by the clock of the store
+	clock.Advance(pacing.KeptFor)
+	require.Equal(f, 1, f.takeOf(there, pacing.Call{Pacers: []string{rate.Name}, Permits: 1, MaxWait: time.Second}).
+		Granted, "no share is in use any more")
 }
 
 // sharesRepeated tests a call of a share that the store granted in several steps: a repetition of the call must take no

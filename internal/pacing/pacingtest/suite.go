@@ -71,6 +71,7 @@ var cases = []struct {
 	{"the permits of a silent sender go back", leasesReturn},
 	{"leases end while their calls are repeated", leasesRace},
 	{"shares keep their parts", sharesKept},
+	{"shares keep all", sharesOfAll},
 	{"a call of a share is repeated", sharesRepeated},
 	{"permits of shares are given back", sharesReturned},
 	{"a longer wait makes room for a shorter one", reachKept},
