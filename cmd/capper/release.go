@@ -152,5 +152,8 @@ func (c *releaseCommand) interrupted(err error) error {
 		return terminal.Hinted(err, "run the same command again without --generation, and release users who have "+
 			"left the audience since from a file; repeating a release is safe")
 	}
+	if errors.As(err, new(*client.Error)) && !client.Passing(err) { // a repetition gets the same answer
+		return c.Hinted(err)
+	}
 	return terminal.Hinted(c.Hinted(err), "run the same command again"+c.pinned()+"; repeating a release is safe")
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"capper/client"
@@ -62,6 +63,10 @@ func (r *Service) Hinted(err error) error {
 		return terminal.Hinted(err, StatusSays)
 	}
 	var refused *client.Error
+	if client.HasCode(err, client.CodeForbidden) && strings.Contains(err.Error(), "lacks the scope") {
+		return terminal.Hinted(err, "set "+KeyVariable+" to a key with this scope, or add the scope to the key in "+
+			"server.api_keys")
+	}
 	if !errors.As(err, &refused) || refused.Code == "" {
 		return terminal.Hinted(err, "is a capper service running at "+r.URL+"? use --url for another address")
 	}

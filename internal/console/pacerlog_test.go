@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,12 +40,15 @@ func TestAPacerIsLookedUpForAMessageOrKey(t *testing.T) {
 	require.Contains(t, look("campaign", "promo").body, `/v1/pacers/campaign?message_id=promo`)
 	require.Contains(t, look("campaign", "other").body, `free: the next permit needs no wait`)
 
-	page = look("carrier", "x")
+	for _, pacer := range []string{"carrier", "none", "", "<b>"} {
+		page = look(url.QueryEscape(pacer), "x")
+		require.Equal(t, http.StatusBadRequest, page.status)
+		require.Contains(t, page.body, `is no pacer that counts each message or key separately.`)
+		require.NotContains(t, page.body, `<b>&#34;`)
+	}
+	page = look("number", strings.Repeat("x", 129))
 	require.Equal(t, http.StatusBadRequest, page.status)
-	require.Contains(t, page.body, `must be absent: the pacer &#34;carrier&#34; is not per message`)
-	page = look("none", "x")
-	require.Equal(t, http.StatusNotFound, page.status)
-	require.Contains(t, page.body, `pacer &#34;none&#34; does not exist (configured pacers: campaign, carrier, number)`)
+	require.Contains(t, page.body, `has 129 bytes and must have 1 to 128`)
 }
 
 // TestPacersWithoutLogsHaveNoForm checks that the form is absent if no pacer counts messages or keys separately.

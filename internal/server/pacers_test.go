@@ -375,7 +375,7 @@ func TestAPacerTellsWhatOneLogHasGivenOut(t *testing.T) {
 		"campaign?key=k":              `key: must be absent: the pacer "campaign" is not per key`,
 		"campaign?key=k&message_id=m": `key: must be absent: the pacer "campaign" is not per key`,
 		"campaign?namespace=growth":   `message_id: is required (1 to 128 bytes)`,
-		"campaign?message_id=":        `message_id: has 0 bytes`,
+		"campaign?message_id=":        `message_id: must not be empty`,
 		"campaign?message_id=" + long: `message_id: has 129 bytes and must have 1 to 128`,
 		"sender?message_id=m":         `message_id: must be absent: the pacer "sender" is not per message`,
 		"sender?namespace=n&key=k":    `namespace: must be absent: the pacer "sender" is not per message`,

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,13 +121,28 @@ func (p *Progress) Reach(done int64, state string) {
 		return
 	}
 	p.told = time.Now()
-	total, rate := p.total.Load(), float64(done)/time.Since(p.since).Seconds()
-	if total == 0 {
-		p.on.Say("%d %s, %.0f/s%s", done, p.unit, rate, colon(state))
-		return
+	total, took := p.total.Load(), time.Since(p.since)
+	switch {
+	case total == 0:
+		p.on.Say("%d %s, %s%s", done, p.unit, rateOf(done, took), colon(state))
+	case done == 0:
+		p.on.Say("0 of %d %s%s", total, p.unit, colon(state))
+	default:
+		left := time.Duration(float64(total-done) / float64(done) * float64(took)).Round(time.Second)
+		p.on.Say("%d of %d %s, %s, %s left%s", done, total, p.unit, rateOf(done, took), left, colon(state))
 	}
-	left := time.Duration(float64(total-done) / max(rate, 1) * float64(time.Second)).Round(time.Second)
-	p.on.Say("%d of %d %s, %.0f/s, %s left%s", done, total, p.unit, rate, left, colon(state))
+}
+
+// rateOf returns the rate of n units in the given time, such as 12/s. A slow rate is per minute or per hour.
+func rateOf(n int64, took time.Duration) string {
+	rate := float64(n) / took.Seconds()
+	switch {
+	case rate >= 1:
+		return fmt.Sprintf("%.0f/s", rate)
+	case rate*60 >= 1:
+		return fmt.Sprintf("%.0f/m", rate*60)
+	}
+	return fmt.Sprintf("%.0f/h", rate*3600)
 }
 
 // Note shows the reason why the current step waits. The reason for the wait appears next to the progress bar until

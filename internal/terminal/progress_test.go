@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -37,6 +38,23 @@ func TestShortWorkOverUsersIsSilent(t *testing.T) {
 	p.Reach(8, "8 allowed")
 	p.Stop()
 	require.Regexp(t, `^tool: 8 of 10 users, \d+/s, \d+s left: 8 allowed\n$`, talk.String())
+}
+
+// The rate of slow work is per minute or hour, and the time left is that of this rate.
+func TestSlowWorkHasTimeLeft(t *testing.T) {
+	t.Parallel()
+	for done, line := range map[int64]string{
+		0: "0 of 200 lines\n", 2: "2 of 200 lines, 12/h, 16h3[0-9]m[0-9]+s left\n",
+		100: "100 of 200 lines, 10/m, 10m0s left\n", 150: "150 of 200 lines, 15/m, 3m20s left\n",
+	} {
+		var talk bytes.Buffer
+		p := NewProgress(&Streams{Program: "tool", Out: NewWriter(&talk), Err: NewWriter(&talk)}, Lines)
+		p.Step("pace", 200)
+		p.since, p.told = p.since.Add(-10*time.Minute), p.told.Add(-lineEvery)
+		p.Reach(done, "")
+		p.Stop()
+		require.Regexp(t, "^tool: "+line+"$", talk.String())
+	}
 }
 
 // Where nobody knows how much there is, nothing is said of the time left.

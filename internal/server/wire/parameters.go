@@ -34,7 +34,9 @@ func DecodeParameters(query string, known []string) (map[string]string, error) {
 				strings.Join(known, ", "))
 		case len(values) > 1:
 			return nil, Invalid(field, "the parameter is given %d times", len(values))
-		case values[0] == "" || len(values[0]) > maxText:
+		case values[0] == "":
+			return nil, Invalid(field, "must not be empty: leave the parameter out or give it a value")
+		case len(values[0]) > maxText:
 			return nil, Invalid(field, "has %d bytes and must have 1 to %d", len(values[0]), maxText)
 		}
 		parameters[name] = values[0]
