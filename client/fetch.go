@@ -132,6 +132,9 @@ func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 		return now, false
 	}
 	lacking, batch := p.wanted-p.stock.permits, p.demand.batch(now)
+	if p.cfg.Expected != nil {
+		batch = min(batch, int(max(0, p.cfg.Expected()-p.given)))
+	}
 	if later, ok = p.due(lacking, batch); !ok || later.After(now) {
 		return later, ok
 	}

@@ -30,6 +30,10 @@ type PacerConfig struct {
 	// Ahead is the time for which permits are requested ahead of their use; 100 ms. The Pacer adds two round trips,
 	// which matters when round trips are long.
 	Ahead time.Duration
+	// Expected returns how many permits the callers need altogether since NewPacer, as far as they know. The Pacer then
+	// requests no more permits than that in advance, because unused permits of a limit without a rate are lost.
+	// Expected must not wait for the Pacer. Nil: the Pacer expects callers to go on as before.
+	Expected func() int64
 	// OnRetry receives the error of each failed call that is retried. OnRetry must not wait for the Pacer. Nil: errors
 	// are dropped.
 	OnRetry func(error)
@@ -71,6 +75,7 @@ type Pacer struct {
 	wanted  int       // permits that waiting callers lack
 	stock   stock
 	dropped int64 // permits that nobody used in time
+	given   int64 // permits that callers got
 	demand  demand
 	timer   *time.Timer // fires at the time of the next action while a caller waits
 
@@ -234,6 +239,7 @@ func (p *Pacer) end(e *list.Element, err error) {
 	w := p.waiting.Remove(e).(*waiter)
 	p.wanted -= w.lacks()
 	p.stock.putBack(w.got, w.last.latest, w.last.keep)
+	p.given -= int64(w.got)
 	w.got, w.err = 0, err
 	close(w.done)
 }
@@ -281,6 +287,7 @@ func (p *Pacer) give(w *waiter, now time.Time) {
 	if t := p.stock.take(now, w.most-w.got); t.permits > 0 {
 		w.got, w.last = w.got+t.permits, t
 		p.demand.used += t.permits
+		p.given += int64(t.permits)
 	}
 }
 

@@ -65,4 +65,4 @@ func (c *Client) ForgetPacer(ctx context.Context, name string) error {
 	return nil
 }
 
-func pacerPath(name string) string { return "/v1/pacers/" + url.PathEscape(name) }
+func pacerPath(name string) string { return "/v1/pacers/" + pathEscape(name) }

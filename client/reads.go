@@ -56,13 +56,15 @@ func (c *Client) EraseIDWithSets(ctx context.Context, id string) error {
 	return nil
 }
 
-// idPath returns the URL path of a user. idPath escapes the text ids "." and "..", which would otherwise be steps in
-// the path.
-func idPath(id string) string {
-	if id == "." || id == ".." {
-		return "/v1/users/" + strings.ReplaceAll(id, ".", "%2E")
+// idPath returns the URL path of a user.
+func idPath(id string) string { return "/v1/users/" + pathEscape(id) }
+
+// pathEscape escapes a name in a URL path. The names "." and ".." would otherwise be steps in the path.
+func pathEscape(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
 	}
-	return "/v1/users/" + url.PathEscape(id)
+	return url.PathEscape(name)
 }
 
 // IDs returns the kind of the deployment's user ids, and the hash key with which the service computes the image of an

@@ -88,6 +88,34 @@ func TestPacedLinesComeAtTheRate(t *testing.T) {
 		all-n))
 }
 
+// TestAPaceTakesAPermitForEachLine checks that a command takes no permits in advance beyond its lines, which would be
+// lost at a pacer without a rate.
+func TestAPaceTakesAPermitForEachLine(t *testing.T) {
+	t.Parallel()
+	p := serve(t, configure(t, "{default: {daily: 1}}\npacers: {day: {limits: [{max: 100000, window: 24h}]}}"))
+	service, err := client.New(client.Config{URL: p.url})
+	require.NoError(t, err)
+	used := func() int {
+		state, err := service.Pacer(t.Context(), "day")
+		require.NoError(t, err)
+		return *state.Used
+	}
+	for _, n := range []int{1, 5, 50, 3000} {
+		file, text := numbers(t, n)
+		for _, args := range [][]string{{file}, {"-"}} {
+			testkit.Steadily(t, 10, func() bool {
+				before := used()
+				pace := exec.Command("capper", append([]string{"pace", "day", "--url", p.url}, args...)...)
+				pace.Stdin = strings.NewReader(text)
+				out, err := pace.Output()
+				require.NoError(t, err)
+				require.Equal(t, text, string(out))
+				return used()-before == n
+			}, "the lines took more permits")
+		}
+	}
+}
+
 // A reader that ends leaves slots that go back. On a busy machine, all slots may have come before that.
 func TestAPaceWhoseReaderHasGoneGivesBackItsPermits(t *testing.T) {
 	t.Parallel()

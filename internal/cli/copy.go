@@ -25,6 +25,7 @@ type Copy struct {
 	Outlet  outlet // tells which lines were read; nil: a written line counts as copied
 
 	through atomic.Int64
+	needs   atomic.Int64
 	unread  atomic.Int64
 	late    atomic.Int64
 	batch   int // with an Outlet: maximum number of lines in the next write, if above 1
@@ -57,12 +58,16 @@ func (c *Copy) Unread() int64 { return c.unread.Load() }
 // Late returns how many lines the consumer of the output has read after the time of their permits.
 func (c *Copy) Late() int64 { return c.late.Load() }
 
+// Needs returns how many permits the lines that Copy has read so far need, including second permits.
+func (c *Copy) Needs() int64 { return c.needs.Load() }
+
 // Run copies lines until the input ends, and then returns nil. If copying fails, the error of Run is an error of
 // Take, a *readError or a *writeError.
 func (c *Copy) Run(ctx context.Context) error {
 	in := reader{from: c.From}
 	b, err := in.skip(c.Skip)
 	for err == nil {
+		c.needs.Add(int64(len(b.ends)))
 		for len(b.ends) > 0 {
 			if err := c.some(ctx, &b); err != nil {
 				return err
@@ -122,6 +127,7 @@ func (c *Copy) hand(ctx context.Context, b *block) error {
 	if err == nil {
 		c.again = late
 		c.late.Add(int64(late))
+		c.needs.Add(int64(late))
 	}
 	return err
 }

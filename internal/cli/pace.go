@@ -73,7 +73,8 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return terminal.WithStatus(terminal.BadInput, err)
 	}
 	defer from.Close()
-	pacer, err := c.pacer(on, service, look)
+	copied := &Copy{From: from, To: on.Data(), Skip: c.Skip}
+	pacer, err := c.pacer(on, service, look, copied.Needs)
 	if err != nil {
 		return terminal.Misuse(err)
 	}
@@ -89,8 +90,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		}
 		return c.slowest(answer.Pacers)
 	}}
-	copied := &Copy{From: from, To: on.Data(), Skip: c.Skip, Take: waits.take,
-		Reached: func(lines int64) { shown.Reach(lines-c.Skip, "") }}
+	copied.Take, copied.Reached = waits.take, func(lines int64) { shown.Reach(lines-c.Skip, "") }
 	return c.copy(ctx, on, shown, copied, pacer, total)
 }
 
@@ -113,11 +113,12 @@ func (c *PaceCommand) longest() time.Duration {
 }
 
 // pacer returns a client that takes permits for the lines from the pacers.
-func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look api.PermitsRequest) (*client.Pacer,
-	error) {
+func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look api.PermitsRequest,
+	needs func() int64) (*client.Pacer, error) {
 	var trouble outage
 	return client.NewPacer(service, client.PacerConfig{
 		Pacers: look.Pacers, MessageID: look.MessageID, Key: look.Key, Share: look.Share, MaxWait: c.longest(),
+		Expected: needs,
 		OnRetry:  func(err error) { trouble.begin(func() { on.Say("no new permits, retrying: %v", err) }) },
 		OnAnswer: func() { trouble.end(func() { on.Say("permits are available again") }) },
 	})

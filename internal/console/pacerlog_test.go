@@ -46,6 +46,7 @@ func TestAPacerIsLookedUpForAMessageOrKey(t *testing.T) {
 		require.Contains(t, page.body, `is no pacer that counts each message or key separately.`)
 		require.NotContains(t, page.body, `<b>&#34;`)
 	}
+	require.Contains(t, look("number", "a\u202eb").body, `State of the pacer number for a[U&#43;202E]b`)
 	page = look("number", strings.Repeat("x", 129))
 	require.Equal(t, http.StatusBadRequest, page.status)
 	require.Contains(t, page.body, `has 129 bytes and must have 1 to 128`)

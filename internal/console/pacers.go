@@ -169,7 +169,7 @@ func standing(p api.PacerState) string {
 		return "one queue per message: look one up above"
 	case p.Per == api.PerKey:
 		return "one queue per key: look one up above"
-	case next <= 0 && p.QueueMS <= 0:
+	case next <= 0:
 		return "free: the next permit needs no wait"
 	case p.Used != nil && p.Max > 0 && *p.Used >= p.Max:
 		return "full: the next permit waits " + frame.Span(next)

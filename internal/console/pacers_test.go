@@ -28,3 +28,13 @@ func TestSharesOfPacersAreShown(t *testing.T) {
 	title, _ = last(plain)
 	require.Equal(t, "Longest wait", title)
 }
+
+// TestAPacerWithAFullLimitLaterIsFree checks that the next permit decides, because all used slots may be in the future.
+func TestAPacerWithAFullLimitLaterIsFree(t *testing.T) {
+	t.Parallel()
+	used := 2
+	later := api.PacerState{Name: "short", QueueMS: api.Millis(10e9), Used: &used, Max: 2, Window: "1s"}
+	require.Equal(t, "free: the next permit needs no wait", standing(later))
+	later.NextMS = api.Millis(5e8)
+	require.Equal(t, "full: the next permit waits 500 ms", standing(later))
+}

@@ -201,9 +201,9 @@ func TestQueriesAreChecked(t *testing.T) {
 	for path, want := range map[string]badBody{
 		"/v1/segments?x=1": {field: "x",
 			message: "the parameter does not exist: this call has generation"},
-		"/v1/segments?generation=":               {field: "generation", message: "0 bytes"},
+		"/v1/segments?generation=":               {field: "generation", message: "must not be empty"},
 		"/v1/segments?generation=a&generation=a": {field: "generation", message: "given 2 times"},
-		"/v1/segments?generation":                {field: "generation", message: "0 bytes"},
+		"/v1/segments?generation":                {field: "generation", message: "must not be empty"},
 		"/v1/segments?after=1":                   {field: "after", message: "the parameter does not exist"},
 		"/v1/segments/vip/bitmap?max=1":          {field: "max", message: "the parameter does not exist"},
 		"/v1/segments/vip/members?max=0": {field: "max",

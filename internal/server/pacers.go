@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"net/url"
 	"unicode/utf8"
 
 	"capper/client/api"
@@ -213,8 +214,16 @@ func (s *Server) look(c *call, name string) ([]pacing.Standing, *pacing.Policy, 
 }
 
 func (s *Server) noSuchPacer(c *call) error {
-	return wire.NewFailure(api.CodeNotFound, "pacer %q does not exist (%s)", wire.Clip([]byte(c.id)),
+	return wire.NewFailure(api.CodeNotFound, "pacer %q does not exist (%s)", wire.Clip([]byte(pacerName(c))),
 		s.pacers.Policy().PacerNames())
+}
+
+// pacerName returns the name in the path of the call without escapes, for error texts. Valid names have no escapes.
+func pacerName(c *call) string {
+	if name, err := url.PathUnescape(c.id); err == nil {
+		return name
+	}
+	return c.id
 }
 
 // standingOf converts the state of a pacer to the type that responses use.
@@ -255,7 +264,7 @@ func stateOf(s *pacing.Standing, counted bool) api.PacerState {
 // operator configured the removed pacer again.
 func (s *Server) forgetPacer(c *call) error {
 	if !capping.IsName(c.id) {
-		return wire.NewFailure(api.CodeNotFound, "pacer "+capping.NameRule, wire.Clip([]byte(c.id)))
+		return wire.NewFailure(api.CodeNotFound, "pacer "+capping.NameRule, wire.Clip([]byte(pacerName(c))))
 	}
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
