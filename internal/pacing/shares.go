@@ -66,7 +66,8 @@ func (p *Pacer) divided() (limits []kept) {
 // divide returns the smallest number of equal parts into which a rate can be divided, such that every share gets a
 // whole number of parts. The first element of the list that divide returns is the number of equal parts. Then follows
 // the number of parts of each share. A share may get up to one percentage point more of the rate than the configured
-// percentage. If the shares have less than 100 percent together, they do not get all parts.
+// percentage. If the shares have less than 100 percent together, they do not get all parts. Only a configuration with
+// faults has shares of more than 100 percent.
 func divide(shares []Share) (parts []int) {
 	percent := 0
 	for _, s := range shares {
@@ -82,7 +83,7 @@ func divide(shares []Share) (parts []int) {
 			}
 			parts, left = append(parts, own), left-own
 		}
-		if len(parts) > len(shares) && (left > 0 || left == 0 && percent >= 100) {
+		if len(parts) > len(shares) && (left > 0 || left == 0 && percent == 100 || percent > 100) {
 			return parts
 		}
 	}

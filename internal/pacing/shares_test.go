@@ -13,13 +13,36 @@ func TestARateIsDivided(t *testing.T) {
 	for _, division := range []struct{ percents, parts []int }{
 		{[]int{20}, []int{5, 1}}, {[]int{33}, []int{3, 1}}, {[]int{50, 40}, []int{10, 5, 4}},
 		{[]int{95}, []int{20, 19}}, {[]int{99}, []int{100, 99}}, {[]int{33, 33, 33}, []int{100, 33, 33, 33}},
-		{[]int{100}, []int{1, 1}}, {[]int{60, 40}, []int{5, 3, 2}},
+		{[]int{100}, []int{1, 1}}, {[]int{60, 40}, []int{5, 3, 2}}, {[]int{33, 33, 34}, []int{100, 33, 33, 34}},
+		{[]int{150}, []int{2, 3}}, {[]int{60, 60}, []int{5, 3, 3}}, {[]int{0}, []int{1, 0}},
 	} {
 		var shares []Share
 		for _, percent := range division.percents {
 			shares = append(shares, Share{Percent: percent})
 		}
 		require.Equal(t, division.parts, divide(shares))
+	}
+}
+
+// TestEveryPairOfSharesIsDivided divides a rate between two shares with all percentages, also with invalid ones, which a
+// configuration may have before it is refused.
+func TestEveryPairOfSharesIsDivided(t *testing.T) {
+	t.Parallel()
+	for a := range 151 {
+		for b := range 151 {
+			parts := divide([]Share{{"a", a}, {"b", b}})
+			if a == 0 || b == 0 || a+b > 100 {
+				continue
+			}
+			n, left := parts[0], parts[0]-parts[1]-parts[2]
+			require.LessOrEqual(t, n, 100)
+			require.GreaterOrEqual(t, parts[1]*100, a*n)
+			require.LessOrEqual(t, parts[1]*100, (a+1)*n)
+			require.GreaterOrEqual(t, parts[2]*100, b*n)
+			require.LessOrEqual(t, parts[2]*100, (b+1)*n)
+			require.Equal(t, a+b < 100, left > 0, "%d and %d of %d", parts[1], parts[2], n)
+			require.GreaterOrEqual(t, left, 0)
+		}
 	}
 }
 
