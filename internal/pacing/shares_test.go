@@ -24,8 +24,8 @@ func TestARateIsDivided(t *testing.T) {
 	}
 }
 
-// TestEveryPairOfSharesIsDivided divides a rate between two shares with all percentages, also with invalid ones, which a
-// configuration may have before it is refused.
+// TestEveryPairOfSharesIsDivided divides a rate between two shares with all percentages. A configuration may have
+// invalid percentages before capper refuses it.
 func TestEveryPairOfSharesIsDivided(t *testing.T) {
 	t.Parallel()
 	for a := range 151 {
