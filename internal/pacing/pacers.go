@@ -321,12 +321,13 @@ func (t *taking) refused(ctx context.Context, step step) (refused bool, next *fo
 // shut returns the index of a pacer whose shares reserve all its permits, so that this step gets none, and the time
 // until the pacer has permits again. If the step may get permits, shut returns -1.
 func (t *taking) shut(s step) (pacer int, opens time.Duration) {
-	pacer, now := -1, t.clock()
+	pacer = -1
 	for i, share := range t.shares {
-		if s.own && share >= 0 {
+		p := &t.answer.Pacers[i]
+		if len(p.Shares) == 0 || s.own && share >= 0 {
 			continue
 		}
-		p := &t.answer.Pacers[i]
+		now := t.clock()
 		free, is := p.shut(func(share int) time.Duration { return t.demands.left(p.Name, p.Shares[share].Name, now) })
 		if is && (pacer < 0 || free > opens) {
 			pacer, opens = i, free

@@ -173,23 +173,20 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 // argument "asked" is a function that returns for how long a share is in use. The result "opens" is the time until a
 // share is idle, or the window of a limit that reserves all permits at all times.
 func (p *Pacer) shut(asked func(share int) time.Duration) (opens time.Duration, is bool) {
-	for _, k := range p.divided() {
-		percent, free := 0, k.Window
-		if k.soon {
-			free = KeptFor
-		}
-		for i := range p.Shares {
-			if uses := asked(i); !k.soon {
-				percent += p.Shares[i].Percent
-			} else if uses > 0 {
-				percent, free = percent+p.Shares[i].Percent, min(free, uses)
-			}
-		}
-		if percent >= 100 {
-			opens, is = max(opens, free), true
+	percent, used := 0, KeptFor
+	for i := range p.Shares {
+		percent, used = percent+p.Shares[i].Percent, min(used, asked(i))
+	}
+	if percent < 100 {
+		return 0, false
+	}
+	for _, limit := range p.Limits {
+		if limit.Window > SoonWindow {
+			opens = max(opens, limit.Window)
 		}
 	}
-	return opens, is
+	opens = max(opens, used)
+	return opens, opens > 0
 }
 
 // demands remembers which shares or protected waits (waits for which other calls leave slots free) of pacers calls have
