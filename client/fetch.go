@@ -355,14 +355,8 @@ func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permit
 	if leased {
 		body.Lease = api.Wait(leaseFor)
 	}
-	text, err := json.Marshal(&body)
-	if err != nil {
-		return err
-	}
-	within, cancel := context.WithTimeout(ctx, tripTimeout)
-	defer cancel()
 	sent := time.Now()
-	err = p.client.once(within, "POST", "/v1/permits", text, answer)
+	err := p.send(ctx, tripTimeout, &body, answer)
 	switch {
 	case !leased:
 	case lacksLeases(err):
@@ -374,6 +368,17 @@ func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permit
 		request.lease.called(sent, time.Now(), err)
 	}
 	return err
+}
+
+// send sends a request for permits to the service, and waits for the response at most for the given time.
+func (p *Pacer) send(ctx context.Context, most time.Duration, request *api.PermitsRequest, answer *api.Permits) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return p.client.once(ctx, "POST", "/v1/permits", body, answer)
 }
 
 // leases reports whether the service has leases, as far as the Pacer knows.

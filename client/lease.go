@@ -1,8 +1,6 @@
 package client
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -105,12 +103,6 @@ func (p *Pacer) keepLease(request *asking) {
 
 func (p *Pacer) repeat(request api.PermitsRequest) (answer api.Permits, err error) {
 	request.Lease = api.Wait(leaseFor)
-	body, err := json.Marshal(&request)
-	if err != nil {
-		return answer, err
-	}
-	ctx, cancel := context.WithTimeout(p.life, leaseFor/2)
-	defer cancel()
-	err = p.client.once(ctx, "POST", "/v1/permits", body, &answer)
+	err = p.send(p.life, leaseFor/2, &request, &answer)
 	return answer, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"capper/client"
@@ -134,7 +135,7 @@ func (c *PacersCommand) refused(err error) error {
 		return terminal.Hinted(err, "the key in "+KeyVariable+" needs the scope "+scope)
 	case client.HasCode(err, client.CodeNotFound):
 		return terminal.Hinted(terminal.Misuse(err), "capper pacers lists the configured pacers")
-	case client.HasCode(err, client.CodeInvalidRequest):
+	case client.HasCode(err, client.CodeInvalidRequest) && strings.Contains(err.Error(), "must be absent"):
 		return terminal.Hinted(terminal.Misuse(err), "capper pacers shows \"by message\" or \"by key\" for pacers "+
 			"with a separate limit for each message or key")
 	case client.HasCode(err, client.CodeMethodNotAllowed):

@@ -65,13 +65,14 @@ func showPacers(v *frame.Visit, counts *Series) (*frame.View, error) {
 
 // addLog adds the state of the pacer for one message or key to the view.
 func (p *pacersView) addLog(v *frame.Visit, view *frame.View, pacers []api.PacerState) error {
-	if !slices.Contains(p.Divided, p.Pacer) {
+	i := slices.IndexFunc(pacers, func(s api.PacerState) bool { return s.Name == p.Pacer && s.Per != "" })
+	if i < 0 {
 		p.Wrong, view.Status = fmt.Sprintf("%q is no pacer that counts each message or key separately.", p.Pacer),
 			http.StatusBadRequest
 		return nil
 	}
 	message, key, query := p.Log, "", "?message_id="
-	if slices.ContainsFunc(pacers, func(s api.PacerState) bool { return s.Name == p.Pacer && s.Per == api.PerKey }) {
+	if pacers[i].Per == api.PerKey {
 		message, key, query = "", p.Log, "?key="
 	}
 	state, err := v.API.PacerLog(v.Context(), p.Pacer, message, key)
