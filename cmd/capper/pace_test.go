@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -160,7 +161,11 @@ func TestAnInterruptedPaceGivesBackItsPermits(t *testing.T) {
 		require.NoError(t, err)
 		return time.Duration(state.QueueMS)
 	}
-	for _, by := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it, also for the commands of this test
+		signals = append(signals, syscall.SIGHUP)
+	}
+	for _, by := range signals {
 		var talk bytes.Buffer
 		stopped := exec.Command("capper", "pace", "later", file, "--url", p.url, "--max-wait", "12h")
 		stopped.Stderr = &talk

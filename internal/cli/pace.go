@@ -56,6 +56,8 @@ func (c *PaceCommand) Validate() error {
 
 // Run copies the lines of the input to the output, at the rate at which the pacers grant permits.
 func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
+	ctx, stop := untilHangup(ctx)
+	defer stop()
 	service, err := c.Client()
 	if err != nil {
 		return err
@@ -92,6 +94,15 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	}}
 	copied.Take, copied.Reached = waits.take, func(lines int64) { shown.Reach(lines-c.Skip, "") }
 	return c.copy(ctx, on, shown, copied, pacer, total)
+}
+
+// untilHangup returns a context that also ends when the terminal closes (SIGHUP), so that the command returns its unused
+// permits. Under the program nohup, which ignores SIGHUP, the command goes on.
+func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return ctx, func() {}
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // pacers returns the names of the pacers that the command-line argument PACER lists.
