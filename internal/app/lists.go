@@ -46,6 +46,11 @@ func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 			add("suppress.%s: users may leave the set in each build: declare the set only_grows in the build",
 				guard.Set)
 		}
+		if guard.Overruled > 0 {
+			add("suppress.%s: the build in use lacks users whom calls added before the as_of of the build, so it no "+
+				"longer suppresses them (number of users: %d): unless they subscribed again, add them again, and use "+
+				"the begin of the export as as_of", guard.Set, guard.Overruled)
+		}
 		switch {
 		case suppressed.MaxAge > 0 && age > suppressed.MaxAge:
 			add("suppress.%s: the set is %s old and max_age is %s: the sends that it suppresses are unavailable",

@@ -242,7 +242,7 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 		break
 	}
 	if c.was == nil || !c.overrules() {
-		r.late.compared(now, r.cfg.Overruled)
+		r.countOverruled(now)
 		return nil
 	}
 	before, err := c.was.load(ctx)

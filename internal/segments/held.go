@@ -283,6 +283,7 @@ type Guard struct {
 	OnlyGrows bool // the publisher allows no users, or only a few, to leave the set
 	MayLose   float64
 	Left      Left
+	Overruled uint64    // users whom API calls added before AsOf and whom the set lacks
 	AsOf      time.Time // the result of Refresher.AsOf
 }
 
@@ -300,7 +301,7 @@ func (r *Refresher) Guards() (list []Guard) {
 		set := &now.manifest.Sets[i]
 		if mayLose, ok := guarded.MayLose[set.Name]; ok {
 			list = append(list, Guard{set.Name, set.Cardinality, set.OnlyGrows, mayLose, r.left[set.Name],
-				r.AsOf(set.Name)})
+				r.late.known[set.Name], r.AsOf(set.Name)})
 		}
 	}
 	return list

@@ -15,18 +15,21 @@ const lateInterval = time.Second
 // generation in use. API calls reach the store late if they are replayed, or if a Redis server that was empty is
 // restored.
 type lateCalls struct {
-	known   map[string]uint64 // by set: how many users whom API calls added the generation overruled at its comparison
+	known   map[string]uint64 // by set: number of added users whom the generation lacked at its comparison; under mu
 	changes uint64            // the result of RefresherConfig.Changes at the last check
 	next    time.Time         // no check before this time, because checking long lists takes long
 }
 
-// compared is called when a generation comes into use. compared stores how many users this generation lacks although
-// API calls added them to sets.
-func (l *lateCalls) compared(now *Snapshot, overruled func(string, time.Time, time.Time) []capping.UserID) {
-	l.known = nil
-	if overruled != nil {
-		l.known = now.overrules(overruled)
+// countOverruled is called when a generation comes into use. countOverruled stores how many users this generation
+// lacks although API calls added them to sets.
+func (r *Refresher) countOverruled(now *Snapshot) {
+	var known map[string]uint64
+	if r.cfg.Overruled != nil {
+		known = now.overrules(r.cfg.Overruled)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late.known = known
 }
 
 // watchCalls calls Reconsider if users whom API calls added are missing in the generation in use: many more than when

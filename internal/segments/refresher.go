@@ -472,7 +472,7 @@ func (r *Refresher) swap(s *Snapshot, origin string, compared *comparison) {
 	r.held.sees(&s.manifest)
 	r.confirm()
 	r.countLosses(compared)
-	r.late.compared(s, r.cfg.Overruled)
+	r.countOverruled(s)
 	r.mu.Lock()
 	r.status.Unjudged, r.status.ComparedWith = compared.unjudged, compared.against()
 	r.newest = max(r.newest, s.Generation())

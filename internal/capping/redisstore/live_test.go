@@ -199,6 +199,8 @@ func TestOwnAttemptsBeforeARenewalAreNoReplays(t *testing.T) {
 	go func() { done <- b.Filter(context.Background(), batch, verdicts) }()
 	testkit.Eventually(t, func() bool { return readLogs(t, a)[1].Len() == 1 }, "the first attempt records")
 	changed(t, a, adding(2))
+	cut := held.cuts.Load()
+	testkit.Eventually(t, func() bool { return held.cuts.Load() >= cut+2 }, "an attempt begins after the change")
 	held.cut.Store(cutNever)
 	require.NoError(t, testkit.Receive(t, done))
 	require.Equal(t, len(users), outdated(verdicts))
