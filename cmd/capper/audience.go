@@ -105,12 +105,14 @@ func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.S
 }
 
 // ofFile is the error text for command-line flags that require an audience file, if the audience is an expression.
-const ofFile = "--format, --column, --quote, --escape and --final-newline: require a file of user ids"
+const ofFile = "--format, --column, --delimiter, --quote, --escape and --final-newline: require a file of user ids"
 
 // idFile holds the command-line flags for reading a file of user ids.
 type idFile struct {
 	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the file with the user ids: ${formats}. Default: the command detects the format from the file's name and content."`
 	Column string `placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else a column with a similar name, else the first column."`
+
+	Delimiter ingest.Delimiter `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
 
 	Quote  format.Mark `placeholder:"C" help:"Character that encloses fields in CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
 	Escape format.Mark `placeholder:"C" help:"Character that escapes delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
@@ -150,7 +152,7 @@ func (f *idFile) list(ctx context.Context, on *terminal.Streams, path string, sc
 func (f *idFile) inputs(path string) []ingest.Input {
 	return []ingest.Input{{
 		Path: path, Format: ingest.Format(f.Format), IDColumn: f.Column,
-		Quote: f.Quote, Escape: f.Escape, FinalNewline: f.FinalNewline,
+		Delimiter: f.Delimiter, Quote: f.Quote, Escape: f.Escape, FinalNewline: f.FinalNewline,
 	}}
 }
 

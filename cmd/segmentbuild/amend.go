@@ -63,10 +63,10 @@ func (c *amendCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 func (c *amendCommand) plan() (*ingest.Plan, error) {
-	base, err := c.Input.input()
+	base := c.Input.input()
 	plan := &ingest.Plan{SetsAlone: true, MaxBadRows: c.Input.MaxBadRows,
 		Bounds: publish.Bounds{MaxChange: publish.UsualMaxChange}}
-	if err = errors.Join(err, c.Approval.check(), addDefinitions(&plan.Sets, setFlag, c.Set, base)); err != nil {
+	if err := errors.Join(c.Approval.check(), addDefinitions(&plan.Sets, setFlag, c.Set, base)); err != nil {
 		return nil, err
 	}
 	return plan, errors.Join(setAsOf(plan, c.AsOf), c.Bounds.override(plan), c.Approval.accept(plan))

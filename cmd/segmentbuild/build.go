@@ -214,7 +214,7 @@ func (c *buildCommand) input() (base ingest.Input, err error) {
 	case c.File == "" && given == 0:
 		return base, errors.New("nothing to build: give --segment NAME=FILE, --table FILE or a build file")
 	}
-	return c.Input.input()
+	return c.Input.input(), nil
 }
 
 // addDefinitions adds the segments or sets that a flag defines as NAME=FILE to the plan. If the flag names several

@@ -15,7 +15,7 @@ type inputFlags struct {
 	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the input files: ${formats}. Default: the command detects the format from each file's name and content. The command always detects gzip and zstd."`
 	IDColumn      string              `name:"id-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else a column with a similar name, else the first column."`
 	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the segment names in a table. Default: the column 'segment', else the second column."`
-	Delimiter     string              `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
+	Delimiter     ingest.Delimiter    `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
 	Header        format.Header       `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text files is a header: yes or no. Default: yes if a flag names a column, or if the row contains a name such as user_id and no number."`
 	Quote         format.Mark         `placeholder:"C" help:"Character that encloses fields in CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
 	Escape        format.Mark         `placeholder:"C" help:"Character that escapes delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
@@ -26,15 +26,9 @@ type inputFlags struct {
 }
 
 // input returns the settings from the flags that apply to all input files.
-func (f *inputFlags) input() (base ingest.Input, err error) {
-	base = ingest.Input{Format: f.Format, Header: f.Header, IDColumn: f.IDColumn, SegmentColumn: f.SegmentColumn,
-		Quote: f.Quote, Escape: f.Escape, FinalNewline: f.FinalNewline}
-	if f.Delimiter != "" {
-		if err := base.SetDelimiter(f.Delimiter); err != nil {
-			return base, fmt.Errorf("--delimiter %w", err)
-		}
-	}
-	return base, nil
+func (f *inputFlags) input() ingest.Input {
+	return ingest.Input{Format: f.Format, Header: f.Header, IDColumn: f.IDColumn, SegmentColumn: f.SegmentColumn,
+		Delimiter: f.Delimiter, Quote: f.Quote, Escape: f.Escape, FinalNewline: f.FinalNewline}
 }
 
 // read reads the input files and builds the segments and sets. read lists all bad rows, including rows that

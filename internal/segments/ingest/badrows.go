@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -76,6 +77,9 @@ func (e *BadRowsError) Error() string {
 	for _, f := range e.Files[:min(len(e.Files), maxSamples)] {
 		if f.Rows == 0 {
 			fmt.Fprintf(&b, "\n  %s: all %d rows are bad: does the file contain user ids?", f.File, f.Bad)
+			if between := e.between(f.File); between != "" {
+				fmt.Fprintf(&b, " If %s separates its columns, set the delimiter", between)
+			}
 		} else {
 			fmt.Fprintf(&b, "\n  %s: %d of %d rows are bad", f.File, f.Bad, f.Rows+f.Bad)
 		}
@@ -87,6 +91,24 @@ func (e *BadRowsError) Error() string {
 		fmt.Fprintf(&b, "\n  … and %d more", more)
 	}
 	return b.String()
+}
+
+// between returns the quoted character that probably separates the columns of the file: each bad row of the file has the
+// character. If there is none, between returns "".
+func (e *BadRowsError) between(file string) string {
+	var rows []format.Bad
+	for _, s := range e.Samples {
+		if s.File == file {
+			rows = append(rows, s)
+		}
+	}
+	for _, c := range []string{";", "|", "\t"} {
+		lacks := func(s format.Bad) bool { return !strings.Contains(s.Value, c) }
+		if len(rows) > 0 && !slices.ContainsFunc(rows, lacks) {
+			return strconv.Quote(c)
+		}
+	}
+	return ""
 }
 
 // shown returns how many bad rows the samples represent, because a sample with several lines counts

@@ -209,7 +209,7 @@ func (f *buildFile) columnFields(in *Input) map[string]yamltree.Field {
 			&in.Format,
 		), "header": header(&in.Header), "final_newline": finalNewline(&in.FinalNewline),
 		"id_column": text(&in.IDColumn), "segment_column": text(&in.SegmentColumn),
-		"delimiter":  checked(in.SetDelimiter),
+		"delimiter":  checked(func(s string) error { return in.Delimiter.UnmarshalText([]byte(s)) }),
 		"quote":      checked(func(s string) error { return in.Quote.UnmarshalText([]byte(s)) }),
 		"escape":     checked(func(s string) error { return in.Escape.UnmarshalText([]byte(s)) }),
 		"min_files":  whole(func(n int64) { in.Expect.MinFiles = n }),

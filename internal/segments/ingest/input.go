@@ -40,8 +40,7 @@ type Input struct {
 	// SegmentColumn is the column of the names in a table. Empty means the column segment, else the
 	// second column.
 	SegmentColumn string
-	// Delimiter separates columns. 0 means a comma for CSV and a tab for TSV.
-	Delimiter byte
+	Delimiter     Delimiter
 	// Quote and Escape are the special characters of CSV and TSV. Zero values mean the quote " without
 	// an escape for CSV, and the escape \ without a quote for TSV.
 	Quote, Escape format.Mark
@@ -50,15 +49,19 @@ type Input struct {
 	FinalNewline FinalNewline
 }
 
-// SetDelimiter parses the delimiter of the input's columns and sets the field Delimiter.
-func (in *Input) SetDelimiter(s string) error {
+// Delimiter is the byte that separates the columns of CSV and TSV files. 0 means a comma for CSV and a tab for TSV.
+type Delimiter byte
+
+// UnmarshalText parses one byte, or the two characters \t for a tab.
+func (d *Delimiter) UnmarshalText(text []byte) error {
+	s := string(text)
 	if s == `\t` {
 		s = "\t"
 	}
 	if len(s) != 1 || strings.ContainsAny(s, "\"\r\n") {
-		return fmt.Errorf("delimiter %q: must be one byte that is not a quote or line break", s)
+		return fmt.Errorf("%q: must be one byte that is not a quote or line break", s)
 	}
-	in.Delimiter = s[0]
+	*d = Delimiter(s[0])
 	return nil
 }
 
@@ -70,6 +73,6 @@ func (in *Input) delimited(kind Format, table bool, scheme *ids.Scheme) format.D
 	kinds := map[Format]format.Kind{Text: format.Text, csv: format.CSV, tsv: format.TSV}
 	return format.DelimitedOptions{
 		Kind: kinds[kind], Header: in.Header, IDColumn: in.IDColumn, SegmentColumn: in.SegmentColumn, Table: table,
-		Delimiter: in.Delimiter, Quote: in.Quote, Escape: in.Escape, Scheme: scheme,
+		Delimiter: byte(in.Delimiter), Quote: in.Quote, Escape: in.Escape, Scheme: scheme,
 	}
 }

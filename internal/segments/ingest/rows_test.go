@@ -128,7 +128,7 @@ func TestQuotesAndEscapesAreOptions(t *testing.T) {
 			t.Parallel()
 			in := Input{Path: write(t, c.file, []byte(c.content))}
 			if c.delimiter != 0 {
-				in.Format, in.Delimiter = tsv, c.delimiter
+				in.Format, in.Delimiter = tsv, Delimiter(c.delimiter)
 			}
 			if c.quote != "" {
 				in.Quote = mark(t, c.quote)
