@@ -15,6 +15,7 @@ import (
 
 	"capper/internal/audit"
 	"capper/internal/capping"
+	"capper/internal/segments"
 	"capper/internal/server/gate"
 )
 
@@ -59,6 +60,14 @@ func TestScopesAreInSchemasAndDocuments(t *testing.T) {
 	for _, scope := range want {
 		require.Contains(t, described, "`"+scope+"`", "openapi.yaml: tags")
 	}
+}
+
+func TestReasonsOfRefusedSegmentsAreInSchemasAndDocuments(t *testing.T) {
+	t.Parallel()
+	requireEnum(t, segments.Reasons(), openAPI(t), "openapi.yaml", "components", "schemas", "RefusedGeneration",
+		"properties", "reasons", "items", "enum")
+	requireWords(t, segments.Reasons(), "%s: ", "internal/server/openapi.yaml", "'missing: the generation lacks")
+	requireWords(t, segments.Reasons(), "`%s`", "docs/api.md", "| `capper_segments_refused` |")
 }
 
 func names[T fmt.Stringer](members []T) (names []string) {

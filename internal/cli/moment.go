@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/terminal"
 )
 
 // moment is a time on the command line: an age such as 30d or 12h, a time in RFC 3339, or a date. A date on the
@@ -70,14 +71,19 @@ func (m *moment) Instant(now time.Time) capping.Instant {
 // Span holds the command-line flags for the period whose audit records a command reads.
 type Span struct {
 	Since moment `placeholder:"TIME" help:"Start of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: the earliest recorded call."`
-	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: now."`
+	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z); a date is the begin of the day in UTC. Default: now."`
 }
 
 // instants returns the beginning and the end of the period that the flags name.
 func (s *Span) instants(now time.Time) (since, until capping.Instant, err error) {
 	since, until = s.Since.Instant(now), s.Until.Instant(now)
 	if s.Until.Given() && until <= since {
-		return 0, 0, fmt.Errorf("--until %s: must be later than --since", s.Until.text)
+		err := fmt.Errorf("--until %s: must be later than --since", s.Until.text)
+		if until == since && len(s.Until.text) == len(time.DateOnly) {
+			err = terminal.Hinted(err, "a date is the begin of the day in UTC: for the whole day, use --until "+
+				until.Time().AddDate(0, 0, 1).Format(time.DateOnly))
+		}
+		return 0, 0, err
 	}
 	return since, until, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/terminal"
 )
 
 func TestMoment(t *testing.T) {
@@ -38,4 +39,11 @@ func TestASpanHasAnEnd(t *testing.T) {
 	require.NoError(t, s.Until.UnmarshalText([]byte("2d")))
 	_, _, err := s.instants(time.Now())
 	require.ErrorContains(t, err, "--until 2d: must be later than --since")
+	require.Empty(t, terminal.Hint(err))
+	s = Span{}
+	require.NoError(t, s.Since.UnmarshalText([]byte("2026-11-30")))
+	require.NoError(t, s.Until.UnmarshalText([]byte("2026-11-30")))
+	_, _, err = s.instants(time.Now())
+	require.Equal(t, "a date is the begin of the day in UTC: for the whole day, use --until 2026-12-01",
+		terminal.Hint(err))
 }

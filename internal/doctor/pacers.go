@@ -13,7 +13,8 @@ import (
 // permit. The number of permits per second is from the section "Pacing against others" of docs/benchmarks.md.
 const permitsOfShard = 50_000
 
-// pacers checks the total load of all pacers, because one Redis master holds all pacers.
+// pacers checks the total load of all pacers of a group, because one Redis master holds them. Pacers with a separate
+// limit for each message or key do not count, because the number of messages and keys is unknown.
 func pacers(s *Subject) check {
 	return check{Name: "pacers", Look: func(_ context.Context, n *notes) {
 		all := s.Config.Pacers.Pacers
@@ -21,20 +22,39 @@ func pacers(s *Subject) check {
 			n.Skip("", "no pacers are configured")
 			return
 		}
-		perSecond := 0.0
-		for i := range all {
-			perSecond += sustained(&all[i])
-		}
-		if s.Config.Store.Kind == config.Redis && perSecond > permitsOfShard {
-			n.Warn("", fmt.Sprintf("%d pacers permit up to %.0f permits per second together, all on one shard",
-				len(all),
-				perSecond), "request permits in groups of a hundred",
+		load := loadOf(all)
+		if s.Config.Store.Kind == config.Redis && load.busiest > permitsOfShard {
+			n.Warn("", fmt.Sprintf("the pacers of one shard permit up to %.0f permits per second together", load.busiest),
+				"request permits in groups of a hundred, or give the pacers separate groups",
 				fmt.Sprintf("with single requests, a shard grants about %d per second, and the same server also "+
 					"decides its users", permitsOfShard))
 			return
 		}
-		n.OK("", "%d pacers permit up to %.0f permits per second together", len(all), perSecond)
+		text := fmt.Sprintf("%d pacers permit up to %.0f permits per second together", load.pacers, load.all)
+		if apart := len(all) - load.pacers; apart > 0 {
+			text += fmt.Sprintf("; pacers with a separate limit for each message or key: %d", apart)
+		}
+		n.OK("", "%s", text)
 	}}
+}
+
+// load is the number of permits per second that pacers with one log can grant.
+type load struct {
+	pacers       int     // number of these pacers
+	all, busiest float64 // sum over all these pacers, and over those of the busiest group
+}
+
+func loadOf(pacers []pacing.Pacer) (l load) {
+	groups := map[string]float64{}
+	for i := range pacers {
+		if p := &pacers[i]; p.Per == pacing.PerPacer {
+			l.pacers++
+			l.all += sustained(p)
+			groups[p.Group] += sustained(p)
+			l.busiest = max(l.busiest, groups[p.Group])
+		}
+	}
+	return l
 }
 
 // sustained returns the number of permits per second that a pacer can grant over a long time.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"capper/client/api"
 	"capper/internal/audit"
 	"capper/internal/capping"
 )
@@ -313,7 +314,22 @@ func (e *engine) result() *Result {
 	}
 	if e.cfg.Policy != nil {
 		r.Policy = e.cfg.Policy.Version
+		r.Notes = append(r.Notes, absentRules(e.cfg.Policy, r.Limits)...)
 	}
 	slices.Sort(r.Configs)
 	return r
+}
+
+// absentRules returns notes about rules that denied recorded sends, and that the alternative policy lacks.
+func absentRules(p *capping.Policy, denials []api.WhatIfChange) (notes []string) {
+	absent := map[string]bool{api.LimitSuppressed: len(p.Suppress) == 0, api.LimitHoldout: p.Holdout == nil,
+		api.LimitQuiet: len(p.Quiet) == 0}
+	keys := map[string]string{api.LimitSuppressed: "suppress", api.LimitHoldout: "holdout", api.LimitQuiet: "quiet"}
+	for i := range denials {
+		if d := &denials[i]; absent[d.Name] && d.Before > 0 {
+			notes = append(notes, fmt.Sprintf("these limits have no %s, which denied %s of the recorded sends: add the "+
+				"key to keep its rule", keys[d.Name], number(d.Before)))
+		}
+	}
+	return notes
 }

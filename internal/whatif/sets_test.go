@@ -132,3 +132,14 @@ func TestAnotherGenerationIsSaid(t *testing.T) {
 	require.Empty(t, askedOnce(t, other, "", nil, allowedOf(3)).Notes)
 	require.Empty(t, askedOnce(t, suppressing("q", 4), "h", nil, allowedOf(3)).Notes)
 }
+
+// TestAnAbsentRuleIsSaid checks that a result names the rules that denied recorded sends and that the limits lack.
+func TestAnAbsentRuleIsSaid(t *testing.T) {
+	t.Parallel()
+	record := []audit.Group{allowedOf(3), suppressedBy("opted-out", 1, 2)}
+	other := suppressing("q", 4, "opted-out")
+	require.Empty(t, askedOnce(t, other, "", []string{"opted-out"}, record...).Notes)
+	other.Suppress = nil
+	require.Equal(t, []string{"these limits have no suppress, which denied 2 of the recorded sends: add the key to keep " +
+		"its rule"}, askedOnce(t, other, "", []string{"opted-out"}, record...).Notes)
+}

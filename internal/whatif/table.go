@@ -33,6 +33,10 @@ func Sentences(r *Result) (lines []string) {
 	add("users: of %s in the recorded calls, %s would have received fewer sends, %s more, %s equally many but other "+
 		"sends or at another time; for %s nothing changes",
 		number(u.Asked), number(u.Less), number(u.More), number(u.Moved), number(u.Unchanged))
+	if len(r.Configs) > 1 {
+		add("%d versions of the configuration decided the recorded calls: the counts contain the effects of their "+
+			"differences, too", len(r.Configs))
+	}
 	return append(lines, unjudged(r)...)
 }
 
