@@ -10,7 +10,7 @@ const MostAhead = 128
 
 // MostReturned is the largest number of strands (series of slots at equal distances) that a return of permits may leave
 // in a log. MostReturned is small because each strand in a log slows down all later searches for a free slot.
-const MostReturned = 32
+const MostReturned = 64
 
 // Strand is a series of slots at equal distances, between and before which later permits may still get slots. The
 // strands of a log may overlap in time.

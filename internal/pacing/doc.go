@@ -63,8 +63,11 @@
 // get the freed slots before them.
 //
 // Some returned slots cannot be removed from a log, and limits count these slots until their windows pass. A return of
-// permits leaves at most MostReturned strands (series of slots at equal distances) of slots ahead in a log. If a return
-// would need more than MostReturned strands, earlier slots stay in the line. A slot with several permits may contain
+// permits leaves at most MostReturned strands (series of slots at equal distances) of slots ahead in a log. If a rate
+// fills one window of a limit after the other, the first slots of all windows are one strand, the second ones another.
+// If a return would need more than MostReturned strands, or if more than MostApart runs follow the first returned slot,
+// earlier slots stay in the line: later permits then do not get the freed slots. A log with more than MostRuns/2 runs
+// drops slots that no limit counts any more, even future ones, and returns of dropped slots free nothing. A slot with several permits may contain
 // permits that Merge has moved there from earlier slots. A slot with several permits therefore stays in the line unless
 // the limits are Exact. After a return, limits may again count old slots that the log has dropped. Limits then count
 // such dropped slots at the time of the oldest slot in the log, which is at least as late as the dropped slots. If an

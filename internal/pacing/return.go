@@ -91,12 +91,14 @@ func Exact(limits []Limit) bool {
 	return tiers[len(tiers)-1].group == 1
 }
 
-// MostMeets, MostCommon and MostLine limit the work of Log.Return, which removes returned slots from a log. If a return
-// exceeds MostMeets, MostCommon or MostLine, some of the returned slots stay in the log.
+// These constants limit the work of Log.Return, which removes returned slots from a log. If a return exceeds a limit,
+// some of the returned slots stay in the log, or later permits cannot get the freed slots.
 const (
 	MostMeets  = 20_000       // comparisons of runs
 	MostCommon = 64           // slots that are removed at once, if each removal divides a strand
 	MostLine   = 2 * MostRuns // runs in Log.Runs after the return
+	MostApart  = 256          // runs from the first returned slot on, if all their slots become slots ahead
+	MostOdd    = 4            // slots of a strand that meets a strand of another distance
 )
 
 // Return removes the slots of returned permits, which must be in order, from the log. The result of Return is the
@@ -168,7 +170,7 @@ func SeenBy(limits []Limit) (all Limit) {
 // If the remaining slots need too many strands, or if one of the slots must not move, returnApart changes nothing and
 // returns false.
 func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed *int64) bool {
-	if len(line) > MostAhead {
+	if len(line) > MostApart {
 		return false
 	}
 	for i := range line {
@@ -176,7 +178,8 @@ func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed 
 			return false
 		}
 	}
-	left, unfound, n := removeAll(line, slots, 2*MostAhead, true)
+	left, unfound, n := removeAll(line, slots, 2*MostApart, true)
+	left = weave(left)
 	ahead, _, more := removeAll(l.Ahead, unfound, MostAhead, true)
 	if n == 0 || len(left)+len(ahead) > MostReturned {
 		return false
@@ -184,6 +187,40 @@ func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed 
 	l.Runs, l.Total, l.Ahead = before.Runs, before.Total, append(left, ahead...)
 	*removed = n + more
 	return true
+}
+
+// weave replaces equal strands at equal distances, such as the bursts of windows that a rate fills, by strands through
+// all of them: the first of these has the first slot of each burst, the next one has the second slots, and so on.
+// weave does so only if the result has fewer strands.
+func weave(strands []Strand) (woven []Strand) {
+	for i := 0; i < len(strands); {
+		s := strands[i]
+		n := alike(strands[i:])
+		if k := s.slots(); int64(n) <= k || s.Permits != k*s.each() || int64(n)*s.each() > MostBurst {
+			woven = append(woven, strands[i:i+max(1, n-1)]...)
+			i += max(1, n-1) // the last one may begin other equal distances
+			continue
+		}
+		every := int64(strands[i+1].At - s.At)
+		for k := range s.slots() {
+			woven = append(woven, Strand{s.At + Time(k*s.Every), every, s.each(), int64(n) * s.each()})
+		}
+		i += n
+	}
+	return woven
+}
+
+// alike returns how many strands, from the first one on, are equal and begin at equal distances.
+func alike(strands []Strand) (n int) {
+	for n = 1; n < len(strands); n++ {
+		s, before := strands[n], strands[n-1]
+		every := s.At - before.At
+		if s.Every != before.Every || s.Burst != before.Burst || s.Permits != before.Permits || every <= 0 ||
+			every > MostEvery || every != strands[1].At-strands[0].At {
+			break
+		}
+	}
+	return n
 }
 
 // lineFrom splits the slots in Log.Runs into the slots before t and the slots at t or later.
@@ -303,8 +340,8 @@ func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound [
 
 // common returns the slots that two strands (series of slots) have in common: n slots, of which the first is at the
 // instant "at". If the strands have no common slots, n is 0. common leaves out a last slot that has fewer
-// permits than the other slots. common returns n = 0 if neither strand's distance is a multiple of the
-// other's.
+// permits than the other slots. If neither strand's distance is a multiple of the other's, common returns one common
+// slot at most.
 func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	wide, fine := s, o // the strands with the wider and with the finer distance
 	if s.Every < o.Every {
@@ -323,7 +360,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 			return 0, 0, 0
 		}
 		return at, every, 1
-	case every%fine.Every != 0 || int64(at-fine.At)%fine.Every != 0:
+	case every%fine.Every != 0:
+		return s.oneOf(o)
+	case int64(at-fine.At)%fine.Every != 0:
 		return 0, 0, 0
 	}
 	n = int64(last-at)/every + 1
@@ -331,6 +370,23 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 		n--
 	}
 	return at, every, n
+}
+
+// oneOf returns the first slot, like common, that two strands of different distances have in common, if one of the
+// strands has at most MostOdd slots. The slots of permits that got the last slot of one burst and the first of the next
+// have such a distance.
+func (s *Strand) oneOf(o *Strand) (at Time, every, n int64) {
+	few, many := s, o
+	if o.slots() < s.slots() {
+		few, many = o, s
+	}
+	for i := range min(few.slots(), MostOdd) {
+		at = few.At + Time(i*few.Every)
+		if past := int64(at - many.At); past >= 0 && at <= many.newest() && past%many.Every == 0 {
+			return at, few.Every, 1
+		}
+	}
+	return 0, 0, 0
 }
 
 // without returns the slots of a strand (series of slots) after a removal: n of its slots, the first at the

@@ -251,3 +251,56 @@ func TestEveryCallCanBeReturned(t *testing.T) {
 		}
 	}
 }
+
+// TestReturnedSlotsAreFreeBeforeManyBursts checks that later permits get returned slots, even if a queue of bursts
+// (slots of a rate that fill one window after the other) follows them.
+func TestReturnedSlotsAreFreeBeforeManyBursts(t *testing.T) {
+	t.Parallel()
+	rate := func(every time.Duration) Limit { return Limit{1, every} }
+	for name, of := range map[string]struct {
+		limits  []Limit
+		before  int
+		back    []int // permits of calls of which every second one is returned
+		behind  int
+		strands int
+	}{
+		"windows of 10":      {[]Limit{rate(50 * time.Millisecond), {10, time.Second}}, 20, []int{20}, 325, 12},
+		"2,000 permits":      {[]Limit{rate(50 * time.Millisecond), {10, time.Second}}, 20, []int{20}, 2000, 12},
+		"several gaps":       {[]Limit{rate(50 * time.Millisecond), {10, time.Second}}, 5, []int{7, 3, 10, 9}, 900, 40},
+		"windows of 100":     {[]Limit{rate(4 * time.Millisecond), {100, 500 * time.Millisecond}}, 500, []int{100}, 4000, 45},
+		"bursts at one slot": {[]Limit{{5, time.Second}}, 10, []int{5}, 1000, 3},
+		// The last slot of a burst and the first of the next have a distance that is no multiple of the rate's interval.
+		"odd distances": {[]Limit{rate(33334), {5, time.Second}}, 20, []int{1, 3, 2, 9}, 1, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits := slices.Clone(of.limits)
+			if limits[0].Window < time.Millisecond {
+				limits[0].Window *= 1000
+			}
+			log, ask := &Log{}, &Ask{Targets: []Target{{Limits: limits}}, MaxWait: time.Hour}
+			take := func(permits int) Remembered {
+				ask.Permits = permits
+				placed := Place(1_000_000, ask, []*Log{log})
+				require.EqualValues(t, permits, placed.Total)
+				return Remembered{Log: placed.Log}
+			}
+			take(of.before)
+			var calls []Remembered
+			for _, permits := range of.back {
+				calls = append(calls, take(permits))
+			}
+			take(of.behind)
+			var freed []Time
+			for i := 0; i < len(calls); i += 2 {
+				freed = append(freed, everySlot(&calls[i].Log)...)
+				back := calls[i].GiveBack(1_000_000, ask, 0, []*Log{log})
+				require.Equal(t, []int{back.Permits}, back.Targets)
+				require.NoError(t, log.check())
+			}
+			require.LessOrEqual(t, len(log.Ahead), of.strands)
+			again := take(len(freed))
+			require.Equal(t, freed, everySlot(&again.Log))
+		})
+	}
+}

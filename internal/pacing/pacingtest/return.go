@@ -116,6 +116,23 @@ func (f *fixture) giveBack(ask *pacing.Ask, used int) pacing.Returned {
 	return back
 }
 
+// givenBackBeforeBursts checks that later permits get exactly the returned slots if a queue follows them in which a rate
+// fills one window of a limit after the other.
+func givenBackBeforeBursts(f *fixture) {
+	for i, most := range []int{10, 5} {
+		of := target(spaced([]time.Duration{time.Minute, 33334 * time.Millisecond}[i]),
+			pacing.Limit{Max: most, Window: 20 * time.Minute})
+		require.Equal(f, 20, f.takeAll(20, 23*time.Hour, of))
+		request := requested(ask(13, 23*time.Hour, of), Request())
+		grant := f.take(request)
+		require.Equal(f, 13, grant.Granted)
+		require.Equal(f, 300, f.takeAll(300, 23*time.Hour, of))
+		require.Equal(f, []int{13}, f.giveBack(request, 0).Targets)
+		again := f.take(ask(13, 23*time.Hour, of))
+		require.Equal(f, slotsOf(&grant), slotsOf(&again))
+	}
+}
+
 // givenBack checks that a return removes the permits from all targets of the request, only once, and only permits with
 // future slots.
 func givenBack(f *fixture) {

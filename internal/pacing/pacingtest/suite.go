@@ -63,6 +63,7 @@ var cases = []struct {
 	{"a late step of a repeated call takes nothing", lateStep},
 	{"a call that waits for one pacer closes no other", closed},
 	{"permits are given back at all targets, once", givenBack},
+	{"later permits get slots that were given back before a queue of bursts", givenBackBeforeBursts},
 	{"later permits get the room of those that were given back", returnedRoom},
 	{"a forgotten log gives nothing back", returnedAndForgotten},
 	{"a call of several steps gives back all of them", returnedParts},

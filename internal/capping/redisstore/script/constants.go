@@ -55,7 +55,7 @@ func constants(k Keyspace) map[string]string {
 		"LONGEST_WAIT": pacing.MaxWait.Microseconds(),
 
 		"RETURN_HEADER": returnHeaderSize, "MOST_MEETS": pacing.MostMeets, "MOST_COMMON": pacing.MostCommon,
-		"MOST_LINE": pacing.MostLine,
+		"MOST_LINE": pacing.MostLine, "MOST_APART": pacing.MostApart, "MOST_ODD": pacing.MostOdd,
 	}
 	texts := map[string]string{
 		"FILTER_FORMAT": filterFormat, "RULE_FORMAT": ruleFormat, "UNION_FORMAT": unionFormat,

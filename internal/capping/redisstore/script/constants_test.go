@@ -39,7 +39,8 @@ func TestConstantsAreThoseInUse(t *testing.T) {
 
 // The scripts of dense stores are those of every version since changes are restored after a loss, so that servers keep
 // one copy while instances are upgraded. The scripts of pacers are those since slots ahead, and answers.lua is that
-// since the index by asked users. pace.lua is the newest: it is that since calls of several steps can be ended.
+// since the index by asked users. pace.lua is that since calls of several steps can be ended. return.lua is the newest: it is that
+// since returned slots before many bursts are free.
 func TestScriptsOfDenseStoresStay(t *testing.T) {
 	t.Parallel()
 	var sums []string
@@ -54,7 +55,7 @@ func TestScriptsOfDenseStoresStay(t *testing.T) {
 		"570f2ae5e96ad7db6e1e876040955c7d8b65b8b3", "9395fb77fa634c2f2ebded90c3a40c1a8fe3b075",
 		"7cb28bbbb173094466cfd2d314d35a70eb36d903", "27cb7e785012bb771db734a19ef407b886913c9e",
 		"4a6d46efb30d2d0fbe0033b6405bfca497654cfe", "fde724c402d9cc7604b1e3509aebdf03e9b6a823",
-		"21fbd092c944e07071c2b9f5cd1b3599389ea186", "001b45c5f07a19b50d304b4d283cd47cb71ba19e",
+		"611ff6a7b0ccbce70720fa71c486f0c050a4e2ca", "001b45c5f07a19b50d304b4d283cd47cb71ba19e",
 		"7f43b7af6f79f717dff877b821a4541b9d4fb09b",
 	}, sums)
 	require.Len(t, Sources(Standard), len(sums))

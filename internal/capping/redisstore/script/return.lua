@@ -74,6 +74,17 @@ local function run(text, i, runs, total)
   return list[1], first
 end
 
+-- one_of returns one slot that strands of different distances have in common, as pacing.Strand.oneOf.
+local function one_of(s, o)
+  local few, many = s, o
+  if slots(o) < slots(s) then few, many = o, s end
+  for i = 0, min(slots(few), ${MOST_ODD}) - 1 do
+    local at = few.at + i * few.every
+    if at >= many.at and at <= many.newest and (at - many.at) % many.every == 0 then return 1, at, few.every end
+  end
+  return 0
+end
+
 -- common returns the slots that both strands have: n slots from at on, or 0.
 local function common(s, o)
   local wide, fine = s, o
@@ -86,7 +97,8 @@ local function common(s, o)
     if at ~= fine.at then return 0 end
     return 1, at, every
   end
-  if every % fine.every ~= 0 or (at - fine.at) % fine.every ~= 0 then return 0 end
+  if every % fine.every ~= 0 then return one_of(s, o) end
+  if (at - fine.at) % fine.every ~= 0 then return 0 end
   local n = (last - at - (last - at) % every) / every + 1
   local stop = at + (n - 1) * every
   if n > 1 and (size(s, index(s, stop)) < s.each or size(o, index(o, stop)) < o.each) then n = n - 1 end
@@ -147,6 +159,29 @@ local function remove_all(strands, gone, most, overlap)
     if not found then unfound[#unfound + 1] = s end
   end
   return left, unfound, removed
+end
+
+-- weave replaces equal strands at equal distances by fewer strands, as pacing.weave.
+local function weave(strands)
+  local woven, i = {}, 1
+  while i <= #strands do
+    local s, n = strands[i], 1
+    local every = i < #strands and strands[i + 1].at - s.at or 0
+    while i + n <= #strands and every > 0 and every <= ${MOST_EVERY} do
+      local o = strands[i + n]
+      if o.every ~= s.every or o.each ~= s.each or o.permits ~= s.permits or o.at ~= s.at + n * every then break end
+      n = n + 1
+    end
+    local k = slots(s)
+    if n <= k or s.permits ~= k * s.each or n * s.each > ${MOST_BURST} then
+      for j = i, i + math.max(1, n - 1) - 1 do woven[#woven + 1] = strands[j] end
+      i = i + math.max(1, n - 1)
+    else
+      for j = 0, k - 1 do add(woven, s.at + j * s.every, every, s.each, n * s.each) end
+      i = i + n
+    end
+  end
+  return woven
 end
 
 -- The remembered grant, and its slots that go back.
@@ -214,10 +249,11 @@ local function give(log, exact, sees, window)
       before, kept_runs = pack('${RUN_FORMAT}', oldest, 0, 1, start) .. before, kept_runs + 1
     end
   end
-  local apart = #line <= ${MOST_AHEAD}
+  local apart = #line <= ${MOST_APART}
   for _, s in ipairs(line) do apart = apart and moves(s, exact) end
   if apart then
-    local left, unfound, removed = remove_all(line, back, 2 * ${MOST_AHEAD}, true)
+    local left, unfound, removed = remove_all(line, back, 2 * ${MOST_APART}, true)
+    left = weave(left)
     local ahead, _, further = remove_all(log.ahead, unfound, ${MOST_AHEAD}, true)
     if removed > 0 and #left + #ahead <= ${MOST_RETURNED} then
       for _, s in ipairs(ahead) do left[#left + 1] = s end
