@@ -110,7 +110,7 @@ const ofFile = "--format, --column, --delimiter, --quote, --escape and --final-n
 // idFile holds the command-line flags for reading a file of user ids.
 type idFile struct {
 	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the file with the user ids: ${formats}. Default: the command detects the format from the file's name and content."`
-	Column string `placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else a column with a similar name, else the first column."`
+	Column string `aliases:"id-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else a column with a similar name, else the first column."`
 
 	Delimiter ingest.Delimiter `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
 

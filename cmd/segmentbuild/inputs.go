@@ -13,7 +13,7 @@ import (
 // inputFlags holds the command-line flags that say how to read input files.
 type inputFlags struct {
 	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the input files: ${formats}. Default: the command detects the format from each file's name and content. The command always detects gzip and zstd."`
-	IDColumn      string              `name:"id-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else a column with a similar name, else the first column."`
+	IDColumn      string              `name:"id-column" aliases:"column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else a column with a similar name, else the first column."`
 	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the segment names in a table. Default: the column 'segment', else the second column."`
 	Delimiter     ingest.Delimiter    `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
 	Header        format.Header       `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text files is a header: yes or no. Default: yes if a flag names a column, or if the row contains a name such as user_id and no number."`

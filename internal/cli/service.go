@@ -67,10 +67,18 @@ func (r *Service) Hinted(err error) error {
 		return terminal.Hinted(err, "set "+KeyVariable+" to a key with this scope, or add the scope to the key in "+
 			"server.api_keys")
 	}
-	if !errors.As(err, &refused) || refused.Code == "" {
-		return terminal.Hinted(err, "is a capper service running at "+r.URL+"? use --url for another address")
+	switch known := errors.As(err, &refused) && refused.Code != ""; {
+	case known && refused.Code == client.CodeNotFound && strings.HasSuffix(strings.TrimRight(r.URL, "/"), "/v1"):
+		return terminal.Hinted(err, "the base URL must not end with /v1: change --url or CAPPER_URL")
+	case known:
+		return err
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return terminal.Hinted(err, "the service has no TLS: use http:// in --url or CAPPER_URL")
+	case strings.Contains(err.Error(), "Client sent an HTTP request to an HTTPS server"):
+		return terminal.Hinted(err, "the service has TLS: use https:// in --url or CAPPER_URL")
+	default:
+		return terminal.Hinted(err, "is a capper service running at "+r.URL+"? use --url or CAPPER_URL for another address")
 	}
-	return err
 }
 
 // HintedAdmin adds advice to an error of a call that requires an API key with the scope "admin".

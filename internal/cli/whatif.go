@@ -103,9 +103,8 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if errors.As(err, &faults) {
 		faults.File = c.Limits
 		fmt.Fprintln(on.Out, faults)
-		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: the limits are not valid: %d faults",
-			c.Limits,
-			len(faults.List)))
+		return nil, terminal.WithStatus(terminal.BadInput, fmt.Errorf(
+			"%s: the limits are not valid (faults: %d)", c.Limits, len(faults.List)))
 	}
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }

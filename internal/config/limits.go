@@ -1,7 +1,9 @@
 package config
 
 import (
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"capper/internal/capping"
@@ -120,6 +122,21 @@ func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {
 	return limit
 }
 
+// likeZone returns a hint for an error text: the only time zone whose last part has the given name, such as
+// Europe/Berlin for "berlin". If there is no such time zone, or more than one, likeZone returns "".
+func likeZone(name string) string {
+	var like []string
+	for _, zone := range zones.Names() {
+		if strings.EqualFold(path.Base(zone), strings.ReplaceAll(name, " ", "_")) {
+			like = append(like, zone)
+		}
+	}
+	if len(like) != 1 {
+		return ""
+	}
+	return ": did you mean " + like[0] + "?"
+}
+
 func calendarNames() (names []string) {
 	for _, calendar := range capping.Calendars() {
 		names = append(names, string(calendar))
@@ -146,7 +163,7 @@ func location(v yamltree.Value, or, zone string) *time.Location {
 	}
 	l, err := zones.Load(zone)
 	if err != nil {
-		v.Fault("must be %sa time zone of the IANA database such as Asia/Singapore, got %q", or, zone)
+		v.Fault("must be %sa time zone of the IANA database such as Asia/Singapore, got %q%s", or, zone, likeZone(zone))
 		return time.UTC
 	}
 	return l

@@ -172,6 +172,7 @@ func TestFaults(t *testing.T) {
 		"comment only":    {"# nothing\n", "f: is empty"},
 		"second document": {minimal + "---\na: 1\n", "f:5:1: a second document begins here"},
 		"syntax":          {"limits: [", "f:1:"},
+		"tab":             {"limits:\n\tdefault: {daily: 1}\n", "f:2:1: a tab begins this line, but YAML allows only blanks there"},
 		"not a mapping":   {"- a\n", "must be a mapping, got a list"},
 		"unknown key":     {minimal + "limts: 1\n", `f:4:1: limts: is not a known key; did you mean "limits"?`},
 		"key twice":       {minimal + "log: {level: info, level: warn}\n", "f:4:20: log.level: is given twice"},
@@ -308,7 +309,7 @@ func TestEveryFaultIsReportedAtOnceInOrder(t *testing.T) {
 	}, "\n")))
 	require.EqualError(t, err, strings.Join([]string{
 		`capper.yaml:1:18: server.listen: must be host:port, port 0 to 65535, got "nowhere"`,
-		`capper.yaml:2:32: segments.refresh: must be a duration such as 30s or 24h, got 5`,
+		`capper.yaml:2:32: segments.refresh: must be a duration such as 30s or 24h, got 5; the unit is missing: write 5s or 5h`,
 		`capper.yaml:3:28: channels.email: must be unique, but 1 is also the number of "push"`,
 		`capper.yaml:5:20: limits.default.daily: must be 0 to 1000, got -3`,
 		`capper.yaml:5:24: limits.default.wekly: is not a known key; did you mean "weekly"?`,

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"net"
@@ -38,7 +39,7 @@ func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 		d, err := time.ParseDuration(s)
 		switch {
 		case err != nil:
-			v.Fault("must be a duration such as 30s or 24h, got %s%s", v.Describe(), inHours(s))
+			v.Fault("must be a duration such as 30s or 24h, got %s%s", v.Describe(), unitHint(cmp.Or(s, v.Describe())))
 		case d < low:
 			v.Fault("must be at least %s, got %s", capping.Span(low), s)
 		case d > high:
@@ -53,10 +54,13 @@ func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 
 var inDays = regexp.MustCompile(`^([1-9][0-9]{0,3})([dw])$`)
 
-// inHours returns a hint for an error text if a duration is in days or weeks: how to write the duration in hours. For
-// other texts, inHours returns "". Command-line flags and API calls accept durations in days, but configuration files
+// unitHint returns a hint for an error text if a duration has no unit, or is in days or weeks: how to write it. For
+// other texts, unitHint returns "". Command-line flags and API calls accept durations in days, but configuration files
 // do not.
-func inHours(text string) string {
+func unitHint(text string) string {
+	if _, err := strconv.Atoi(text); err == nil {
+		return fmt.Sprintf("; the unit is missing: write %ss or %sh", text, text)
+	}
 	m := inDays.FindStringSubmatch(text)
 	if m == nil {
 		return ""

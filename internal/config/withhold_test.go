@@ -262,6 +262,7 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 			`f:4:11: timezone: must be a time zone of the IANA database such as Asia/Singapore, got "Mars/Olympus"`},
 		"timezone user": {someLimits + "timezone: user\n",
 			`timezone: must be a time zone of the IANA database such as Asia/Singapore, got "user"`},
+		"timezone city":     {someLimits + "timezone: berlin\n", `, got "berlin": did you mean Europe/Berlin?`},
 		"timezone offset":   {someLimits + "timezone: '+08:00'\n", `got "+08:00"`},
 		"timezone a number": {someLimits + "timezone: 8\n", "timezone: must be a string, got 8"},
 

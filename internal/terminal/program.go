@@ -95,8 +95,18 @@ func (p Program) misused(err error) error {
 	if fault := (*kong.ParseError)(nil); errors.As(err, &fault) && fault.Context.Selected() != nil {
 		hint = fault.Context.Selected().FullPath() + " --help describes the command"
 	}
-	return Hinted(Misuse(err), cmp.Or(Hint(err), hint))
+	return Hinted(Misuse(withoutEmpty{err}), cmp.Or(Hint(err), hint))
 }
+
+// withoutEmpty is an error of the command line whose text leaves out the empty value, with which the library kong begins
+// the list of permitted values of an optional flag.
+type withoutEmpty struct{ error }
+
+func (e withoutEmpty) Error() string {
+	return strings.Replace(e.error.Error(), `must be one of "",`, "must be one of ", 1)
+}
+
+func (e withoutEmpty) Unwrap() error { return e.error }
 
 // decodeDuration decodes a duration on the command line, for the library kong.
 func decodeDuration(c *kong.DecodeContext, target reflect.Value) error {

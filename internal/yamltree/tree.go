@@ -83,6 +83,9 @@ func Explain(err error) *Fault {
 		return &Fault{Rule: strings.SplitN(err.Error(), "\n", 2)[0]}
 	}
 	fault := &Fault{Rule: clip(syntax.GetMessage())}
+	if strings.Contains(fault.Rule, "found character '\t'") {
+		fault.Rule = "a tab begins this line, but YAML allows only blanks there"
+	}
 	if token := syntax.GetToken(); token != nil {
 		fault.Line, fault.Column = token.Position.Line, token.Position.Column
 	}
