@@ -207,8 +207,8 @@ func TestABuildMayNotEndManyAdditions(t *testing.T) {
 	w.inUse(few)
 	require.Equal(t, []uint32{3, 4, 5, 6, 7, 8, 9}, w.allowed("push"))
 	require.Contains(t, w.log.String(), "a build overrules additions by calls")
-	require.Contains(t, strings.Join(w.status().Config.Problems, "\n"), "lacks users whom calls added before the as_of of "+
-		"the build, so it no longer suppresses them (number of users: 1000)")
+	require.Contains(t, strings.Join(w.status().Config.Problems, "\n"), "lacks users whom calls added before the "+
+		"as_of of the build, so it no longer suppresses them (number of users: 1000)")
 
 	w.change("opted-out", api.SetChange{Add: many})
 	w.ahead.Store(int64(40 * time.Minute))

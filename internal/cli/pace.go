@@ -96,8 +96,8 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.copy(ctx, on, shown, copied, pacer, total)
 }
 
-// untilHangup returns a context that also ends when the terminal closes (SIGHUP), so that the command returns its unused
-// permits. Under the program nohup, which ignores SIGHUP, the command goes on.
+// untilHangup returns a context that also ends when the terminal closes (SIGHUP), so that the command returns its
+// unused permits. Under the program nohup, which ignores SIGHUP, the command goes on.
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return ctx, func() {}

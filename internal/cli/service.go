@@ -77,7 +77,8 @@ func (r *Service) Hinted(err error) error {
 	case strings.Contains(err.Error(), "Client sent an HTTP request to an HTTPS server"):
 		return terminal.Hinted(err, "the service has TLS: use https:// in --url or CAPPER_URL")
 	default:
-		return terminal.Hinted(err, "is a capper service running at "+r.URL+"? use --url or CAPPER_URL for another address")
+		return terminal.Hinted(err, "is a capper service running at "+r.URL+
+			"? use --url or CAPPER_URL for another address")
 	}
 }
 

@@ -24,7 +24,8 @@ func pacers(s *Subject) check {
 		}
 		load := loadOf(all)
 		if s.Config.Store.Kind == config.Redis && load.busiest > permitsOfShard {
-			n.Warn("", fmt.Sprintf("the pacers of one shard permit up to %.0f permits per second together", load.busiest),
+			n.Warn("",
+				fmt.Sprintf("the pacers of one shard permit up to %.0f permits per second together", load.busiest),
 				"request permits in groups of a hundred, or give the pacers separate groups",
 				fmt.Sprintf("with single requests, a shard grants about %d per second, and the same server also "+
 					"decides its users", permitsOfShard))

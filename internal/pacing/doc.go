@@ -67,13 +67,13 @@
 // fills one window of a limit after the other, the first slots of all windows are one strand, the second ones another.
 // If a return would need more than MostReturned strands, or if more than MostApart runs follow the first returned slot,
 // earlier slots stay in the line: later permits then do not get the freed slots. A log with more than MostRuns/2 runs
-// drops slots that no limit counts any more, even future ones, and returns of dropped slots free nothing. A slot with several permits may contain
-// permits that Merge has moved there from earlier slots. A slot with several permits therefore stays in the line unless
-// the limits are Exact. After a return, limits may again count old slots that the log has dropped. Limits then count
-// such dropped slots at the time of the oldest slot in the log, which is at least as late as the dropped slots. If an
-// operator forgot a pacer after the request, a return must not remove slots from the pacer's new log, even if they are
-// at the same instants. The store knows only the earliest possible time of a request: its newest slot less its longest
-// wait.
+// drops slots that no limit counts any more, even future ones, and returns of dropped slots free nothing. A slot with
+// several permits may contain permits that Merge has moved there from earlier slots. A slot with several permits
+// therefore stays in the line unless the limits are Exact. After a return, limits may again count old slots that the
+// log has dropped. Limits then count such dropped slots at the time of the oldest slot in the log, which is at least as
+// late as the dropped slots. If an operator forgot a pacer after the request, a return must not remove slots from the
+// pacer's new log, even if they are at the same instants. The store knows only the earliest possible time of a request:
+// its newest slot less its longest wait.
 //
 // If the call belongs to a share (reserved part of a pacer), a return also removes slots from the logs of shares, but
 // only at pacers with a rate. Every return also removes slots from the far logs (see below) of pacers with a rate. At a

@@ -257,6 +257,9 @@ func TestEveryCallCanBeReturned(t *testing.T) {
 func TestReturnedSlotsAreFreeBeforeManyBursts(t *testing.T) {
 	t.Parallel()
 	rate := func(every time.Duration) Limit { return Limit{1, every} }
+	tens := []Limit{rate(50 * time.Millisecond), {10, time.Second}}
+	hundreds := []Limit{rate(4 * time.Millisecond), {100, 500 * time.Millisecond}}
+	fives := []Limit{rate(33334 * time.Microsecond), {5, time.Second}}
 	for name, of := range map[string]struct {
 		limits  []Limit
 		before  int
@@ -264,21 +267,17 @@ func TestReturnedSlotsAreFreeBeforeManyBursts(t *testing.T) {
 		behind  int
 		strands int
 	}{
-		"windows of 10":      {[]Limit{rate(50 * time.Millisecond), {10, time.Second}}, 20, []int{20}, 325, 12},
-		"2,000 permits":      {[]Limit{rate(50 * time.Millisecond), {10, time.Second}}, 20, []int{20}, 2000, 12},
-		"several gaps":       {[]Limit{rate(50 * time.Millisecond), {10, time.Second}}, 5, []int{7, 3, 10, 9}, 900, 40},
-		"windows of 100":     {[]Limit{rate(4 * time.Millisecond), {100, 500 * time.Millisecond}}, 500, []int{100}, 4000, 45},
+		"windows of 10":      {tens, 20, []int{20}, 325, 12},
+		"2,000 permits":      {tens, 20, []int{20}, 2000, 12},
+		"several gaps":       {tens, 5, []int{7, 3, 10, 9}, 900, 40},
+		"windows of 100":     {hundreds, 500, []int{100}, 4000, 45},
 		"bursts at one slot": {[]Limit{{5, time.Second}}, 10, []int{5}, 1000, 3},
-		// The last slot of a burst and the first of the next have a distance that is no multiple of the rate's interval.
-		"odd distances": {[]Limit{rate(33334), {5, time.Second}}, 20, []int{1, 3, 2, 9}, 1, 20},
+		// The distance from the last slot of a burst to the first of the next is no multiple of the rate's interval.
+		"odd distances": {fives, 20, []int{1, 3, 2, 9}, 1, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			limits := slices.Clone(of.limits)
-			if limits[0].Window < time.Millisecond {
-				limits[0].Window *= 1000
-			}
-			log, ask := &Log{}, &Ask{Targets: []Target{{Limits: limits}}, MaxWait: time.Hour}
+			log, ask := &Log{}, &Ask{Targets: []Target{{Limits: of.limits}}, MaxWait: time.Hour}
 			take := func(permits int) Remembered {
 				ask.Permits = permits
 				placed := Place(1_000_000, ask, []*Log{log})

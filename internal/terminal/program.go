@@ -98,8 +98,8 @@ func (p Program) misused(err error) error {
 	return Hinted(Misuse(withoutEmpty{err}), cmp.Or(Hint(err), hint))
 }
 
-// withoutEmpty is an error of the command line whose text leaves out the empty value, with which the library kong begins
-// the list of permitted values of an optional flag.
+// withoutEmpty is an error of the command line whose text leaves out the empty value, with which the library kong
+// begins the list of permitted values of an optional flag.
 type withoutEmpty struct{ error }
 
 func (e withoutEmpty) Error() string {

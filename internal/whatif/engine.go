@@ -327,8 +327,8 @@ func absentRules(p *capping.Policy, denials []api.WhatIfChange) (notes []string)
 	keys := map[string]string{api.LimitSuppressed: "suppress", api.LimitHoldout: "holdout", api.LimitQuiet: "quiet"}
 	for i := range denials {
 		if d := &denials[i]; absent[d.Name] && d.Before > 0 {
-			notes = append(notes, fmt.Sprintf("these limits have no %s, which denied %s of the recorded sends: add the "+
-				"key to keep its rule", keys[d.Name], number(d.Before)))
+			notes = append(notes, fmt.Sprintf("these limits have no %s, which denied %s of the recorded sends: add "+
+				"the key to keep its rule", keys[d.Name], number(d.Before)))
 		}
 	}
 	return notes

@@ -116,8 +116,8 @@ func (f *fixture) giveBack(ask *pacing.Ask, used int) pacing.Returned {
 	return back
 }
 
-// givenBackBeforeBursts checks that later permits get exactly the returned slots if a queue follows them in which a rate
-// fills one window of a limit after the other.
+// givenBackBeforeBursts checks that later permits get exactly the returned slots if a queue follows them in which a
+// rate fills one window of a limit after the other.
 func givenBackBeforeBursts(f *fixture) {
 	for i, most := range []int{10, 5} {
 		of := target(spaced([]time.Duration{time.Minute, 33334 * time.Millisecond}[i]),

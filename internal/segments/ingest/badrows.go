@@ -93,8 +93,8 @@ func (e *BadRowsError) Error() string {
 	return b.String()
 }
 
-// between returns the quoted character that probably separates the columns of the file: each bad row of the file has the
-// character. If there is none, between returns "".
+// between returns the quoted character that probably separates the columns of the file: each bad row of the file has
+// the character. If there is none, between returns "".
 func (e *BadRowsError) between(file string) string {
 	var rows []format.Bad
 	for _, s := range e.Samples {

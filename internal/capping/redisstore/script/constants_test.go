@@ -39,8 +39,8 @@ func TestConstantsAreThoseInUse(t *testing.T) {
 
 // The scripts of dense stores are those of every version since changes are restored after a loss, so that servers keep
 // one copy while instances are upgraded. The scripts of pacers are those since slots ahead, and answers.lua is that
-// since the index by asked users. pace.lua is that since calls of several steps can be ended. return.lua is the newest: it is that
-// since returned slots before many bursts are free.
+// since the index by asked users. pace.lua is that since calls of several steps can be ended. return.lua is
+// the newest: it is that since returned slots before many bursts are free.
 func TestScriptsOfDenseStoresStay(t *testing.T) {
 	t.Parallel()
 	var sums []string
