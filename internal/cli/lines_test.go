@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -118,4 +119,10 @@ func TestInputsThatCannotBeCopied(t *testing.T) {
 		Take:    all}
 	require.ErrorIs(t, copied.Run(t.Context()), broken)
 	require.EqualValues(t, 1, copied.Lines(), "what was cut off is no line")
+}
+
+func TestARateCountsTheIntervalsBetweenLines(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, ", 2/s", between(4, 1500*time.Millisecond))
+	require.Empty(t, between(1, time.Second))
 }

@@ -288,7 +288,7 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLef
 	case now == 0:
 		on.Say("%s", c.through(reached))
 	default:
-		on.Say("%s: %.1f s, %.0f/s", c.through(reached), took.Seconds(), float64(now)/max(took.Seconds(), 1e-3))
+		on.Say("%s: %.1f s%s", c.through(reached), took.Seconds(), between(now, took))
 	}
 	if left.dropped > 0 && !c.JSON {
 		on.Say("%s", tooLate(left.dropped))
@@ -297,6 +297,15 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLef
 		on.Say("%s", givenBack(left.returned))
 	}
 	return c.fault(err)
+}
+
+// between returns a text with the rate of the copied lines: n lines have n-1 intervals between them. With fewer than
+// two lines, between returns "".
+func between(lines int64, took time.Duration) string {
+	if lines < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", %.0f/s", float64(lines-1)/max(took.Seconds(), 1e-3))
 }
 
 // through returns a sentence that says how many lines of the input the command has copied.

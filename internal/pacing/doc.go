@@ -30,8 +30,8 @@
 //   - A log keeps two kinds of slots: the slots in the line, and the slots ahead. If the limits of the target itself
 //     allowed no earlier slot, the slot is in the line. No later permit gets a slot before a slot in the line. If each
 //     Ask has only one target, this target grants its slots in order.
-//   - If only other targets of the same Ask delayed a slot, the slot is a slot ahead: later permits can still get free
-//     slots before it. A slot ahead joins the line when the present time, the line, or the next slot under the target's
+//   - A slot that is late only because of another target of the same Ask is a slot ahead of its target's line: this
+//     target still has free slots before it, which later permits can get. A slot ahead joins the line when the present time, the line, or the next slot under the target's
 //     own limits is later than it.
 //   - If another target delays a permit by less than one interval of this target's rate, no other permit fits before
 //     the slot. The slot is then in the line of this target.

@@ -108,7 +108,7 @@ type Read func(from capping.Instant) iter.Seq2[*audit.Record, error]
 // and returns when the context ends.
 func Run(ctx context.Context, read Read, cfg Config) (*Result, error) {
 	if cfg.Policy == nil || cfg.Policies == nil || cfg.Until <= 0 {
-		return nil, errors.New("pressure: Config.Policy, Config.Policies and Config.Until must be set")
+		return nil, errors.New("pressure: the fields Policy, Policies and Until of Config must all be set")
 	}
 	if cfg.Weeks < 0 || cfg.Weeks > MaxWeeks {
 		return nil, fmt.Errorf("pressure: the number of weeks must be 1 to %d, got %d", MaxWeeks, cfg.Weeks)

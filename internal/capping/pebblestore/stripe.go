@@ -30,9 +30,9 @@ const (
 // ofImages reports whether r is for a store whose users are id images (64-bit numbers that stand for ids).
 func (r runs) ofImages() bool { return r > denseRuns }
 
-// stripe returns the index of the stripe (group of users with a common lock) that holds the user's log. To distribute
-// the runs of neighbouring users over the stripes, the numbers of the runs are multiplied by the golden ratio. Without
-// the multiplication, ids with a large common step would all be in one stripe.
+// stripe returns the index of the stripe (group of users with a common lock) that holds the user's log. A run is
+// a block of consecutive ids. Fibonacci hashing of the block's number (a multiplication by 2^32 divided by the golden
+// ratio) spreads the blocks over the stripes. Otherwise, ids with a large common step would all be in one stripe.
 func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
 
 // makeStripes creates the locks (stripes) of an open database. Each stripe gets a log cache of the given size in bytes.

@@ -83,7 +83,7 @@ type nobody struct{}
 // Mark marks no user.
 func (nobody) Mark([]capping.UserID, []uint32, []uint8, uint8) {}
 
-// Versions returns the versions of the store's partitions up to which the set contains all changes.
+// Versions returns, for each partition of the store, the version up to which the set contains all changes.
 func (g *generation) Versions() []string { return g.versions }
 
 // Renew returns a test generation whose set has all changes of the users that were stored before the call.

@@ -80,8 +80,8 @@ func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 && !p.SetsAlone {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
 			return errors.New(
-				"segments are missing: with only sets, every user would have the default limits: " +
-					"publish the sets together with the segments")
+				"segments are missing: without them, the default limits would apply to every user. Publish the sets " +
+					"together with the segments")
 		}
 		return errors.New("nothing to build: give at least one segment or table")
 	}

@@ -105,7 +105,7 @@ func (a *Args) Erase(s *Script, key, field string) {
 	a.finish(1, blob(field), a.head[:stampSize])
 }
 
-// StampTime writes the header of a script call if this header has only the time and the clock tolerance.
+// StampTime writes the header of a script call, for scripts whose header consists of the time and the clock tolerance.
 func (a *Args) StampTime(now capping.Instant, skew time.Duration) {
 	appendStamp(a.head[:0], now, skew)
 }

@@ -216,7 +216,7 @@ func (r *sendReader) namespaceOf(field []byte) (string, error) {
 	case found != "" && !capping.IsName(found):
 		return "", fmt.Errorf("%s: "+capping.NameRule, name, Clip([]byte(found)))
 	case r.Namespace != nil && found != *r.Namespace:
-		return "", fmt.Errorf("%s: must be %q, the namespace of --namespace, got %q", name, *r.Namespace, found)
+		return "", fmt.Errorf("%s: must be %q as in the flag --namespace, got %q", name, *r.Namespace, found)
 	}
 	return found, nil
 }

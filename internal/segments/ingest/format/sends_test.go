@@ -385,7 +385,7 @@ func TestNamespaces(t *testing.T) {
 			rows, bad, err := read(t, name, data, format.SendOptions{Namespace: namespace})
 			require.NoError(t, err, name)
 			require.Len(t, bad, 2, name)
-			require.Contains(t, bad[0], "the namespace of --namespace", name)
+			require.Contains(t, bad[0], "as in the flag --namespace", name)
 			require.Equal(t, all[i:i+1], rows, name)
 		}
 		_, _, err = read(t, name, data, format.SendOptions{Columns: format.Columns{Namespace: "team"}})
