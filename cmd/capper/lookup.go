@@ -151,11 +151,11 @@ func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, user
 }
 
 func (c *lookupCommand) print(on *terminal.Streams, report *lookupReport) error {
-	fmt.Fprintf(on.Out, "generation %s\n", report.Generation)
-	rows := [][]any{{"USER", "SEGMENT"}}
+	rows, without := [][]any{{"USER", "SEGMENT"}}, ""
 	if len(c.Set) > 0 {
-		rows[0] = append(rows[0], "SETS")
+		rows[0], without = append(rows[0], "SETS"), ", without changes of sets by calls"
 	}
+	fmt.Fprintf(on.Out, "generation %s%s\n", report.Generation, without)
 	for _, u := range report.Users {
 		rows = append(rows, []any{u.UserID, u.Segment, strings.Join(u.Sets, ",")})
 	}

@@ -116,7 +116,7 @@ func DictionaryBytes(l Load) float64 {
 // dense. In the audit record of a call with more users, each user takes fewer bytes.
 const auditImage = 6.5
 
-// AuditDay returns the size in bytes of the audit records of one day; see the section "The format" of docs/audit.md.
+// AuditDay returns the size in bytes of the audit records of one day; see docs/design/audit-format.md.
 func AuditDay(l Load) float64 {
 	if l.Spread() {
 		return l.Messages*float64(l.Blast)*auditImage + l.Single*86400*44
