@@ -123,6 +123,6 @@ func TestInputsThatCannotBeCopied(t *testing.T) {
 
 func TestARateCountsTheIntervalsBetweenLines(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, ", 2/s", between(4, 1500*time.Millisecond))
-	require.Empty(t, between(1, time.Second))
+	require.Equal(t, ", 2/s", lineRate(4, 1500*time.Millisecond))
+	require.Empty(t, lineRate(1, time.Second))
 }

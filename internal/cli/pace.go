@@ -288,7 +288,7 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLef
 	case now == 0:
 		on.Say("%s", c.through(reached))
 	default:
-		on.Say("%s: %.1f s%s", c.through(reached), took.Seconds(), between(now, took))
+		on.Say("%s: %.1f s%s", c.through(reached), took.Seconds(), lineRate(now, took))
 	}
 	if left.dropped > 0 && !c.JSON {
 		on.Say("%s", tooLate(left.dropped))
@@ -299,9 +299,9 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLef
 	return c.fault(err)
 }
 
-// between returns a text with the rate of the copied lines: n lines have n-1 intervals between them. With fewer than
-// two lines, between returns "".
-func between(lines int64, took time.Duration) string {
+// lineRate returns a text with the rate of the copied lines: n lines have n-1 intervals between them. With fewer than
+// two lines, lineRate returns "".
+func lineRate(lines int64, took time.Duration) string {
 	if lines < 2 {
 		return ""
 	}

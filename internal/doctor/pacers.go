@@ -22,17 +22,17 @@ func pacers(s *Subject) check {
 			n.Skip("", "no pacers are configured")
 			return
 		}
-		load := loadOf(all)
-		if s.Config.Store.Kind == config.Redis && load.busiest > permitsOfShard {
+		sum := loadOf(all)
+		if s.Config.Store.Kind == config.Redis && sum.busiest > permitsOfShard {
 			n.Warn("",
-				fmt.Sprintf("the pacers of one shard permit up to %.0f permits per second together", load.busiest),
+				fmt.Sprintf("the pacers of one shard permit up to %.0f permits per second together", sum.busiest),
 				"request permits in groups of a hundred, or give the pacers separate groups",
 				fmt.Sprintf("with single requests, a shard grants about %d per second, and the same server also "+
 					"decides its users", permitsOfShard))
 			return
 		}
-		text := fmt.Sprintf("%d pacers permit up to %.0f permits per second together", load.pacers, load.all)
-		if apart := len(all) - load.pacers; apart > 0 {
+		text := fmt.Sprintf("%d pacers permit up to %.0f permits per second together", sum.pacers, sum.all)
+		if apart := len(all) - sum.pacers; apart > 0 {
 			text += fmt.Sprintf("; pacers with a separate limit for each message or key: %d", apart)
 		}
 		n.OK("", "%s", text)

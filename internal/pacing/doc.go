@@ -31,8 +31,8 @@
 //     allowed no earlier slot, the slot is in the line. No later permit gets a slot before a slot in the line. If each
 //     Ask has only one target, this target grants its slots in order.
 //   - A slot that is late only because of another target of the same Ask is a slot ahead of its target's line: this
-//     target still has free slots before it, which later permits can get. A slot ahead joins the line when the present time, the line, or the next slot under the target's
-//     own limits is later than it.
+//     target still has free slots before it, which later permits can get. A slot ahead joins the line when the present
+//     time, the line, or the next slot under the target's own limits is later than it.
 //   - If another target delays a permit by less than one interval of this target's rate, no other permit fits before
 //     the slot. The slot is then in the line of this target.
 //   - At a target with a rate, Place delays a slot ahead until it is a whole number of the rate's intervals after the

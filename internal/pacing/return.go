@@ -98,7 +98,7 @@ const (
 	MostCommon = 64           // slots that are removed at once, if each removal divides a strand
 	MostLine   = 2 * MostRuns // runs in Log.Runs after the return
 	MostApart  = 256          // runs from the first returned slot on, if all their slots become slots ahead
-	MostOdd    = 4            // slots of a strand that meets a strand of another distance
+	MostOdd    = 4            // slots that are compared with a strand of another distance
 )
 
 // Return removes the slots of returned permits, which must be in order, from the log. The result of Return is the
@@ -372,9 +372,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// oneOf returns the first slot, like common, that two strands of different distances have in common, if one of the
-// strands has at most MostOdd slots. The slots of permits that got the last slot of one burst and the first of the next
-// have such a distance.
+// oneOf returns the first slot, like common, that two strands of different distances have in common. oneOf looks only
+// at the first MostOdd slots of the strand with fewer slots. Permits with the last slot of one burst and the first of
+// the next have such a distance.
 func (s *Strand) oneOf(o *Strand) (at Time, every, n int64) {
 	few, many := s, o
 	if o.slots() < s.slots() {
