@@ -21,6 +21,13 @@ func TestSentencesSayOnceHowManyWereJudgedAnew(t *testing.T) {
 	require.Contains(t, lines, "14 results of users who have been erased since")
 }
 
+func TestSentencesTellSeveralVersionsOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	const told = "2 versions of the configuration decided the recorded calls"
+	require.NotContains(t, strings.Join(Sentences(&Result{Calls: 1, Configs: []string{"a"}}), "\n"), "versions")
+	require.Contains(t, strings.Join(Sentences(&Result{Calls: 1, Configs: []string{"a", "b"}}), "\n"), told)
+}
+
 func TestTablesShowTheSendsThatChange(t *testing.T) {
 	t.Parallel()
 	row := api.WhatIfRow{Name: "vip", Before: api.WhatIfCounts{Sends: 1227, Denied: 58},
