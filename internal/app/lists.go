@@ -49,7 +49,7 @@ func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 		if guard.Overruled > 0 {
 			add("suppress.%s: the build in use lacks users whom calls added before the as_of of the build, so it no "+
 				"longer suppresses them (number of users: %d): unless they subscribed again, add them again, and use "+
-				"the begin of the export as as_of", guard.Set, guard.Overruled)
+				"the start time of the export as as_of", guard.Set, guard.Overruled)
 		}
 		switch {
 		case suppressed.MaxAge > 0 && age > suppressed.MaxAge:

@@ -71,7 +71,7 @@ func (m *moment) Instant(now time.Time) capping.Instant {
 // Span holds the command-line flags for the period whose audit records a command reads.
 type Span struct {
 	Since moment `placeholder:"TIME" help:"Start of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z). Default: the earliest recorded call."`
-	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z); a date is the begin of the day in UTC. Default: now."`
+	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z); a date is the start of the day in UTC. Default: now."`
 }
 
 // instants returns the beginning and the end of the period that the flags name.
@@ -80,7 +80,7 @@ func (s *Span) instants(now time.Time) (since, until capping.Instant, err error)
 	if s.Until.Given() && until <= since {
 		err := fmt.Errorf("--until %s: must be later than --since", s.Until.text)
 		if until == since && len(s.Until.text) == len(time.DateOnly) {
-			err = terminal.Hinted(err, "a date is the begin of the day in UTC: for the whole day, use --until "+
+			err = terminal.Hinted(err, "a date is the start of the day in UTC: for the whole day, use --until "+
 				until.Time().AddDate(0, 0, 1).Format(time.DateOnly))
 		}
 		return 0, 0, err

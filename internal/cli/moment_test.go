@@ -44,6 +44,6 @@ func TestASpanHasAnEnd(t *testing.T) {
 	require.NoError(t, s.Since.UnmarshalText([]byte("2026-11-30")))
 	require.NoError(t, s.Until.UnmarshalText([]byte("2026-11-30")))
 	_, _, err = s.instants(time.Now())
-	require.Equal(t, "a date is the begin of the day in UTC: for the whole day, use --until 2026-12-01",
+	require.Equal(t, "a date is the start of the day in UTC: for the whole day, use --until 2026-12-01",
 		terminal.Hint(err))
 }

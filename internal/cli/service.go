@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -72,10 +73,10 @@ func (r *Service) Hinted(err error) error {
 		return terminal.Hinted(err, "the base URL must not end with /v1: change --url or CAPPER_URL")
 	case known:
 		return err
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+	case errors.Is(err, http.ErrSchemeMismatch):
 		return terminal.Hinted(err, "the service has no TLS: use http:// in --url or CAPPER_URL")
-	case strings.Contains(err.Error(), "Client sent an HTTP request to an HTTPS server"):
-		return terminal.Hinted(err, "the service has TLS: use https:// in --url or CAPPER_URL")
+	case refused != nil && refused.Status == http.StatusBadRequest && strings.HasPrefix(r.URL, "http:"):
+		return terminal.Hinted(err, "the service probably has TLS: use https:// in --url or CAPPER_URL")
 	default:
 		return terminal.Hinted(err, "is a capper service running at "+r.URL+
 			"? use --url or CAPPER_URL for another address")

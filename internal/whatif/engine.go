@@ -322,13 +322,19 @@ func (e *engine) result() *Result {
 
 // absentRules returns notes about rules that denied recorded sends, and that the alternative policy lacks.
 func absentRules(p *capping.Policy, denials []api.WhatIfChange) (notes []string) {
-	absent := map[string]bool{api.LimitSuppressed: len(p.Suppress) == 0, api.LimitHoldout: p.Holdout == nil,
-		api.LimitQuiet: len(p.Quiet) == 0}
-	keys := map[string]string{api.LimitSuppressed: "suppress", api.LimitHoldout: "holdout", api.LimitQuiet: "quiet"}
-	for i := range denials {
-		if d := &denials[i]; absent[d.Name] && d.Before > 0 {
-			notes = append(notes, fmt.Sprintf("these limits have no %s, which denied %s of the recorded sends: add "+
-				"the key to keep its rule", keys[d.Name], number(d.Before)))
+	for _, rule := range []struct {
+		limit, key string
+		absent     bool
+	}{
+		{api.LimitSuppressed, "suppress", len(p.Suppress) == 0},
+		{api.LimitHoldout, "holdout", p.Holdout == nil},
+		{api.LimitQuiet, "quiet", len(p.Quiet) == 0},
+	} {
+		for _, d := range denials {
+			if rule.absent && d.Name == rule.limit && d.Before > 0 {
+				notes = append(notes, fmt.Sprintf("these limits lack the key %s, whose rule denied %s of the recorded "+
+					"sends: add the key to keep the rule", rule.key, number(d.Before)))
+			}
 		}
 	}
 	return notes

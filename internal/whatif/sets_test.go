@@ -140,6 +140,6 @@ func TestAnAbsentRuleIsSaid(t *testing.T) {
 	other := suppressing("q", 4, "opted-out")
 	require.Empty(t, askedOnce(t, other, "", []string{"opted-out"}, record...).Notes)
 	other.Suppress = nil
-	require.Equal(t, []string{"these limits have no suppress, which denied 2 of the recorded sends: add the key to " +
-		"keep its rule"}, askedOnce(t, other, "", []string{"opted-out"}, record...).Notes)
+	require.Equal(t, []string{"these limits lack the key suppress, whose rule denied 2 of the recorded sends: add " +
+		"the key to keep the rule"}, askedOnce(t, other, "", []string{"opted-out"}, record...).Notes)
 }
