@@ -18,9 +18,11 @@ func TestAWrongSchemeHasAHint(t *testing.T) {
 	plain, encrypted := httptest.NewServer(nothing), httptest.NewTLSServer(nothing)
 	t.Cleanup(plain.Close)
 	t.Cleanup(encrypted.Close)
+	wrong := strings.Replace(plain.URL, "http:", "https:", 1)
+	alsoWrong := strings.Replace(encrypted.URL, "https:", "http:", 1)
 	for url, want := range map[string]string{
-		strings.Replace(plain.URL, "http:", "https:", 1):     "the service has no TLS: use http:// in --url or CAPPER_URL",
-		strings.Replace(encrypted.URL, "https:", "http:", 1): "the service probably has TLS: use https:// in --url or CAPPER_URL",
+		wrong:     "the service has no TLS: use http:// in --url or CAPPER_URL",
+		alsoWrong: "the service probably has TLS: use https:// in --url or CAPPER_URL",
 	} {
 		service := &Service{URL: url}
 		client, err := service.Client()
