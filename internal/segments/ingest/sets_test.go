@@ -87,7 +87,7 @@ func TestSetsThatCannotBe(t *testing.T) {
 		many = append(many, set(fmt.Sprintf("g/%d", i)))
 	}
 	for want, p := range map[string]*Plan{
-		"with only sets": {Sets: []Definition{set("a")}},
+		"segments are missing: without them": {Sets: []Definition{set("a")}},
 		`"Mars": must be a time zone`: {Segments: []Definition{vip},
 			Sets: []Definition{set("tz/Mars")}},
 		`set name "default": is reserved`: {Segments: []Definition{vip},
