@@ -2,12 +2,14 @@ package storetest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/testkit"
 )
 
 // malformations lists mistakes in a batch; every store must reject a batch with such a mistake. Each key of the map is
@@ -68,7 +70,7 @@ func malformedBatch(f *fixture) {
 	for _, user := range users {
 		require.Zero(f, f.log(user).Len())
 	}
-	require.Equal(f, "ok", f.store.Health(context.Background()).State)
+	f.healthyDespite(slices.Collect(maps.Keys(malformations))...)
 	f.all(f.filter(f.batch(f.message(), users, daily(1))), capping.Allowed)
 }
 
@@ -87,8 +89,18 @@ func malformedRelease(f *fixture) {
 		require.ErrorContains(f, f.store.Release(context.Background(), call.token, 0, users, released), want)
 		require.Equal(f, make([]capping.Released, call.results), released)
 	}
-	require.Equal(f, "ok", f.store.Health(context.Background()).State)
+	f.healthyDespite("release of sends")
 	f.all(f.filter(f.batch(message, users, daily(1))), capping.Replayed)
+}
+
+// healthyDespite checks that the store under test is healthy, and that its health names none of the errors of rejected
+// calls. A Redis store on a busy machine can be degraded for seconds, if a server answers late.
+func (f *fixture) healthyDespite(rejected ...string) {
+	health := f.store.Health(context.Background())
+	for _, text := range rejected {
+		require.NotContains(f, health.Error, text)
+	}
+	testkit.Eventually(f, func() bool { return f.store.Health(context.Background()).State == "ok" })
 }
 
 // userTwice checks a batch that lists users several times. Callers should not list a user twice, but a store need not
