@@ -57,7 +57,7 @@ func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 		v.Object(map[string]yamltree.Field{
 			"daily":  yamltree.Within(&daily, 0, capping.LogBound),
 			"weekly": yamltree.Within(&weekly, 0, capping.LogBound),
-		})
+		}, "for another window, write limits as a list, such as [{name: monthly, max: 3, calendar: month}]")
 		if daily >= 0 {
 			limits = append(limits, capping.Limit{Name: "daily", Max: daily, Window: 24 * time.Hour})
 		}

@@ -215,8 +215,9 @@ func TestFaults(t *testing.T) {
 			`"a" is given twice`},
 		"unknown channel": {limits("      - {name: a, max: 1, window: 1h, channels: [fax]}\n"),
 			`channels[0]: must be one of the configured channels, got "fax"`},
-		"no channel":      {limits("      - {name: a, max: 1, window: 1h, channels: []}\n"), "must not be empty"},
-		"short form word": {limits("      {hourly: 3}\n"), `vip.hourly: is not a known key`},
+		"no channel": {limits("      - {name: a, max: 1, window: 1h, channels: []}\n"), "must not be empty"},
+		"short form word": {limits("      {hourly: 3}\n"), "vip.hourly: is not a known key; known are daily, " +
+			"weekly; for another window, write limits as a list, such as [{name: monthly, max: 3, calendar: month}]"},
 		"segment name": {minimal + "  segments: {'a b': {daily: 1}}\n",
 			"limits.segments.a b: must be 1 to 64 letters"},
 		"reserved segment": {minimal + "  segments: {default: {daily: 1}}\n",

@@ -28,6 +28,10 @@ const allWord = "all"
 // suppress reads the key "suppress": the sets of users who must not receive messages, in the order of the file. If a
 // user is in several suppressed sets, responses name the set that comes first in this order.
 func (r *reader) suppress(v yamltree.Value) {
+	if v.IsList() {
+		v.Fault("must be a mapping with the names of sets as keys, such as {opted-out: all}, got a list")
+		return
+	}
 	v.Pairs(func(key string, at, val yamltree.Value) {
 		setName(at, key)
 		r.Policy.Suppress = append(r.Policy.Suppress, r.suppression(key, val))

@@ -123,7 +123,8 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 	held := func(text string) string { return someLimits + "holdout: " + text + "\n" }
 	limit := func(text string) string { return rest + "limits: {default: [{" + text + "}]}\n" }
 	for name, c := range map[string]struct{ yaml, want string }{
-		"suppress a list":  {suppress("[opted-out]"), "f:4:11: suppress: must be a mapping, got a list"},
+		"suppress a list": {suppress("[opted-out]"), "f:4:11: suppress: must be a mapping with the names " +
+			"of sets as keys, such as {opted-out: all}, got a list"},
 		"suppress nothing": {suppress(""), "f:4:1: suppress: must have a value"},
 		"suppress twice":   {suppress("{a: all, a: all}"), "f:4:20: suppress.a: is given twice"},
 		"suppress null": {suppress("{opted-out: }"),

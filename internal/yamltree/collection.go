@@ -71,14 +71,15 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 }
 
 // Object reads a YAML mapping with known keys and returns the keys that were present. If a key is misspelt, the key
-// that is meant counts as present, so that one mistake causes only one error.
-func (v Value) Object(fields map[string]Field) (given map[string]bool) {
+// that is meant counts as present, so that one mistake causes only one error. For other unknown keys, the texts in
+// the argument "advice" follow the list of known keys.
+func (v Value) Object(fields map[string]Field, advice ...string) (given map[string]bool) {
 	given = map[string]bool{}
 	v.Pairs(func(key string, at, val Value) {
 		read, ok := fields[key]
 		if !ok {
 			known := slices.Sorted(maps.Keys(fields))
-			at.Fault("is not a known key%s", suggestion(key, known))
+			at.Fault("is not a known key%s", suggestion(key, known, advice...))
 			given[meant(key, known)] = true
 			return
 		}
@@ -143,11 +144,11 @@ func unsplit(element ast.Node) ast.Node {
 	return &ast.StringNode{BaseNode: &ast.BaseNode{}, Token: whole, Value: whole.Value}
 }
 
-func suggestion(key string, known []string) string {
+func suggestion(key string, known []string, advice ...string) string {
 	if k := meant(key, known); k != "" {
 		return fmt.Sprintf("; did you mean %q?", k)
 	}
-	return "; known are " + strings.Join(known, ", ")
+	return strings.Join(append([]string{"; known are " + strings.Join(known, ", ")}, advice...), "; ")
 }
 
 // meant returns the known key that is similar to a misspelt key, or "" if there is none.
