@@ -23,7 +23,7 @@ type commands struct {
 	Doctor      ops.DoctorCommand       `cmd:"" help:"Check the configuration, store, segments and machine of a service, and suggest fixes."`
 	Size        ops.SizeCommand         `cmd:"" help:"Estimate the memory, processors, network and disks that the service needs for a given load."`
 	Filter      filterCommand           `cmd:"" help:"Decide which users of an audience may receive a message, and record the sends."`
-	Release     releaseCommand          `cmd:"" help:"Cancel the recorded sends of messages that were never sent, so that these sends no longer count towards the users' limits."`
+	Release     releaseCommand          `cmd:"" help:"Cancel recorded sends that did not take place, so that they no longer count towards the users' limits."`
 	Import      ops.ImportCommand       `cmd:"" help:"Record sends that another system made, with the original time of each send."`
 	Messages    cli.MessagesCommand     `cmd:"" help:"List recent messages, or show how many users of one message were allowed and denied."`
 	Count       countCommand            `cmd:"" help:"Count the users of an audience by segment and set; with --channel, also the users who may receive a message now."`

@@ -18,7 +18,7 @@ import (
 
 // setCommands contains the commands `capper set …`, about sets of users that API calls can change.
 type setCommands struct {
-	Add     setAddCommand         `cmd:"" help:"Add users to a set; every later decision already treats them as members."`
+	Add     setAddCommand         `cmd:"" help:"Add users to a set; every later decision treats them as members."`
 	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set; no later decision treats them as members."`
 	Members cli.SetMembersCommand `cmd:"" help:"List the users whom API calls have added to a set or removed from the set."`
 	Replay  cli.SetReplayCommand  `cmd:"" help:"Repeat changes of sets that the store has lost; the command reads the changes from the audit, the log of all calls."`

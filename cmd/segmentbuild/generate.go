@@ -15,7 +15,7 @@ type generateCommand struct {
 	Users    uint32   `required:"" help:"Number of users to generate. The ids of these users begin at --first."`
 	First    uint32   `default:"1" help:"Lowest user id to generate."`
 	Segments []string `required:"" placeholder:"NAME=PERCENT" help:"Name of each segment, and the percentage of all users in this segment, such as vip=10%,new=40%. The other users are in no segment."`
-	IDs      string   `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense, uint64, uuid or text. Each generated file has the same users. For kinds other than dense, --as must be text or csv."`
+	IDs      string   `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense (32-bit numbers), uint64, uuid or text. The kind changes only how ids are written, not which users a file has. For kinds other than dense, --as must be text or csv."`
 	Layout   string   `enum:"random,contiguous" default:"random" help:"Way in which users get their segments: random (each user gets a random segment) or contiguous (each segment gets one range of ids)."`
 	As       string   `enum:"text,csv,parquet,roaring" default:"text" help:"Format of the output files: text, csv (columns user_id and segment), parquet (column user_id, not sorted) or roaring. The command writes one file for each segment."`
 	Seed     uint64   `default:"1" help:"Start value of the random numbers; the same value generates the same segments."`

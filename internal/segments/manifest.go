@@ -288,7 +288,7 @@ func (m *Manifest) checkSets(seen map[string]bool) error {
 		case IDsFormatVersion:
 			with += ", and ids of the kind " + m.IDs.Kind + ","
 		}
-		return fmt.Errorf("format_version %d: manifest with %s must have version %d",
+		return fmt.Errorf("format_version is %d, but a manifest with %s must have format_version %d",
 			m.FormatVersion, with, m.version())
 	}
 	for i, s := range m.Sets {

@@ -273,9 +273,9 @@ var faults = []struct {
 			100
 	}, "max_loss"},
 	{"sets in the format without", func(m *segments.Manifest, _ [][]byte) { m.FormatVersion = 1 },
-		"format_version 1: manifest with 2 sets must have version 2"},
+		"format_version is 1, but a manifest with 2 sets must have format_version 2"},
 	{"no sets in the format with", func(m *segments.Manifest, _ [][]byte) { m.Sets = nil },
-		"format_version 2: manifest with 0 sets must have version 1"},
+		"format_version is 2, but a manifest with 0 sets must have format_version 1"},
 	{"no time", func(m *segments.Manifest, _ [][]byte) { m.CreatedAt = time.Time{} }, "created_at"},
 }
 

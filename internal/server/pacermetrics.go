@@ -56,13 +56,12 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time, sole bool) 
 			"Granted permits whose time to send has come, counted at each pacer of the call."),
 		shared: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_share_permits_granted_total",
-			Help: "Permits that pacers with shares (reserved parts of a pacer's rate) granted, by pacer and share; " +
-				"the label share is empty for calls that name no share.",
+			Help: "Permits granted at pacers with shares (reserved parts of a pacer's rate), by pacer and share. " +
+				"The label share is empty for calls that name no share.",
 		}, []string{"pacer", "share"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "capper_permits_wait_seconds",
-			Help: "Seconds from a call for permits until the send time of the last permit that this call got, by " +
-				"pacer (named rate limit).",
+			Name:    "capper_permits_wait_seconds",
+			Help:    "Seconds from a permit request to the send time of its last permit, by pacer (named rate limit).",
 			Buckets: []float64{0, .1, .5, 1, 5, 10, 30, 60, 300, 1800, 3600, 21600},
 		}, pacerLabel),
 		queue: asOfNow("capper_pacer_queue_seconds",

@@ -128,7 +128,7 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 			live.Generation, live.IDs.Kind,
 			segments.IDsKey)
 	case live.IDs.Kind != c.Scheme.Kind().String() || live.IDs.Check != c.Scheme.Check():
-		return segments.IDsErrorf("segments generation %s does not fit this build: "+
+		return segments.IDsErrorf("segments generation %s has other user ids than this build: "+
 			"the generation has ids of the kind %s (fingerprint of the id key %s), the build %s (%s)",
 			live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(),
 			c.Scheme.Check())
