@@ -23,7 +23,7 @@ func TestIDsOfOtherKindsAreRead(t *testing.T) {
 		fault       string
 	}{
 		{ids.UUID, aUUID + ", urn:uuid:" + aUUID + ";" + upper + "\n6ba7b8109dad11d180b400c04fd430c8", 2, 2, ""},
-		{ids.UUID, aUUID + "\r\n7", 0, 0, `Line 2: the id is not a UUID: "7" has 1 hexadecimal digits, and a UUID has 32.`},
+		{ids.UUID, aUUID + "\r\n7", 0, 0, `Line 2: the id is not a UUID: "7" has 1 hexadecimal digit, and a UUID has 32.`},
 		{ids.Uint64, "7 18446744073709551615\n7", 2, 1, ""},
 		{ids.Uint64, "007", 0, 0, `Line 1: the id is not a uint64 id: "007" begins with 0`},
 		{ids.Text, "a b, c;d\r\n A@x.com\n\na@x.com\na b, c;d", 3, 1, ""},

@@ -112,7 +112,11 @@ func uuidError(text []byte) error {
 		i += size
 	}
 	if digits != 32 {
-		return fmt.Errorf("is not a UUID: %s has %d hexadecimal digits, and a UUID has 32", shown(text), digits)
+		noun := "digits"
+		if digits == 1 {
+			noun = "digit"
+		}
+		return fmt.Errorf("is not a UUID: %s has %d hexadecimal %s, and a UUID has 32", shown(text), digits, noun)
 	}
 	return fmt.Errorf("is not a UUID: %s has dashes in wrong places, and a UUID has no dashes or four (8-4-4-4-12)",
 		shown(text))

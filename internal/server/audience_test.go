@@ -214,7 +214,7 @@ func TestAudiencesRefuseBodies(t *testing.T) {
 		{badBody{"max_users 0", body(`"audience":"vip","max_users":0`), "max_users", "from 1 to 1000000"}, 0},
 		{badBody{"max_users beyond", body(`"audience":"vip","max_users":1000001`), "max_users", "from 1 to 1000000"},
 			0},
-		{badBody{"no cursor", body(`"audience":"vip","cursor":"x"`), "cursor", "the cursor was not returned by an earlier call"}, 0},
+		{badBody{"no cursor", body(`"audience":"vip","cursor":"x"`), "cursor", "cursor: the cursor was not returned by an earlier call"}, 0},
 		{badBody{"cursor of another", body(`"audience":"vip","cursor":"` + next + `"`), "cursor", "belongs to another query"},
 			0},
 		{badBody{"cursor of another part", body(`"audience":"active","part":{"of":2,"index":1},"cursor":"` + next +

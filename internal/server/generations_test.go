@@ -52,7 +52,9 @@ func TestGenerationsAndTheirChanges(t *testing.T) {
 	requireRefused(t, s.get(path), http.StatusBadRequest, "invalid_request",
 		badBody{field: "since", message: "is required"})
 	requireRefused(t, s.get(path+"?since=2020"), http.StatusNotFound, "not_found",
-		badBody{message: "generation 2020"})
+		badBody{message: "generation 2020 does not exist: GET /v1/generations lists all"})
+	requireRefused(t, s.get("/v1/generations/2021/changes?since="+names[0]), http.StatusNotFound, "not_found",
+		badBody{message: "generation 2021 does not exist"})
 }
 
 // brokenHistory is a source that does not answer.

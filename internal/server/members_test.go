@@ -108,7 +108,7 @@ func TestPagesOfMembersOfOtherIDs(t *testing.T) {
 	spelt := s.get("/v1/segments/vip/members?after=" + url.QueryEscape("{"+strings.ToUpper(ann)+"}"))
 	require.Equal(t, s.get("/v1/segments/vip/members?after="+ann).body, spelt.body)
 	requireRefused(t, s.get("/v1/segments/vip/members?after=7"), http.StatusBadRequest, "invalid_request",
-		badBody{field: "after", message: `after: is not a UUID: "7" has 1 hexadecimal digits`})
+		badBody{field: "after", message: `after: is not a UUID: "7" has 1 hexadecimal digit`})
 	requireRefused(t, s.get("/v1/segments/vip/members?max=0"), http.StatusBadRequest, "invalid_request",
 		badBody{field: "max", message: "0 is not a number from 1"})
 	require.Equal(t, http.StatusNotFound, s.get("/v1/segments/nobody/members").status)

@@ -35,6 +35,7 @@ type call struct {
 	gate.Caller
 	span   trace.Span
 	holder string // client to whom the budgets charge the call; without API keys the caller's address
+	body   watchedBody
 }
 
 // message returns the message with the given id, in the namespace of the caller's API key.
@@ -213,6 +214,7 @@ func (r *router) serve(route string, c *call, h handler) {
 	if r.s.stopping.Load() {
 		c.w.Header().Set("Connection", "close") // with HTTP/2, the connection ends when all its calls have ended
 	}
+	c.watchBody()
 	err := gate.Acceptable(c.r, r.s.hosts)
 	if err == nil {
 		err = protect(h, c)
@@ -220,7 +222,7 @@ func (r *router) serve(route string, c *call, h handler) {
 	if err != nil {
 		f := wire.FailureOf(err)
 		status = f.Code.Status()
-		writeFailure(c.w, trace.RequestID(c.ctx), f)
+		r.s.refuse(c, trace.RequestID(c.ctx), f)
 		r.report(route, c, f)
 		spanRefused(c.span, f)
 	} else if response, ok := c.w.(*echo.Response); ok {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"capper/client/api"
-	"capper/internal/objects"
+	"capper/internal/segments/publish"
 	"capper/internal/server/wire"
 )
 
@@ -210,11 +210,11 @@ func (s *Server) generationChanges(c *call) error {
 	ctx, cancel := context.WithTimeout(c.ctx, comparingTime*s.bounds.CallTimeout)
 	defer cancel()
 	changes, err := s.history.Changes(ctx, since, c.id)
+	var missing *publish.NoGenerationError
 	switch {
-	case errors.Is(err, objects.ErrNotFound):
-		return wire.NewFailure(api.CodeNotFound, "generation %s or generation %s does not exist: GET /v1/generations "+
-			"lists all",
-			wire.Clip([]byte(since)), wire.Clip([]byte(c.id)))
+	case errors.As(err, &missing):
+		return wire.NewFailure(api.CodeNotFound, "generation %s does not exist: GET /v1/generations lists all",
+			wire.Clip([]byte(missing.Generation)))
 	case err != nil:
 		return ofSource(ctx, err)
 	}

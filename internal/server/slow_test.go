@@ -41,6 +41,53 @@ func answered(t *testing.T, c net.Conn) (status int, code string) {
 
 const postFilter = "POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
+// TestRefusalsReachClientsThatSendFirst checks that a client that reads nothing until it has sent its whole body gets
+// the response to a refused call, and not a broken connection.
+func TestRefusalsReachClientsThatSendFirst(t *testing.T) {
+	t.Parallel()
+	const limit = 1 << 20
+	addr := newService(t, func(c *server.Config) { c.Bounds.BodyBytes = limit }).start(nil)
+	chunked := func(size int) string { return fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", size) }
+	length := func(size int) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n", size) }
+	for name, c := range map[string]struct {
+		head   string
+		bytes  int
+		end    string
+		status int
+	}{
+		"too large":          {postFilter + length(3*limit), 3 * limit, "", http.StatusRequestEntityTooLarge},
+		"too large, chunked": {postFilter + chunked(3*limit), 3 * limit, "\r\n0\r\n\r\n", http.StatusRequestEntityTooLarge},
+		"no such path": {"POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\n" + length(limit), limit, "",
+			http.StatusNotFound},
+		"other media type": {"POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n" +
+			length(limit), limit, "", http.StatusUnsupportedMediaType},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := guest(t, "127.0.0.1", addr)
+			_, err := io.WriteString(conn, c.head)
+			require.NoError(t, err)
+			piece := bytes.Repeat([]byte(" "), c.bytes/64)
+			for range 64 { // for much longer than the server waits before it closes a connection
+				_, err := conn.Write(piece)
+				require.NoError(t, err)
+				time.Sleep(20 * time.Millisecond)
+			}
+			status, _ := ask(t, conn, c.end)
+			require.Equal(t, c.status, status)
+		})
+	}
+}
+
+// TestARefusalDoesNotWaitForTheBody checks that the response to a refused call comes before the body.
+func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
+	t.Parallel()
+	conn := guest(t, "127.0.0.1", newService(t).start(nil))
+	status, code := ask(t, conn, postFilter+"Content-Length: 100000000\r\n\r\n{")
+	require.Equal(t, http.StatusRequestEntityTooLarge, status)
+	require.Equal(t, "too_large", code)
+}
+
 func TestSlowAndBrokenBodiesAreToldSo(t *testing.T) {
 	t.Parallel()
 	addr := newService(t).start(nil)

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 
 	"capper/internal/objects"
 	"capper/internal/segments"
@@ -21,8 +22,16 @@ type Changes struct {
 // pair names two compared generations.
 type pair struct{ from, to string }
 
-// Changes compares two generations. The error of Changes wraps objects.ErrNotFound if one of the two generations does
-// not exist. The caller must not change the result.
+// NoGenerationError names a generation that does not exist. NoGenerationError wraps objects.ErrNotFound.
+type NoGenerationError struct{ Generation string }
+
+func (e *NoGenerationError) Error() string { return "generation " + e.Generation + " does not exist" }
+
+// Unwrap returns objects.ErrNotFound.
+func (e *NoGenerationError) Unwrap() error { return objects.ErrNotFound }
+
+// Changes compares two generations. If one of the two generations does not exist, Changes returns a
+// *NoGenerationError. The caller must not change the result.
 func (h *History) Changes(ctx context.Context, from, to string) (*Changes, error) {
 	asked := pair{from, to}
 	if c := h.known(asked); c != nil {
@@ -89,13 +98,17 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 		NoSegment: &none}, nil
 }
 
-// manifest reads the manifest of the named generation. If the argument cannot be the name of a generation, the method
-// manifest returns objects.ErrNotFound.
+// manifest reads the manifest of the named generation. If the generation does not exist, or if the argument cannot be
+// the name of a generation, the method manifest returns a *NoGenerationError.
 func (h *History) manifest(ctx context.Context, generation string) (*segments.Manifest, error) {
 	if !segments.IsGeneration(generation) {
-		return nil, objects.ErrNotFound
+		return nil, &NoGenerationError{generation}
 	}
-	return segments.ReadManifest(ctx, h.source, generation)
+	m, err := segments.ReadManifest(ctx, h.source, generation)
+	if errors.Is(err, objects.ErrNotFound) {
+		return nil, &NoGenerationError{generation}
+	}
+	return m, err
 }
 
 // sizeOf returns how many bytes of a generation a comparison must read: its bitmaps and its dictionary. sizeOf ignores

@@ -45,7 +45,7 @@ func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	}
 	cursor, err := audience.ParseCursor(q.Cursor)
 	if err != nil {
-		return nil, Invalid("cursor", "it is %s", err)
+		return nil, Invalid("cursor", "%s", err)
 	}
 	if q.Generation != "" && q.Generation != cursor.Generation {
 		return nil, Invalid("generation", "the cursor belongs to generation %s: leave the field generation out",

@@ -259,7 +259,7 @@ func TestImportsRefuseOtherIDs(t *testing.T) {
 		ids.Uint64: {`"007"`: `"007" begins with 0`, `18446744073709551616`: "is above 18446744073709551615",
 			`-1`: "-1 is not a uint64 id", `1.5`: "1.5 is not a uint64 id", `null`: "null is not a uint64 id",
 			`""`: "is empty"},
-		ids.UUID: {`7`: "7 is not a string: ids of the kind uuid are strings", `"7"`: `"7" has 1 hexadecimal digits`,
+		ids.UUID: {`7`: "7 is not a string: ids of the kind uuid are strings", `"7"`: `"7" has 1 hexadecimal digit`,
 			`["018f3c4e-7a1b-7c3d-9e5f-0123456789ab"]`: "an array is not a string"},
 		ids.Text: {`7`: "7 is not a string: ids of the kind text are strings", `""`: "is empty",
 			`"a\u0000"`: "has the control character U+0000", `"\ud800"`: "the escape at byte"},

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"capper/client/api"
+	"capper/internal/server/gate"
+	"capper/internal/server/wire"
+)
+
+// drainTime is the longest time for which the server discards the unread rest of a request body.
+const drainTime = 5 * time.Second
+
+// watchedBody is a request body that remembers whether the server has read all of the body. The field ReadCloser is
+// nil if nobody watches the body.
+type watchedBody struct {
+	io.ReadCloser
+	ended bool
+}
+
+func (b *watchedBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	b.ended = b.ended || errors.Is(err, io.EOF)
+	return n, err
+}
+
+// watchBody lets refuse know whether the server has read the request body. Requests without a body need no watching.
+// With HTTP/2, a refusal reaches the client in any case.
+func (c *call) watchBody() {
+	if c.r.ProtoMajor == 1 && c.r.ContentLength != 0 {
+		c.body.ReadCloser = c.r.Body
+		c.r.Body = &c.body
+	}
+}
+
+// refuse writes the failure f as the response to c. If the client is still sending the body, refuse then discards the
+// rest of the body, up to a bound in bytes and in time. Many clients read the response only after they have sent the
+// whole body. If the server closed the connection earlier, these clients would get a broken connection instead of the
+// response, and repeat the call.
+func (s *Server) refuse(c *call, id string, f *wire.Failure) {
+	most := drainBytes(s.bounds, f)
+	control := http.NewResponseController(c.w)
+	// Without full duplex, the body cannot be read after the response.
+	if !c.sendsBody() || f.Code == api.CodeTimeout || c.r.ContentLength > most || control.EnableFullDuplex() != nil {
+		writeFailure(c.w, id, f)
+		return
+	}
+	c.w.Header().Set("Connection", "close")
+	writeFailure(c.w, id, f)
+	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(drainTime)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, &c.body, most) // an error ends the connection, as does the end
+}
+
+// drainBytes returns the number of bytes of a request body that the server discards. If the body is too large, the
+// number is a multiple of the permitted size.
+func drainBytes(b gate.Bounds, f *wire.Failure) int64 {
+	if f.Code == api.CodeTooLarge {
+		return 4 * b.BodyBytes
+	}
+	return b.BodyBytes
+}
+
+// sendsBody reports whether the client still sends the request body. A client with the header "Expect: 100-continue"
+// sends the body only after the server asks for the body.
+func (c *call) sendsBody() bool {
+	return c.body.ReadCloser != nil && !c.body.ended && !strings.EqualFold(c.r.Header.Get("Expect"), "100-continue")
+}
