@@ -12,8 +12,8 @@ const MostAhead = 128
 // in a log. MostReturned is small because each strand in a log slows down all later searches for a free slot.
 const MostReturned = 64
 
-// Strand is a series of slots at equal distances, between and before which later permits may still get slots. The
-// strands of a log may overlap in time.
+// Strand is a series of slots at equal distances. Later permits may still get slots before and between the slots of a
+// Strand. The strands of a log may overlap in time.
 type Strand struct {
 	At      Time
 	Every   int64 // microseconds; 0: all permits at At
@@ -21,22 +21,22 @@ type Strand struct {
 	Permits int64 // 1 to MostBurst
 }
 
-// run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
+// The method run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
 func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
 
-// through returns how many permits of this strand (series of slots) have slots at or before t.
+// The method through returns the number of permits in this strand (series of slots) with slots at or before t.
 func (s *Strand) through(t Time) int64 {
 	r := s.run()
 	return r.through(t, s.Permits)
 }
 
-// newest returns the last slot of the strand (series of slots).
+// The method newest returns the last slot of the strand (series of slots).
 func (s *Strand) newest() Time {
 	r := s.run()
 	return r.slot(s.Permits - 1)
 }
 
-// after returns the first slot in this series of slots (strand) that is later than t, or Never.
+// The method after returns the first slot in this series of slots (strand) that is later than t, or Never.
 func (s *Strand) after(t Time) Time {
 	n := s.through(t)
 	if n == s.Permits {
@@ -49,11 +49,11 @@ func (s *Strand) after(t Time) Time {
 // Never is a Time later than every slot.
 const Never Time = math.MaxInt64
 
-// Ahead holds the reserved slots of a log before which later permits may still get slots. No slot in Ahead is before a
-// slot in Log.Runs.
+// Ahead holds granted slots of a log, as strands (series of slots). Later permits may still get slots before the slots
+// in Ahead. No slot in Ahead is before a slot in Log.Runs.
 type Ahead []Strand
 
-// through returns how many permits of all strands (series of slots) have slots at or before t.
+// The method through returns the number of permits in all strands (series of slots) with slots at or before t.
 func (a Ahead) through(t Time) (n int64) {
 	for i := range a {
 		n += a[i].through(t)
@@ -61,7 +61,7 @@ func (a Ahead) through(t Time) (n int64) {
 	return n
 }
 
-// after returns the first slot that is later than t in any of the strands (series of slots). If no strand
+// The method after returns the first slot that is later than t in any of the strands (series of slots). If no strand
 // (series of slots) has a slot later than t, after returns Never.
 func (a Ahead) after(t Time) Time {
 	first := Never
@@ -71,7 +71,7 @@ func (a Ahead) after(t Time) Time {
 	return first
 }
 
-// before returns the last slot that is not later than t in any of the strands (series of slots). The result
+// The method before returns the last slot that is not later than t in any of the strands (series of slots). The result
 // "ok" of the method before is false if no strand has a slot at or before t.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
@@ -83,21 +83,22 @@ func (a Ahead) before(t Time) (last Time, ok bool) {
 	return last, ok
 }
 
-// walk moves an instant forward in time, and counts the permits of all strands (series of slots) up to that instant.
+// The type walk moves an instant forward in time, and counts the permits of all strands (series of slots) up to that
+// instant.
 type walk struct {
 	ahead   Ahead
 	passed  int64       // permits with slots up to the instant of the walk
 	strands []strandPos // by strand
 }
 
-// strandPos says how many permits of one strand (series of slots) a walk has passed, and which slot follows.
+// strandPos is the position of a walk in one strand (series of slots): the number of passed permits, and the next slot.
 type strandPos struct {
 	passed int64 // permits of the strand with slots up to the walk's instant
 	next   Time  // the strand's first slot after that instant, or Never
 }
 
-// begin begins a walk over all strands (series of slots) at the instant t. begin reuses the memory of the previous walk
-// in w.
+// The method begin begins a walk over all strands (series of slots) at the instant t. The method begin reuses the
+// memory of the previous walk in w.
 func (w *walk) begin(a Ahead, t Time) {
 	w.ahead, w.passed = a, 0
 	w.strands = append(w.strands[:0], make([]strandPos, len(a))...)
@@ -106,7 +107,8 @@ func (w *walk) begin(a Ahead, t Time) {
 	}
 }
 
-// to moves the walk forward to the instant t. The instant t must not be before the instant that the walk has reached.
+// The method to moves the walk forward to the instant t. The instant t must not be before the instant that the walk has
+// reached.
 func (w *walk) to(t Time) {
 	for i := range w.ahead {
 		if w.strands[i].next <= t {
@@ -115,7 +117,8 @@ func (w *walk) to(t Time) {
 	}
 }
 
-// move updates the position of the walk in one strand (series of slots) when the walk moves to the instant t.
+// The method move updates the position of the walk in one strand (series of slots) when the walk moves to the instant
+// t.
 func (w *walk) move(strand int, t Time) {
 	s, pos := &w.ahead[strand], &w.strands[strand]
 	n := s.through(t)
@@ -127,7 +130,7 @@ func (w *walk) move(strand int, t Time) {
 	}
 }
 
-// next returns the first slot of any strand after the instant that the walk has reached, or Never.
+// The method next returns the first slot of any strand after the instant that the walk has reached, or Never.
 func (w *walk) next() Time {
 	first := Never
 	for i := range w.ahead {
@@ -136,9 +139,9 @@ func (w *walk) next() Time {
 	return first
 }
 
-// behind returns the first instant at which a limit may allow a further permit, if one strand (series of
-// slots) already fills all its windows. If no single strand (series of slots) fills every window after the time
-// "since", behind returns 0.
+// The method behind looks for a strand (series of slots) that alone fills all windows of a limit after the time
+// "since". behind returns the first instant at which the limit may then allow a further permit. If no strand does so,
+// behind returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]
@@ -150,10 +153,10 @@ func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	return opens
 }
 
-// newest returns the last slot of all strands (series of slots), and false if there is no strand.
+// The method newest returns the last slot of all strands (series of slots), and false if there is no strand.
 func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
 
-// frees returns the last slot of that strand (series of slots) that ends first.
+// The method frees returns the last slot of the strand (series of slots) that ends first.
 func (a Ahead) frees() Time {
 	first := Never
 	for i := range a {
@@ -162,7 +165,8 @@ func (a Ahead) frees() Time {
 	return first
 }
 
-// space returns how many permits with the slot "at" can join this strand, a series of slots at equal distances.
+// The method space returns the number of permits with the slot "at" that can join this strand (series of slots at equal
+// distances).
 func (s *Strand) space(at Time) (permits int64) {
 	switch newest := s.newest(); {
 	case s.Every == 0 && at == s.At:
@@ -177,8 +181,8 @@ func (s *Strand) space(at Time) (permits int64) {
 	return min(permits, MostBurst-s.Permits)
 }
 
-// add adds permits with one slot to strands (series of slots) that continue with that slot, or to a new strand. add
-// returns the number of permits that it could not add.
+// The method add adds permits with one slot to strands (series of slots) that continue with that slot, or to a new
+// strand. The method add returns the number of permits that it could not add.
 func (a *Ahead) add(at Time, permits int64) (left int64) {
 	for i := range *a {
 		s := &(*a)[i]
@@ -197,9 +201,9 @@ func (a *Ahead) add(at Time, permits int64) (left int64) {
 	return permits
 }
 
-// Stand adds permits to Log.Ahead, so that later permits may still get free slots before them. If the log would have
-// too many strands (series of slots), Stand moves the earliest of their slots to Log.Runs. No later permit can then get
-// a slot before the slots that Stand moved to Log.Runs.
+// Stand adds permits with one slot to Log.Ahead, so that later permits may still get free slots before this slot. If
+// the log would have too many strands (series of slots), Stand moves the earliest slots of the strands to Log.Runs. No
+// later permit can then get a slot before the slots that Stand moved to Log.Runs.
 func (l *Log) Stand(at Time, permits int64) {
 	for permits = l.Ahead.add(at, permits); permits > 0; permits = l.Ahead.add(at, permits) {
 		first := l.Ahead.frees()
@@ -212,7 +216,8 @@ func (l *Log) Stand(at Time, permits int64) {
 	}
 }
 
-// Absorb moves the slots up to t from Log.Ahead to Log.Runs, so that no later permit can get a slot before them.
+// Absorb moves the slots up to t from Log.Ahead to Log.Runs. No later permit can then get a slot before the moved
+// slots.
 func (l *Log) Absorb(t Time) {
 	for {
 		next, until := -1, t // until: the first slot of the other strands
@@ -234,7 +239,7 @@ func (l *Log) Absorb(t Time) {
 	}
 }
 
-// take moves the slots up to t of one strand (series of slots) from Log.Ahead to Log.Runs.
+// The method take moves the slots up to t of one strand (series of slots) from Log.Ahead to Log.Runs.
 func (l *Log) take(strand int, t Time) {
 	s := &l.Ahead[strand]
 	n := s.through(t)

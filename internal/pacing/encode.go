@@ -24,8 +24,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// DecodeRuns decodes the field Runs of a Log. The argument "total" of DecodeRuns becomes Log.Total: the number of
-// permits that were ever added to the runs. DecodeRuns returns an error for runs (series of permits) that no log can
+// DecodeRuns decodes the field Runs of a Log. The argument "total" of DecodeRuns becomes Log.Total (the number of
+// permits that the runs have ever had). DecodeRuns returns an error for runs (series of permits) that no log can
 // contain.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
@@ -51,7 +51,7 @@ func readUint(data []byte) (v uint64) {
 
 var errRuns = errors.New("stored pacer log: its runs (permits at equal distances) are not valid, or not sorted by time")
 
-// check returns an error if l is not a valid log.
+// The method check returns an error if l is not a valid log.
 func (l *Log) check() error {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -108,8 +108,8 @@ type Remembered struct {
 	Log                 // the granted permits, numbered from 0
 }
 
-// RememberedHeader is the size in bytes of the header before the encoded runs of a Remembered (stored grant). This
-// header has the fields Fingerprint (8 bytes), More (1) and Total (6); the encoded runs follow it.
+// RememberedHeader is the size in bytes of the header before the encoded runs of a Remembered (stored grant). The
+// header has the fields Fingerprint (8 bytes), More (1) and Total (6).
 const RememberedHeader = 8 + 1 + 6
 
 // Append appends the encoded grant to dst: first the header, then the runs of the granted permits.

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// HeldFor is the longest time for which the service delays its answer to a call whose MaxWait is 0. heldAlone is this
-// longest time for a call that names only one pacer. The section "Calls without a wait" of the package documentation
-// explains HeldFor and heldAlone.
+// HeldFor is the longest time for which the service delays the response to a call whose MaxWait is 0. heldAlone is the
+// longest such time for a call that names only one pacer. The section "Calls without a wait" of the package
+// documentation explains HeldFor and heldAlone.
 const (
 	HeldFor   = 50 * time.Millisecond
 	heldAlone = 5 * time.Millisecond
 )
 
-// leastRetry is the shortest retry delay that the service tells the caller of a refused call for permits.
+// leastRetry is the shortest retry delay in the response to a refused call for permits.
 const leastRetry = time.Millisecond
 
 // takeNow takes permits for a call whose MaxWait is 0. If no slot is free now but the next slot is near, takeNow takes
-// that slot. If permits were refused, the answer says after which delay a retry would get the next slot.
+// that slot. If permits were refused, the response gives the delay after which a retry would get the next slot.
 func (t *taking) takeNow(ctx context.Context) error {
 	longest := t.heldFor()
-	if t.base.Permits == 1 { // one step finds a slot of now or a near one
+	if t.base.Permits == 1 { // one step finds a slot now, or a near slot
 		t.waitFor(longest)
 	}
 	if err := t.take(ctx); err != nil {
 		return err
 	}
 	if next := t.answer.Next; t.base.Permits > 1 && t.answer.Granted == 0 && !t.answer.Replayed && next <= longest {
-		t.waitFor(next) // for the permits of one slot, because all of them start when the answer comes
+		t.waitFor(next) // take the permits of one slot, because all of them start when the response comes
 		if err := t.take(ctx); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (t *taking) takeNow(ctx context.Context) error {
 	return nil
 }
 
-// heldFor returns the longest time for which the service may delay its answer to this call.
+// heldFor returns the longest time for which the service may delay the response to this call.
 func (t *taking) heldFor() time.Duration {
 	var slowest, all time.Duration
 	bound := HeldFor
@@ -62,8 +62,8 @@ func (t *taking) heldFor() time.Duration {
 	return 0
 }
 
-// interval returns the time between two permits at the rate of the pacer. For a pacer without a rate, interval returns
-// the shortest window divided by its Max.
+// The method interval returns the time between two permits at the rate of the pacer. For a pacer without a rate,
+// interval returns the shortest window divided by its Max.
 func (p *Pacer) interval() time.Duration {
 	if p.Rate.Permits > 0 {
 		return p.Rate.Interval()
@@ -72,14 +72,14 @@ func (p *Pacer) interval() time.Duration {
 	return shortest.Window / time.Duration(shortest.Max)
 }
 
-// waitFor sets how long the call for permits may wait: later steps of the call ask only for slots within this wait.
+// waitFor sets the longest wait of a call for permits: later steps of the call ask only for slots within this wait.
 func (t *taking) waitFor(wait time.Duration) {
 	t.base.MaxWait = wait
 	t.setSteps()
 }
 
-// hold sleeps until the last granted slot (start time) of the answer. If this slot is later than the
-// duration in the argument "longest", hold does not sleep.
+// The method hold sleeps until the last granted slot (start time) of the answer. If the wait until this slot is longer
+// than the argument "longest", the method hold does not sleep.
 func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	if len(a.Runs) == 0 {
 		return nil
@@ -100,7 +100,7 @@ func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	return nil
 }
 
-// later subtracts the duration in the argument "passed" from the waits in the answer, because the service
+// The method later subtracts the duration in the argument "passed" from the waits in the answer, because the service
 // has already waited for that time.
 func (a *Answer) later(passed time.Duration) {
 	a.At = a.At.Add(passed)

@@ -16,23 +16,23 @@ import (
 // permits with future slots back to the pacers. A Leases is safe for concurrent use, and every method returns within
 // the deadline of ctx.
 type Leases interface {
-	// KeepLease begins the lease of a request of the group, or extends the lease to the given time from now. KeepLease
-	// returns when the lease is stored durably. KeepLease never extends a lease that has ended. The lease stores the
-	// argument call of the KeepLease that began it.
+	// KeepLease begins or extends the lease of a permit request in the group; the lease then lasts at least the given
+	// time from now. KeepLease returns when the lease is stored durably. KeepLease never extends a lease that has
+	// ended. The lease keeps the argument "call" of the KeepLease that began the lease.
 	KeepLease(ctx context.Context, group string, r Request, lasts time.Duration, call []byte) (LeaseState, error)
-	// EndedLeases returns leases of the group that have ended, at most most of them, and the most recently ended lease
-	// first.
+	// EndedLeases returns leases of the group that have ended, the most recently ended lease first. The argument "most"
+	// is the largest number of returned leases.
 	EndedLeases(ctx context.Context, group string, most int) ([]Lease, error)
 	// RemoveLease removes the lease of a request of the group, but only if the lease has ended. If the request has no
 	// lease, RemoveLease returns nil.
 	RemoveLease(ctx context.Context, group string, r Request) error
 }
 
-// Lease is the lease of a request.
+// Lease is the ended lease of a permit request.
 type Lease struct {
 	Request Request
 	Ended   time.Duration // how long ago the lease ended
-	Call    []byte        // the call that KeepLease was given
+	Call    []byte        // the argument "call" of the KeepLease that began the lease
 }
 
 // LeaseState is the result of KeepLease.
@@ -51,7 +51,7 @@ const (
 	MaxLease = time.Hour
 )
 
-// leased is the form of a call for permits that a lease stores.
+// The type leased is the stored form of a permit request in the record of a lease.
 type leased struct {
 	Pacers      []string      `json:"pacers"`
 	Permits     int           `json:"permits"`
@@ -90,11 +90,11 @@ func (c *Call) checkLease() error {
 	return nil
 }
 
-// lease begins or extends the lease of a request that was granted permits. A lease ends at the last granted slot or
-// earlier, so there are never more leases than remembered requests. If the call has no lease, an earlier call of the
-// request may have begun one; lease extends it until the last slot, so that the caller keeps its permits. The result
-// "holds" of the method lease is false if the lease ended before the call could extend it. The permits of the lease may
-// then have gone back to the pacers.
+// The method lease begins or extends the lease of a request that got permits. A lease ends at the last granted slot or
+// earlier, so there are never more leases than remembered requests. An earlier call with the same request id may have
+// begun a lease, even if the present call asks for no lease. The method lease then extends the earlier lease until the
+// last slot, so that the caller keeps its permits. The result "holds" of the method lease is false if the lease ended
+// before the call could extend the lease. The permits of the lease may then have gone back to the pacers.
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
 	last := plan.answer.last()
 	if last <= 0 {
@@ -123,7 +123,7 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 	return !plan.answer.Replayed, nil
 }
 
-// last returns the wait from Grant.At until the last slot of the grant.
+// The method last returns the wait from Grant.At until the last slot of the grant.
 func (g *Grant) last() (wait time.Duration) {
 	for i := range g.Runs {
 		wait = max(wait, g.Runs[i].WaitOf(g.Runs[i].Permits-1))
@@ -143,8 +143,8 @@ func (p *Pacers) returnEnded(ctx context.Context, call *Call) (*Back, error) {
 const (
 	mostEnded   = 256             // ended leases in one reply of the store
 	endedWithin = 5 * time.Second // time limit of one call to the store
-	// unendedFor is the time for which the store keeps an ended lease if its permits cannot be returned. The policy in
-	// force may reject the stored call of the lease, but another instance may have a newer policy.
+	// unendedFor is the time for which the store keeps an ended lease whose permits cannot be returned. The policy in
+	// force may reject the stored permit request of the lease, but another instance may have a newer policy.
 	unendedFor = time.Minute
 )
 
@@ -168,7 +168,7 @@ func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	return slices.Collect(maps.Values(freed.pacers)), errors.Join(errs...)
 }
 
-// freed collects the pacers to which permits were returned. freed is safe for concurrent use.
+// The type freed collects the pacers to which permits were returned. The type freed is safe for concurrent use.
 type freed struct {
 	mu     sync.Mutex
 	pacers map[string]Pacer
@@ -185,7 +185,7 @@ func (f *freed) add(back *Back) {
 }
 
 // endLeases gives the permits of some ended leases back to the pacers, one lease at a time. endLeases begins with the
-// newest leases, whose slots are the latest, because a log can remove its latest slots most easily. After an error,
+// newest leases, because their slots are the latest, and a log can remove its latest slots most easily. After an error,
 // endLeases goes on with the other leases, because one lease must not stop the return of others. The result "more" of
 // endLeases reports whether the group may have more ended leases.
 func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (more bool, err error) {
@@ -237,7 +237,7 @@ func (p *Pacers) endLease(ctx context.Context, group string, l *Lease, freed *fr
 	return true, p.store.RemoveLease(ctx, group, l.Request)
 }
 
-// groups returns the distinct group names of the policy's pacers.
+// The method groups returns the distinct group names of the policy's pacers.
 func (p *Policy) groups() (groups []string) {
 	for i := range p.Pacers {
 		groups = append(groups, p.Pacers[i].Group)

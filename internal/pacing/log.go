@@ -8,21 +8,21 @@ import "sort"
 const MostRuns = 3000
 
 // Run is a series of permits at equal distances. The first slot of a Run is At, the next slot is At + Every, and so on.
-// Each slot of a Run has as many permits as the field Burst says. The last burst of a run may have fewer permits. The
+// The field Burst is the number of permits at each slot of a Run. The last slot of a Run may have fewer permits. The
 // permits of a run have the numbers from the run's field First to the next run's First minus 1. The permits in the last
 // run of a log have numbers below Log.Total.
 type Run struct {
 	At    Time
 	Every int64 // microseconds; 0: all permits at At
 	Burst int64 // permits at each slot; 1 when Every is 0
-	First int64 // the number of the run's first permit among all permits of the log
+	First int64 // the number of the run's first permit, counted over all permits of the log
 }
 
-// slot returns the slot of permit k of the run. The first permit of a run has the number k = 0.
+// The method slot returns the slot of permit k of the run. The first permit of a run has the number k = 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
-// through returns how many permits of the run have a slot at or before t. The argument "count" of through is
-// the number of all permits of the run.
+// The method through returns the number of permits in the run with slots at or before t. The argument "count" of the
+// method through is the number of all permits in the run.
 func (r *Run) through(t Time, count int64) int64 {
 	switch {
 	case t < r.At:
@@ -43,15 +43,15 @@ const (
 	MostBurst = 1<<24 - 1
 )
 
-// Log holds the slots that a pacer has granted, oldest first; slots that no limit can count any more may be dropped.
-// The zero Log is empty.
+// Log holds the slots that a pacer has granted, oldest first. A Log may lack old slots that no limit can count any
+// more. The zero Log is empty.
 type Log struct {
 	Runs  []Run
 	Total int64 // number of permits that the runs have ever had
 	Ahead Ahead // slots that are not before the newest slot of the runs
 }
 
-// first returns the number (from 0, over the life of the log) of the oldest permit that Log.Runs still
+// The method first returns the number (from 0, over the life of the log) of the oldest permit that Log.Runs still
 // contains.
 func (l *Log) first() int64 {
 	if len(l.Runs) == 0 {
@@ -60,8 +60,8 @@ func (l *Log) first() int64 {
 	return l.Runs[0].First
 }
 
-// end returns the number of the last permit of a run, plus 1. The argument "run" of the method end is an
-// index into Log.Runs.
+// The method end returns the number of the last permit of a run, plus 1. The argument "run" of the method end is the
+// index of the run in Log.Runs.
 func (l *Log) end(run int) int64 {
 	if run+1 < len(l.Runs) {
 		return l.Runs[run+1].First
@@ -69,13 +69,13 @@ func (l *Log) end(run int) int64 {
 	return l.Total
 }
 
-// holder returns the index of the run in Log.Runs that contains the permit with the given number. Log.Runs must contain
-// the permit.
+// The method holder returns the index of the run in Log.Runs that contains the permit with the given number. Log.Runs
+// must contain the permit.
 func (l *Log) holder(permit int64) int {
 	return sort.Search(len(l.Runs), func(i int) bool { return l.Runs[i].First > permit }) - 1
 }
 
-// slot returns the slot of a permit that is in the runs of the log.
+// The method slot returns the slot of a permit that is in the runs of the log.
 func (l *Log) slot(permit int64) Time {
 	r := &l.Runs[l.holder(permit)]
 	return r.slot(permit - r.First)
@@ -89,7 +89,7 @@ func (l *Log) Newest() (Time, bool) {
 	return l.newest()
 }
 
-// newest returns the latest slot in Log.Runs; newest does not look at Log.Ahead. newest returns
+// The method newest returns the latest slot in Log.Runs; newest does not look at Log.Ahead. The method newest returns
 // false if the log has no run.
 func (l *Log) newest() (Time, bool) {
 	if len(l.Runs) == 0 {
@@ -99,8 +99,7 @@ func (l *Log) newest() (Time, bool) {
 	return last.slot(l.Total - 1 - last.First), true
 }
 
-// used looks at the newest permits of the log. The argument "maximum" of the method used limits how many
-// permits it looks at. used returns the number of these permits whose slots are later than t.
+// The method used returns the number of permits in the log with slots later than t, but at most the argument "maximum".
 func (l *Log) used(maximum int64, t Time) (n int64) {
 	for i := range l.Ahead {
 		n += l.Ahead[i].Permits - l.Ahead[i].through(t)
@@ -113,9 +112,9 @@ func (l *Log) used(maximum int64, t Time) (n int64) {
 	return min(maximum, n)
 }
 
-// Append adds permits to the log, at most MostBurst. The slot "at" gets as many permits as the argument "burst" says,
-// the slot "at + every" gets as many again, and so on. The argument "at" of Append must be at or after the newest slot
-// in Log.Runs. If every is 0, burst must equal permits.
+// Append adds at most MostBurst permits to the log, in slots at equal distances. The slot "at" gets the number of
+// permits in the argument "burst", the slot "at + every" gets the same number, and so on. The slot "at" must not be
+// before the newest slot in Log.Runs. If the argument "every" is 0, the arguments "burst" and "permits" must be equal.
 func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Total += permits
 	if n := len(l.Runs); n > 0 && l.Runs[n-1].join(at, every, burst, permits, l.Total-permits-l.Runs[n-1].First) {
@@ -127,9 +126,9 @@ func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Runs = append(l.Runs, Run{at, every, burst, l.Total - permits})
 }
 
-// join adds permits to the run if the run, with these permits, still has equal distances and bursts. The argument
-// "count" of the method join is the number of permits that the run has before the call of join. join reports whether it
-// has added the permits.
+// The method join adds permits to the run if the longer run still has equal distances and bursts. The argument "count"
+// of the method join is the number of permits that the run has before the call of join. The method join reports whether
+// it has added the permits.
 func (r *Run) join(at Time, every, burst, permits, count int64) bool {
 	single := permits <= burst // all permits at one slot
 	if r.Every == 0 {

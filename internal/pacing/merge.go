@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// history is the number of old runs that Merge keeps in a log although no present limit counts their permits. A later
-// configuration may have a limit with a longer window, which can then count the permits of the old runs.
+// The constant history is the number of newest runs (series of permits) that Merge always keeps in a log, even if no
+// present limit counts their permits. A later configuration may have a limit with a longer window that counts these
+// permits.
 const history = 512
 
 // KeepFor returns the time for which a store must keep a pacer's log after the newest slot in the log. KeepFor returns
@@ -19,10 +20,10 @@ func KeepFor(limits []Limit) time.Duration {
 	return longest
 }
 
-// Merge reduces the number of runs (series of permits at equal distances) in a log. Merge drops those runs whose
-// permits no limit can count any more at the instant now, but keeps the last few of them. If too many runs (series of
-// permits at equal distances) remain, Merge moves permits to the slots of later permits. The section "The log" of the
-// package documentation explains how Merge groups permits.
+// Merge reduces the number of runs (series of permits at equal distances) in a log. Merge drops runs whose permits no
+// limit can count any more at the instant now. Merge always keeps the newest runs, because a new limit with a longer
+// window may count them. If too many runs (series of permits at equal distances) remain, Merge moves permits to the
+// slots of later permits. The section "The log" of the package documentation explains how Merge groups permits.
 func (l *Log) Merge(now Time, limits []Limit) {
 	l.drop(now, limits)
 	tiers := tiersOf(limits)
@@ -36,10 +37,10 @@ func (l *Log) Merge(now Time, limits []Limit) {
 	l.Runs = merged.Runs
 }
 
-// mergedRuns is the number of runs up to which Merge leaves every permit of a log at its slot.
+// mergedRuns is the largest number of runs with which Merge leaves every permit of a log at its slot.
 const mergedRuns = MostRuns / 2
 
-// drop removes those runs (series of permits) from the log whose permits no limit can count any more.
+// The method drop removes runs (series of permits) from the log if no limit can count their permits any more.
 func (l *Log) drop(now Time, limits []Limit) {
 	var greatest int64
 	longest := KeepFor(limits).Microseconds()
@@ -57,8 +58,8 @@ func (l *Log) drop(now Time, limits []Limit) {
 	l.Runs = slices.Delete(l.Runs, 0, gone)
 }
 
-// tier is the range of a log's permits that one limit counts, except the permits that limits with a smaller Max count.
-// The tier of the limit with the smallest Max holds the newest permits of the log.
+// A tier is a range of permits in a log: the permits that one limit counts, but no limit with a smaller Max. The tier
+// of the limit with the smallest Max holds the newest permits of the log.
 type tier struct{ max, group int64 }
 
 // tiersOf divides the permits of a log into one tier for each limit, smallest Max first. Merge moves the permits of a
@@ -76,17 +77,17 @@ func tiersOf(limits []Limit) (tiers []tier) {
 	return tiers
 }
 
-// leastPart determines the smallest loss with which tiersOf begins: each limit then grants at most Max/leastPart
-// permits too few.
+// leastPart sets the smallest loss, with which tiersOf begins: each limit then grants at most Max/leastPart permits too
+// few.
 const leastPart = 8000
 
 // mostGroups is the largest number of groups of permits into which Merge may divide a log.
 const mostGroups = MostRuns * 3 / 4
 
-// group chooses how many permits of each tier may share a slot. The argument "part" of the function group limits how
-// many permits are lost: each limit then grants at most Max/part permits too few. The result of group is the number of
-// groups in all tiers. The number of permits in a group of one tier is a multiple of the number in the tier with the
-// next smaller Max.
+// The function group chooses, for each tier (range of permits in a log), the number of permits that may get a common
+// slot. The argument "part" of the function group limits the loss: each limit grants at most Max/part permits too few.
+// The result of group is the number of groups in all tiers. The group size of a tier is a multiple of the group size of
+// the tier with the next smaller Max.
 func group(tiers []tier, part int64) (groups int64) {
 	size, below := int64(1), int64(0)
 	for i := range tiers {
@@ -101,7 +102,7 @@ func group(tiers []tier, part int64) (groups int64) {
 
 // mergeGroup copies one group of permits to the log "merged", where all permits of the group get the group's latest
 // slot. The argument "permit" of mergeGroup is the number of the group's first permit. If one run contains several
-// groups, their permits keep their slots: the run stays one run or becomes two runs.
+// groups, the permits of these groups keep their slots, and the run stays one run or becomes two runs.
 func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	end := l.groupEnd(permit, tiers)
 	run := l.holder(permit)
@@ -122,7 +123,7 @@ func (l *Log) mergeGroup(merged *Log, permit int64, tiers []tier) (next int64) {
 	return end
 }
 
-// groupEnd returns the number of the first permit after a group: the group that contains the given permit.
+// groupEnd returns the number of the first permit after the group that contains the given permit.
 func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	age, below := l.Total-permit, int64(0)
 	for _, t := range tiers {
@@ -134,7 +135,7 @@ func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	return min(l.Total-below, l.Total) // no limit counts these permits
 }
 
-// copy appends some permits of the run r to the log: the permits with the numbers from the argument "from"
+// The method copy appends some permits of the run r to the log: the permits with the numbers from the argument "from"
 // to the argument "to" minus 1.
 func (l *Log) copy(r *Run, from, to int64) {
 	if r.Every == 0 {

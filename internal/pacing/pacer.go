@@ -52,7 +52,7 @@ func (l Limit) Check() error {
 	return nil
 }
 
-// Most returns how many slots (start times of sends) a time span [t, t+w) can contain if only this limit applies.
+// Most returns the largest number of slots (start times of sends) in a time span [t, t+w) if only this limit applies.
 func (l Limit) Most(w time.Duration) int {
 	return int((w-1)/l.Window+1) * l.Max
 }
@@ -63,8 +63,7 @@ type Rate struct {
 	Per     time.Duration
 }
 
-// RateRule is the error text for a rate that ParseRate rejects. RateRule is a format string for an error text; its verb
-// takes the invalid rate.
+// RateRule is the error text for a rate that ParseRate rejects: a format string whose verb takes the invalid rate.
 const RateRule = "must be a number of permits per s, m, h or d, or per a duration, such as 250/s, 10/m or 100/10s, " +
 	"at most one permit a microsecond and at least one in 31 days, got %s"
 
@@ -74,8 +73,8 @@ type unit struct {
 	per   time.Duration
 }
 
-// units returns the time units that a rate may name after its slash. ParseRate reads any other text after the slash as
-// a duration.
+// The function units returns the time units that a rate may name after its slash. ParseRate reads any other text after
+// the slash as a duration.
 func units() []unit {
 	return []unit{
 		{[]string{"s", "sec", "second"}, time.Second},
@@ -143,7 +142,7 @@ type Pacer struct {
 	Name    string
 	Limits  []Limit       // limits: up to MaxLimits with different windows, in the order of the file
 	Rate    Rate          // rate; zero: the pacer has no rate
-	MaxWait time.Duration // max_wait: how far ahead slots may be, up to MaxWait; 0: DefaultMaxWait
+	MaxWait time.Duration // max_wait: the longest wait for a slot, up to MaxWait; 0: DefaultMaxWait
 	Per     Per           // per: whether messages or keys have separate logs
 	Shares  []Share       // shares: parts reserved for some calls, with distinct names; none unless Per is PerPacer
 	// Group (configuration key "group") names the group of the pacer: all pacers of one call must be in the same group.
@@ -154,7 +153,7 @@ type Pacer struct {
 // AnyGroup, as an argument of Store.ForgetPacer, means all groups of pacers. No group can have the name "*".
 const AnyGroup = "*"
 
-// LongestWait returns how far in the future the pacer may grant a slot: MaxWait, or DefaultMaxWait if MaxWait is 0.
+// LongestWait returns the longest wait for a slot of the pacer: MaxWait, or DefaultMaxWait if MaxWait is 0.
 func (p *Pacer) LongestWait() time.Duration {
 	if p.MaxWait > 0 {
 		return p.MaxWait
@@ -162,8 +161,8 @@ func (p *Pacer) LongestWait() time.Duration {
 	return DefaultMaxWait
 }
 
-// Per says whether a pacer has one log, one log for each message or one log for each key. The pacer's limits apply to
-// each log separately.
+// Per says whether a pacer has one log (list of granted slots), one log for each message or one log for each key. The
+// pacer's limits apply to each log separately.
 type Per string
 
 // The values of Per.
@@ -173,7 +172,7 @@ const (
 	PerKey     Per = "key" // each key that callers name, for example the number of a sender
 )
 
-// Judged returns the limits that apply to each log of the pacer: first the configured limits, then the rate as a limit
+// Judged returns all limits that each log of the pacer must obey: first the configured limits, then the rate as a limit
 // of one slot per interval.
 func (p *Pacer) Judged() []Limit {
 	limits := append([]Limit(nil), p.Limits...)
@@ -183,9 +182,9 @@ func (p *Pacer) Judged() []Limit {
 	return limits
 }
 
-// PerSecond returns the number of permits per second that the pacer allows over a minute. PerSecond returns the minimum
-// of the rate and of all limits with a window of at most a minute. PerSecond returns 0 if the pacer has neither a rate
-// nor such a limit, or if the pacer has several logs.
+// PerSecond returns the number of permits per second that the pacer allows over a minute. The result of PerSecond is
+// the minimum over the rate and all limits with a window of at most a minute. PerSecond returns 0 if the pacer has
+// neither a rate nor such a limit, or if the pacer has several logs.
 func (p *Pacer) PerSecond() (least float64) {
 	if p.Per != PerPacer {
 		return 0
@@ -199,8 +198,8 @@ func (p *Pacer) PerSecond() (least float64) {
 	return least
 }
 
-// LimitName returns the name that API responses use for a limit: its window, or "rate". The argument "judged" of
-// LimitName is an index into the result of Judged.
+// LimitName returns the name of a limit in API responses: the window of the limit, or "rate". The argument "judged" of
+// LimitName is the index of the limit in the list that the method Judged returns.
 func (p *Pacer) LimitName(judged int) string {
 	if judged >= len(p.Limits) {
 		return "rate"
@@ -208,8 +207,8 @@ func (p *Pacer) LimitName(judged int) string {
 	return capping.Span(p.Limits[judged].Window)
 }
 
-// Fullest returns the index of the configured limit of which the largest fraction of Max is in use. If two fractions
-// are equal, Fullest returns the limit with the longer window. Fullest returns -1 if the pacer has only a rate.
+// Fullest returns the index of the configured limit with the largest used fraction of its Max. If two fractions are
+// equal, Fullest returns the limit with the longer window. Fullest returns -1 if the pacer has only a rate.
 func (p *Pacer) Fullest(state *State) int {
 	fullest := -1
 	for i, limit := range p.Limits {

@@ -22,7 +22,8 @@ type Pacers struct {
 	reach   *reaching
 	calls   underway
 	clock   func() time.Time
-	// returned is called with the result whenever permits go back to pacers because a lease has ended; nil: not called.
+	// The function returned is called with the result whenever permits go back to pacers because a lease has ended;
+	// nil: not called.
 	returned func(*Back)
 }
 
@@ -34,8 +35,8 @@ func New(store Store, policy *Policy) *Pacers {
 	return p
 }
 
-// SetClock sets the clock that measures for how long capper reserves slots for a share (reserved part of a pacer) or
-// for calls with short waits. The caller must call SetClock before the first call of Take.
+// SetClock sets the clock that measures the time since the latest call of a share (reserved part of a pacer) or with a
+// short wait. The caller must call SetClock before the first call of Take.
 func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 
 // Bound sets the limits for the number of records (remembered requests and logs) that grants of permits create in the
@@ -69,29 +70,31 @@ func (p *Pacers) SetPolicy(policy *Policy) {
 type Call struct {
 	Pacers  []string // names of pacers
 	Permits int
-	MaxWait time.Duration // the longest wait for a slot; each pacer's LongestWait bounds it. 0: the answer has no waits
+	MaxWait time.Duration // the longest wait for a slot, at most each pacer's LongestWait; 0: the response has no waits
 	// Client and RequestID together identify the request. If RequestID is "", the store does not remember the request.
 	Client, RequestID string
 	// Message is a hash of the message id, in hex digits; "" means that the call has no message id.
 	Message string
-	// Key names the log at pacers per key; "" means that the call has no key.
+	// Key names the log (list of granted slots) that the call uses at pacers per key; "" means that the call has no
+	// key.
 	Key string
-	// Share is the name of the share to which the call belongs. Share applies at each pacer of the call that has a
-	// share of this name, and at least one pacer must have it. If Share is "", ClientShare applies, which no pacer
-	// needs to have.
+	// Share is the name of the share (reserved part of a pacer) to which the call belongs. At least one pacer of the
+	// call must have a share of this name. If Share is "", the call belongs to the share named ClientShare at the
+	// pacers that have such a share.
 	Share, ClientShare string
-	// If Lease is not 0, the service returns the permits with future slots after this time, counted from the latest
-	// repetition of the call. Lease must be MinLease to MaxLease. A call with a lease needs a RequestID.
+	// If Lease is not 0, the service returns the permits with future slots when the duration Lease has passed since the
+	// latest repetition of the call. Lease must be MinLease to MaxLease. A call with a lease must have a RequestID.
 	Lease time.Duration
 }
 
-// share returns the name of the share (reserved part of a pacer) that the call or its client names, or "".
+// The method share returns the name of the share (reserved part of a pacer) that the call or its client names, or "".
 func (c *Call) share() string {
 	return cmp.Or(c.Share, c.ClientShare)
 }
 
-// log returns the hash of the call's message or key if the pacer has one log for each of them, or "" if the pacer has a
-// single log. log returns a *FieldError if the call lacks the message or the key.
+// The method log returns the hash that names the pacer's log for this call. For a pacer per message, this is the hash
+// of the message; for a pacer per key, the hash of the key. For a pacer with a single log, the result is "". If the
+// call lacks the message or the key, log returns a *FieldError.
 func (c *Call) log(p *Pacer) (string, error) {
 	switch {
 	case p.Per == PerMessage && c.Message == "":
@@ -113,7 +116,7 @@ type Answer struct {
 	Refused int      // permits of the call that were refused
 	Fresh   int      // granted permits that no earlier call received
 	Pacers  []Pacer  // by target
-	Shares  []string // by target: the share to which the call belongs at the pacer; "": no share
+	Shares  []string // by target: the call's share (reserved part) of the pacer; "": no share
 	Version string   // the version of the policy that decided the call
 }
 
@@ -133,7 +136,7 @@ func (p *Pacers) Check(call *Call) error {
 
 // Take takes permits for the call from the pacers that the call names. Take returns a *FieldError for an invalid call.
 // Take returns a *RecordsError if it took no permits because the store already has the maximum number of records. After
-// any other error from Take, permits may or may not have been taken, and the caller must not send anything.
+// any other error, Take may or may not have taken permits, and the caller must not send anything.
 func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	plan, err := p.plan(call)
 	if err != nil {
@@ -176,7 +179,7 @@ func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	return p.takeOnce(ctx, call, plan, entry)
 }
 
-// untilDeadline returns a context that ends at the deadline of ctx, but not when the caller leaves.
+// untilDeadline returns a context that ends at the deadline of ctx, but not when the caller closes its connection.
 func untilDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	stays := context.WithoutCancel(ctx)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -185,7 +188,7 @@ func untilDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return stays, func() {}
 }
 
-// takeOnce goes once through the steps of the call's plan, and asks the store for the permits of the call.
+// takeOnce asks the store once for the permits of the call, in the steps of the call's plan.
 func (p *Pacers) takeOnce(ctx context.Context, call *Call, plan *plan, entry *entry) (*Answer, error) {
 	if err := p.learn(ctx, plan); err != nil {
 		return nil, err
@@ -205,7 +208,7 @@ func (p *Pacers) takeOnce(ctx context.Context, call *Call, plan *plan, entry *en
 	return plan.answer, nil
 }
 
-// taking is the state of a call for permits during its requests to the store.
+// The type taking is the state of a call for permits during its requests to the store.
 type taking struct {
 	*Pacers
 	*plan
@@ -214,10 +217,10 @@ type taking struct {
 	part  int  // number of parts of the request that the store remembers
 	calls int  // number of calls to the store
 	more  bool // Grant.More of the latest grant
-	ends  bool // the next part is remembered or ends the request: the call repeats one with several steps
+	ends  bool // the call repeats one of several steps: the next request is remembered, or ends the steps
 }
 
-// take asks the store for the permits of a call, in the steps of the call's plan.
+// The method take asks the store for the permits of a call, in the steps of the call's plan.
 func (t *taking) take(ctx context.Context) error {
 	t.answer.Refused = t.base.Permits
 	var own, next *following // the slot of one more permit: from the share's own part, and from any part
@@ -247,8 +250,8 @@ func (t *taking) take(ctx context.Context) error {
 	return nil
 }
 
-// step asks the store for those permits of the call that earlier steps did not get. The result "over" of the method
-// step says that no further step can add permits; a call for 0 permits performs all steps.
+// The method step asks the store for the permits of the call that earlier steps did not get. The result "over" of the
+// method step is true if no further step can add permits. A call for 0 permits performs all steps.
 func (t *taking) step(ctx context.Context, step step) (over bool, next *following, err error) {
 	for {
 		if refused, next, err := t.refused(ctx, step); refused || err != nil {
@@ -293,8 +296,8 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 	}
 }
 
-// refused reports whether the step gets no permits, because shares reserve all permits of a pacer. A repetition still
-// gets the permits that the store remembers.
+// The method refused reports whether the step gets no permits because shares (reserved parts) take all permits of a
+// pacer. A repeated call still gets the permits that the store remembers.
 func (t *taking) refused(ctx context.Context, step step) (refused bool, next *following, err error) {
 	pacer, opens := t.shut(step)
 	if pacer < 0 || t.base.Permits == 0 {
@@ -318,8 +321,9 @@ func (t *taking) refused(ctx context.Context, step step) (refused bool, next *fo
 	return true, &following{t.answer.At.Add(opens), pacer, ByShare}, nil
 }
 
-// shut returns the index of a pacer whose shares reserve all its permits, so that this step gets none, and the time
-// until the pacer has permits again. If the step may get permits, shut returns -1.
+// The method shut looks for a pacer whose shares (reserved parts) take all its permits, so that this step gets no
+// permits. The results are the index of this pacer, and the time until the pacer has permits again. If the step may get
+// permits, shut returns -1.
 func (t *taking) shut(s step) (pacer int, opens time.Duration) {
 	pacer = -1
 	for i, share := range t.shares {
@@ -336,27 +340,25 @@ func (t *taking) shut(s step) (pacer int, opens time.Duration) {
 	return pacer, opens
 }
 
-// asked reports whether a share of a pacer is in demand, that is, whether a call has named the share within
-// the last few seconds.
+// The method asked reports whether a call has named the share (reserved part) of the pacer within the last few seconds.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
 
-// remembers reports whether the store remembers the grant of the call's next step, which a first attempt of the call
-// may have made.
+// The method remembers reports whether the store remembers a grant for the call's next step, from an earlier attempt of
+// the call.
 func (t *taking) remembers(ctx context.Context) (bool, error) {
 	return t.store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
 }
 
-// Back is the result of a return of permits: which permits of a call went back to which pacers.
+// Back is the result of a return of permits: the permits of a call that went back to the pacers.
 type Back struct {
 	Returned         // of all parts of the request; Targets by pacer
 	Pacers   []Pacer // by target
 }
 
-// Return gives the permits of an earlier call that have future slots back to the pacers, except the first "used"
-// permits. The argument "call" of Return must be the call that took the permits. If the field MaxWait of this call is
-// 0, Return assumes that the original MaxWait is not known. Return returns a *FieldError for an invalid call. After any
-// other error from Return, the caller must not use any of the permits that it tried to return, because they may have
-// been returned.
+// Return gives permits of an earlier call back to the pacers: all permits with future slots, except the first "used"
+// permits of the call. The argument "call" of Return must equal the call that took the permits. A MaxWait of 0 in this
+// call means that the original MaxWait is not known. Return returns a *FieldError for an invalid call. After any other
+// error, Return may or may not have returned the permits, and the caller must not use any of them.
 func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
@@ -381,8 +383,8 @@ func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error
 	return back, err
 }
 
-// planReturn plans the return of a call's permits like plan. If the policy has lost some of the call's pacers since the
-// call, planReturn leaves these pacers out, so that the permits go back to the others.
+// planReturn plans the return of a call's permits like the method plan. If the policy no longer has some pacers of the
+// call, planReturn leaves these pacers out, so that the permits go back to the other pacers.
 func (p *Pacers) planReturn(call *Call) (*plan, error) {
 	plan, err := p.plan(call)
 	if err == nil {
@@ -416,9 +418,9 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	}
 	pacers := plan.answer.Pacers
 	back := &Back{Pacers: pacers, Returned: Returned{Targets: make([]int, len(pacers))}}
-	empty := false // the part before has no permits: an earlier return may have ended the request there
-	// kept is the number of permits that the parts of one step keep. The slots of different steps may overlap in time,
-	// and all used permits may belong to the next step.
+	empty := false // the previous part has no permits: an earlier return may have ended the request there
+	// The variable kept is the number of permits that the parts of one step keep. The slots of different steps may
+	// overlap in time, so all used permits may belong to the next step.
 	kept := 0
 	for part := range mostParts {
 		ask.Request = plan.request(call, part)
@@ -450,8 +452,8 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	return back, nil
 }
 
-// end marks a request in the store as ended after its permits were returned. A delayed step of the original
-// call then takes no permits.
+// The method end marks a request in the store as ended after the return of the request's permits. A delayed step of the
+// original call then takes no permits.
 func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	ask := *plan.base
 	ask.Request, ask.Ends = returned.Request, true
@@ -463,7 +465,8 @@ func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	return err
 }
 
-// add adds the result for the request's next part to the results for the earlier parts, when a caller returns permits.
+// The method add combines the results of a return of permits: the result for the request's next part joins the results
+// for the earlier parts.
 func (b *Back) add(part *Returned) {
 	for i := range b.Runs { // waits become relative to the latest step
 		b.Runs[i].Wait -= part.At.Sub(b.At)
@@ -475,22 +478,22 @@ func (b *Back) add(part *Returned) {
 	}
 }
 
-// reused returns the error for a request id that an earlier call with other content has already used.
+// The method reused returns the error for a request id that an earlier call with other content has already used.
 func (c *Call) reused() error {
 	return &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
 		"another number of permits, or another message, key or share", c.RequestID)}
 }
 
-// callLasts is the longest time that may pass between two requests to the store for the same call for permits. The
-// store remembers the first step of a call longer than the other steps; the difference is callLasts. If the store
-// forgot the first step before the later steps, a repeated call would take the first step's permits again.
+// callLasts is the longest time between two requests to the store for the same call for permits. The store remembers
+// the first step of a call longer than the other steps, by callLasts. If the store forgot the first step before the
+// later steps, a repeated call would take the first step's permits again.
 const callLasts = 15 * time.Second
 
 // mostParts is the largest number of requests to the store into which one call may be split because one request is
 // limited to MostSteps.
 const mostParts = 32
 
-// add adds the permits that the call got in its next step to the permits from earlier steps.
+// The method add adds the permits that the call got in its next step to the permits from earlier steps.
 func (a *Answer) add(part Grant) {
 	for i := range a.Runs { // waits become relative to the latest step
 		a.Runs[i].Wait -= part.At.Sub(a.At)
@@ -504,8 +507,8 @@ func (a *Answer) add(part Grant) {
 	a.Grant = part
 }
 
-// plan converts the call to those requests to the store that the policy in force requires. The store checks each ask
-// with Ask.Check.
+// The method plan converts a call to the requests to the store that the policy in force requires. The store checks each
+// of these requests with Ask.Check.
 func (p *Pacers) plan(call *Call) (*plan, error) {
 	if err := call.checkLease(); err != nil {
 		return nil, err
@@ -548,15 +551,15 @@ func (p *Pacers) plan(call *Call) (*plan, error) {
 	return plan, plan.checkTargets()
 }
 
-// Standing is a pacer together with how full its log is.
+// Standing is a pacer together with the state of its log: the used slots and the wait for the next slot.
 type Standing struct {
 	*Pacer
 	State // zero for a pacer with several logs
 }
 
-// Look returns how full the log of the pacer with the given name is. For the name "", Look returns the states of all
-// pacers, in the order of the returned policy. Look takes no permits. If no pacer has the name, Look returns a
-// *FieldError.
+// Look returns the state of the log of the pacer with the given name: the used slots and the wait for the next slot.
+// For the name "", Look returns the states of all pacers, in the order of the returned policy. Look takes no permits.
+// If no pacer has the name, Look returns a *FieldError.
 func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, policy *Policy, err error) {
 	policy = p.Policy()
 	for i := range policy.Pacers {
@@ -587,8 +590,8 @@ func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, p
 	return standings, policy, nil
 }
 
-// look reads from the store how full the logs of some pacers of one group (at most MaxPacers) are, and sets the field
-// State of each.
+// The method look reads from the store the states of the logs of at most MaxPacers pacers of one group, and sets the
+// field State of each pacer.
 func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	ask := &Ask{}
 	for _, s := range standings {
@@ -604,8 +607,8 @@ func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
 	return nil
 }
 
-// request returns the hash by which the store identifies one step of the call's request for permits. The hash of a
-// request id includes the pacer group, because a store may keep different groups in different places.
+// The method request returns the hash by which the store identifies one step of the call's request for permits. The
+// hash of a request id includes the pacer group, because a store may keep different groups in different places.
 func (p *plan) request(call *Call, part int) (r Request) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return r
@@ -619,7 +622,7 @@ func (p *plan) request(call *Call, part int) (r Request) {
 }
 
 // contentOf returns a hash of the names and numbers in the call, so that a store recognizes a repeated call. The hash
-// of contentOf does not depend on the configuration, which may change the logs of a pacer.
+// from contentOf does not depend on the configuration, because a new configuration may change the logs of a pacer.
 func contentOf(call *Call) [8]byte {
 	content := fmt.Appendf(nil, "%q %d %s", slices.Sorted(slices.Values(call.Pacers)), call.Permits, call.Message)
 	if call.Key != "" {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// MostSteps limits the work for one request to the store for permits. A step is needed for each granted slot that is
-// not at the same distance as the slots before it. A store allows fewer steps if it checks many limits in each step. If
-// a request has taken MostSteps steps and could get further permits, the store ends the grant and sets Grant.More.
+// MostSteps limits the work for one request to the store for permits. Each granted slot that is not at the same
+// distance as the slots before costs one step. A store allows fewer steps if the store checks many limits in each step.
+// If a request has taken MostSteps steps and could get further permits, the store ends the grant and sets Grant.More.
 const MostSteps = 500
 
 // Place finds the earliest allowed slots for the permits of a request, and adds these permits to the logs of all
-// targets of the request. Place may add more runs to a log than MostRuns, so the caller calls Log.Merge before or
-// after. If Ask.Ends is set, Place adds no permits.
+// targets of the request. Place may leave more runs in a log than MostRuns, so the caller must call Log.Merge before or
+// after Place. If Ask.Ends is set, Place adds no permits.
 func Place(now Time, ask *Ask, logs []*Log) Placed {
 	p := newPlacement(now, ask, logs)
 	permits := int64(ask.Permits)
@@ -33,12 +33,12 @@ func Place(now Time, ask *Ask, logs []*Log) Placed {
 type Placed struct {
 	Log // the granted permits only; Total is their number
 
-	More          bool // Place ended only because of MostSteps
+	More          bool // Place ended because of MostSteps
 	Next          Time // the slot that one more permit would get
 	Target, Limit int  // the reason why Next is not earlier, as in Grant
 }
 
-// placement is the state of one call to Place while Place searches for slots.
+// The type placement is the state of one call to Place while Place searches for slots.
 type placement struct {
 	Placed
 	now      Time
@@ -48,8 +48,8 @@ type placement struct {
 	steps    int
 }
 
-// source is the permit that determines when a limit allows the next one: the Max-th newest permit of the log. A limit
-// allows another permit as soon as the slot of its source permit is one window old.
+// The type source is the permit of a log that determines the next slot under one limit: the Max-th newest permit of the
+// log. A limit allows another permit as soon as the slot of its source permit is one window old.
 type source struct {
 	log           *Log
 	target, limit int
@@ -57,7 +57,7 @@ type source struct {
 	window        int64
 	permit        int64 // number of the permit; a permit before log.first() is not in the log and delays no slot
 	run           int   // index of the run that contains the permit
-	looked        int   // the work of the latest call of room: strands times windows that room looked at
+	looked        int   // the work of the latest call of room: the strands times the windows that room checked
 	ends, begins  walk  // walks over the windows that contain slots ahead; see room
 }
 
@@ -75,7 +75,8 @@ func newPlacement(now Time, ask *Ask, logs []*Log) *placement {
 	return p
 }
 
-// move makes the permit with the given number the one on which the limit's next slot depends.
+// The method move sets the source permit (the permit on which the limit's next slot depends) to the permit with the
+// given number.
 func (s *source) move(permit int64) {
 	s.permit = permit
 	if permit < s.log.first() {
@@ -87,10 +88,10 @@ func (s *source) move(permit int64) {
 	s.run = s.log.holder(permit)
 }
 
-// kept reports whether the log still contains the permit on which the limit's next slot depends.
+// The method kept reports whether the log still contains the source permit, on which the limit's next slot depends.
 func (s *source) kept() bool { return s.permit >= s.log.first() && s.permit < s.log.Total }
 
-// opens returns the first instant at which a limit of a pacer allows one more permit.
+// The method opens returns the first instant at which a limit of a pacer allows one more permit.
 func (s *source) opens() Time {
 	if !s.kept() {
 		return math.MinInt64
@@ -99,9 +100,9 @@ func (s *source) opens() Time {
 	return r.slot(s.permit-r.First) + Time(s.window)
 }
 
-// room returns how many further permits one limit of a pacer allows with the slot t. If the limit allows no permit at
-// t, room returns 0 and a later instant to try. room looks only at the run that contains the source permit, so the
-// number that room returns may be too small.
+// The method room returns the number of further permits that one limit of a pacer allows with the slot t. If the limit
+// allows no permit at t, room returns 0 and a later instant to try. The method room checks only the run that contains
+// the source permit, so the number from room may be too small.
 func (s *source) room(t Time) (permits int64, opens Time) {
 	if len(s.log.Ahead) == 0 {
 		s.looked = 0
@@ -142,9 +143,9 @@ func (s *source) room(t Time) (permits int64, opens Time) {
 	return permits, full
 }
 
-// roomAfter returns how many further permits one limit of a pacer allows in the window that ends at t. The argument
-// "ahead" of roomAfter is the number of permits that Log.Ahead (the reserved slots) contains up to t. If the window has
-// no place for a permit, roomAfter returns 0 and the first instant at which older permits leave the window.
+// roomAfter returns the number of further permits that one limit of a pacer allows in the window that ends at t. The
+// argument "ahead" of roomAfter is the number of permits in Log.Ahead (the reserved slots) up to t. If the window has
+// no room for a permit, roomAfter returns 0 and the first instant at which older permits leave the window.
 func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	since := t - Time(s.window)
 	if ahead >= s.max {
@@ -164,8 +165,8 @@ func (s *source) roomAfter(t Time, ahead int64) (permits int64, opens Time) {
 	return r.First + r.through(since, s.log.end(s.run)-r.First) - s.permit, t
 }
 
-// roomRepeated returns how many permits a limit allows from the instant t on, if they have the same distances and
-// bursts as the run "like". The number of permits that roomRepeated returns may be too small, but is never too large.
+// roomRepeated returns a number of permits that a limit allows from the instant t on, with the same distances and
+// bursts as in the run "like". The number from roomRepeated may be too small, but is never too large.
 func (s *source) roomRepeated(t Time, like *Run) int64 {
 	if s.kept() {
 		r := &s.log.Runs[s.run]
@@ -179,24 +180,24 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 	return permits
 }
 
-// next describes the slot (start time) that the next permit will get, and the target and limit that prevent an
-// earlier slot.
+// The type next describes the slot (start time) of the next permit, and the target and limit that prevent an earlier
+// slot.
 type next struct {
 	at, unaligned Time
 	target, limit int    // the target and limit that prevent an earlier slot, as in Grant
 	ahead         []room // by target; nil: no later permit can get an earlier slot at any target
 }
 
-// A room value says whether, at one of the pacers, later permits may still get slots before a new slot.
+// A room value says whether later permits of one target may still get slots before a new slot.
 type room struct {
 	ahead bool
 	own   Time // the first slot that the limits of this target alone allow
 }
 
-// earliest returns the first slot (start time) that the limits of one target allow at or after the instant "from". The
-// argument "of" of the method earliest is the index of one target, or -1 for all targets of the request. earliest also
-// returns the target and the limit that prevent an earlier slot. If no limit prevents an earlier slot, earliest returns
-// the limit ByQueue, and the target -1 if the slot is "from".
+// The method earliest returns the first slot (start time), at or after the instant "from", that the limits allow. The
+// argument "of" of the method earliest is the index of the target whose limits apply, or -1 for the limits of all
+// targets. The method earliest also returns the target and the limit that prevent an earlier slot. If no limit prevents
+// an earlier slot, the returned limit is ByQueue. If the slot is "from", the returned target is -1.
 func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	at, target, limit = from, -1, ByQueue
 	ahead := false
@@ -240,12 +241,12 @@ const (
 	MostWork  = 30_000
 )
 
-// MostWindows limits the work of the search for a slot: it checks at most this number of windows of one limit for each
-// slot. If more windows with reserved slots contain the slot, the search counts the reserved slots as if all were in
-// one window.
+// MostWindows is the largest number of windows of one limit that the search for a slot checks for each slot. If more
+// windows with reserved slots contain the slot, the search counts the reserved slots as if all of them were in one
+// window.
 const MostWindows = 1000
 
-// behindAll returns the latest slot (start time) that any pacer of the request for permits has granted.
+// behindAll returns the latest slot (start time) in the logs of all targets of the permit request.
 func (p *placement) behindAll() (at Time) {
 	for _, log := range p.logs {
 		if newest, ok := log.Newest(); ok {
@@ -255,7 +256,7 @@ func (p *placement) behindAll() (at Time) {
 	return at
 }
 
-// next finds the slot (start time) of the next permit, at the instant "from" or later.
+// The method next finds the slot (start time) of the next permit, at the instant "from" or later.
 func (p *placement) next(from Time) (n next) {
 	n.at, n.target, n.limit = p.earliest(from, -1)
 	if len(p.logs) == 1 {
@@ -276,9 +277,9 @@ func (p *placement) next(from Time) (n next) {
 	return n
 }
 
-// leavesRoom returns the first slot (start time) that one pacer of the ask would grant if the ask named no other pacer.
-// The result "leaves" of leavesRoom reports whether a later permit could still get that slot if this permit gets the
-// slot "at".
+// leavesRoom returns the first slot (start time) that one target of the ask would grant if the ask named no other
+// target. The result "leaves" of leavesRoom reports whether a later permit could still get that first slot after this
+// permit gets the slot "at".
 func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	own, _, _ = p.earliest(p.now, target)
 	for i := range p.sources {
@@ -289,8 +290,9 @@ func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	return own, own < at
 }
 
-// align delays a permit that waits for another target, so that no fraction of a rate's interval is wasted. After the
-// delay, the distance from the previous slot is a whole number of intervals of the rate.
+// The method align delays a permit that waits for another target, so that no fraction of an interval is wasted at a
+// target with a rate. After the delay, the distance from the previous slot of this target is a whole number of the
+// rate's intervals.
 func (p *placement) align(n *next) {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -313,12 +315,12 @@ func (p *placement) align(n *next) {
 	}
 }
 
-// AlignShare limits how much of a pacer's rate may be lost when align delays slots: at most 1/AlignShare.
+// AlignShare limits the loss of a pacer's rate when the method align delays slots: at most 1/AlignShare of the rate.
 const AlignShare = 20
 
-// affords reports whether the function align may delay a permit until the instant "to". The method affords
-// returns true only if each pacer for which the permit waits loses a small part of its rate. The loss of a pacer is
-// small if the delay of the permit is small, or if the delays of the pacer's last permits together are small.
+// The method affords reports whether the method align may delay a permit until the instant "to". The method affords
+// returns true if each target whose line gets the slot loses only a small part of its rate. The loss of a target is
+// small if the delay of the permit is small, or if the delays of the target's last permits together are small.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -334,8 +336,9 @@ func (p *placement) affords(n *next, to Time) bool {
 	return true
 }
 
-// fill adds permits to the logs, one slot after the other. fill ends when all permits of the request have slots or the
-// next slot is too late. fill returns the slot that the next permit of another call would get.
+// The method fill adds permits to the logs, one slot after the other. The method fill ends when all permits of the
+// request have slots or the next slot is too late. The result of fill is the slot that the next permit of another call
+// would get.
 func (p *placement) fill(permits int64) next {
 	for {
 		other := p.next(p.now)
@@ -366,7 +369,7 @@ func (p *placement) fill(permits int64) next {
 	}
 }
 
-// put adds the permits, with the slot that was found, to the log of every target of the request and to the grant.
+// The method put adds the permits, with the found slot, to the log of every target of the request and to the grant.
 func (p *placement) put(n *next, every, burst, permits int64) {
 	for t, log := range p.logs {
 		if n.ahead != nil && n.ahead[t].ahead {
@@ -384,9 +387,9 @@ func (p *placement) put(n *next, every, burst, permits int64) {
 	}
 }
 
-// repeat extends the grant's last run, in one step, by as many bursts at equal distances as all limits allow. repeat
-// does so only if the limit that delays the next slot counts from a slot of the same run, and if Log.Ahead is empty in
-// all logs. The argument "left" of the method repeat is the number of permits that the grant still needs.
+// The method repeat extends the grant's last run, in one step, by as many bursts at equal distances as all limits
+// allow. The limit that delays the next slot must count from a slot of the same run, and Log.Ahead must be empty in all
+// logs. The argument "left" of the method repeat is the number of permits that the grant still needs.
 func (p *placement) repeat(left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	count := p.Total - last.First
@@ -426,7 +429,7 @@ func (p *placement) repeat(left int64) {
 	p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
 }
 
-// leads reports whether the limit allows its next burst of permits exactly at t, and further bursts at the
+// The method leads reports whether the limit allows the next burst of permits exactly at t, and further bursts at the
 // distances of the run "like".
 func (s *source) leads(t Time, like *Run) bool {
 	if !s.kept() || s.opens() != t {
@@ -436,9 +439,8 @@ func (s *source) leads(t Time, like *Run) bool {
 	return r.Every == like.Every && r.Burst == like.Burst && (s.permit-r.First)%r.Burst == 0
 }
 
-// repeatAhead extends the grant's last run, in one step, if its slots are in Log.Ahead at some targets. repeatAhead
-// requires that these targets can take all new slots at once, and that every other target has a rate that delays the
-// run.
+// repeatAhead extends the grant's last run, in one step, if the slots of this run are in Log.Ahead at some targets.
+// These targets must be able to take all new slots at once. Every other target must have a rate that delays the run.
 func (p *placement) repeatAhead(n *next, left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	if last.Every == 0 || last.Burst != 1 {
@@ -511,7 +513,8 @@ func (l *Log) WaitRuns(now Time) []WaitRun {
 	return runs
 }
 
-// StateOf returns how full the log of the target is at the instant now.
+// StateOf returns the State of the target's log at the instant now: the used slots, and the waits until the newest and
+// the next slot.
 func StateOf(now Time, target *Target, log *Log) State {
 	p := newPlacement(now, &Ask{Targets: []Target{*target}}, []*Log{log})
 	next, _, _ := p.earliest(now, -1)

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// plan is the sequence of steps in which a call asks the store for permits. A plan has up to three steps if the call
-// belongs to a share (reserved part) of a pacer. A plan has two steps if the call must leave slots free for calls with
-// shorter waits. Other plans have one step.
+// The type plan is the sequence of steps in which a call asks the store for permits. A plan has up to three steps if
+// the call belongs to a share (reserved part) of a pacer. A plan has two steps if the call must leave slots free for
+// calls with shorter waits. Other plans have one step.
 type plan struct {
 	answer *Answer
-	base   *Ask          // a target for each pacer of the call, with the longest wait of the call
+	base   *Ask          // a request with one target for each pacer of the call, and the longest wait of the call
 	shares []int         // by pacer: the index of the call's share, or -1
 	wait   time.Duration // the longest wait of the call and its pacers
-	// leaves says that the call leaves slots free for calls with shorter waits, if such calls arrive.
+	// The field leaves is true if the call must leave slots free for calls with shorter waits while such calls arrive.
 	leaves bool
 	rooms  []leaving // by pacer; nil: the call leaves no slots free
 	steps  []step
 }
 
-// A step is one request to the store for those permits of a call that earlier steps did not get.
+// A step is one request to the store for the permits of a call that earlier steps did not get.
 type step struct {
-	own  bool // ask for the call's own part, at the pacers where it has one
-	far  bool // ask also for the far log, at the pacers where the call leaves slots free
+	own  bool // ask for the part of the call's own share, at pacers with this share
+	far  bool // ask also for the far log, at pacers where the call leaves slots free
 	wait time.Duration
 }
 
-// setSteps sets the steps of a call; the field base.MaxWait says how long the call may wait. A call of a share asks
-// first for near slots of the share's part, and then for slots that other calls leave. In its last step, a call of a
-// share (reserved part of a pacer) asks for all slots of the share's part within the wait.
+// setSteps sets the steps of a call from the call's longest wait (base.MaxWait). A call of a share (reserved part of a
+// pacer) asks first for near slots of the share's part, and then for slots that other calls leave. In the last step, a
+// call of a share asks for all slots of the share's part within the wait.
 func (p *plan) setSteps() {
 	wait, rest, own := p.base.MaxWait, MaxWait, time.Duration(0)
 	for i, share := range p.shares {
@@ -69,8 +69,8 @@ func (p *plan) leaveRoom() {
 	}
 }
 
-// ask returns the request that the store gets for one step of the plan. For each target of the request, the method ask
-// also returns the index of the target's pacer.
+// The method ask returns the request to the store for one step of the plan. For each target of this request, the method
+// ask also returns the index of the target's pacer.
 func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pacers []int) {
 	ask = &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, MaxWait: s.wait, Lasts: p.base.MaxWait,
 		Content: p.base.Content}
@@ -100,11 +100,11 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 	return ask, pacers
 }
 
-// all returns a request for permits with the targets in whose logs the call may have slots, at most MaxPacers. A return
-// with this request removes the slots from these logs. For a pacer without a rate, the method "all" leaves out the logs
-// of shares, because it is unknown which step granted a slot, and another log of the pacer may have slots of other
-// calls at the same instant. With many pacers, all also leaves out logs that only divide the slots between calls: logs
-// of the call's own share, and logs of calls with long waits.
+// The method "all" returns a request with at most MaxPacers targets, in whose logs the call may have slots. A return of
+// permits uses this request to remove the slots from these logs. If the call belongs to a share, "all" leaves out the
+// logs of shares at pacers without a rate. At such a pacer, the step that granted a slot is unknown, and another log
+// may have slots of other calls at the same instant. With many pacers, "all" also leaves out logs that only divide the
+// slots between calls: logs of the call's own share, and logs of calls with long waits.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }
@@ -128,7 +128,7 @@ func (p *plan) all() *Ask {
 	return ask
 }
 
-// most returns the largest number of targets (logs with limits) that one step of the plan may name.
+// The method most returns the largest number of targets (logs with limits) that one step of the plan may name.
 func (p *plan) most() (targets int) {
 	for i := range p.answer.Pacers {
 		if targets++; len(p.answer.Pacers[i].Shares) > 0 {
@@ -147,13 +147,14 @@ func (p *plan) checkTargets() error {
 	return nil
 }
 
-// following is the slot (start time) that one more permit would get, and the limit that prevents an earlier slot.
+// The type following holds the slot (start time) of one more permit, and the limit that prevents an earlier slot.
 type following struct {
 	at            Time
 	target, limit int
 }
 
-// strip removes the targets that the caller did not name, such as the logs of shares, from the grant of a step.
+// The method strip removes the targets that the caller did not name, such as the logs of shares, from the grant of a
+// step.
 func (p *plan) strip(grant *Grant, pacers []int) {
 	if grant.Target >= len(p.base.Targets) {
 		grant.Target, grant.Limit = pacers[grant.Target], ByShare
@@ -164,7 +165,7 @@ func (p *plan) strip(grant *Grant, pacers []int) {
 	grant.States = grant.States[:len(p.base.Targets)]
 }
 
-// inOrder sorts the granted permits by slot, because the permits of several steps may not be in order.
+// inOrder sorts the granted permits by slot, because permits from different steps may overlap in time.
 func (a *Answer) inOrder() {
 	if slices.IsSortedFunc(a.Runs, func(later, r WaitRun) int {
 		return cmp.Compare(later.Wait, r.WaitOf(r.Permits-1))

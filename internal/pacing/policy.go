@@ -49,8 +49,8 @@ func ShareNames(pacers []Pacer) string {
 	return listed("shares", names)
 }
 
-// listed returns a text that begins with the title and lists the names in order, each once. The text that
-// listed returns has at most mostNames names, and then says how many further names there are.
+// The function listed returns a text that begins with the title and lists the names in order, each once. After
+// mostNames names, the text ends with the number of further names.
 func listed(title string, names []string) string {
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {

@@ -9,28 +9,26 @@ import (
 // The constants from LeastReach to leastRowSlots determine how a pacer's slots are divided between calls with shorter
 // and longer waits. The section "Waits of different length" of the package documentation explains these constants.
 const (
-	// LeastReach is the shortest protected wait above 0: calls with longer waits leave slots free for calls with a
-	// protected wait.
+	// LeastReach is the shortest protected wait above 0. A protected wait is a wait class with slots that calls with
+	// longer waits leave free.
 	LeastReach = 500 * time.Millisecond
 	mostReach  = 2 * time.Minute
-	// In each period of a rate, calls with longer waits get a row of slots. A log has at most farRows such rows,
-	// because a log has at most MostAhead strands.
+	// In each period of a rate, calls with longer waits get a row of slots (one strand in the log). A log has at most
+	// farRows such rows, because a log has at most MostAhead strands.
 	farRows = 64
 	// Calls without a wait lose up to one interval of each period. With long periods, this loss is small.
 	leastRow, leastRowSlots = 100 * time.Millisecond, 48
 )
 
-// reaches returns the protected waits (waits for which other calls leave slots free) in ascending order.
-// Calls with longer waits leave some slots free for calls with protected waits. A store reads the marks of all
-// protected waits in one step, so there are at most MaxPacers of them. The protected wait 0 belongs to calls that do
-// not wait.
+// The function reaches returns the protected waits (wait classes with slots kept free) in ascending order. A store
+// reads the marks of all protected waits in one step, so the number of protected waits is at most MaxPacers. The
+// protected wait 0 belongs to calls that do not wait.
 func reaches() []time.Duration {
 	return []time.Duration{0, LeastReach, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 		30 * time.Second, mostReach}
 }
 
-// reachOf returns the longest protected wait (wait for which other calls leave slots free) that does not exceed the
-// given wait.
+// reachOf returns the longest protected wait (wait class with slots kept free) that does not exceed the given wait.
 func reachOf(wait time.Duration) (reach time.Duration) {
 	for _, r := range reaches() {
 		if r <= wait {
@@ -40,15 +38,15 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 	return reach
 }
 
-// reached reports whether calls with long waits must leave some slots of this pacer free for calls with shorter waits.
-// At a pacer with shares, no call must leave slots free, because calls without a share (reserved part of a pacer) get
-// only near slots. A pacer with several logs would need too many marks (logs by which instances tell each other of
-// calls): one for each log and protected wait (wait for which other calls leave slots free).
+// The method reached reports whether calls with long waits must leave some slots of this pacer free for calls with
+// shorter waits. At a pacer with shares, no call must leave slots free, because calls without a share (reserved part of
+// a pacer) get only near slots. A pacer with several logs would need too many marks (logs by which instances tell each
+// other of calls): one mark for each log and protected wait.
 func (p *Pacer) reached() bool { return len(p.Shares) == 0 && p.Per == PerPacer }
 
-// far returns the target of the far log, which holds the slots that calls with long waits get later than a protected
-// wait. The limits of the far log (slots that are later than a protected wait) are three quarters of the pacer's
-// limits. For the far log, the pacer's rate is a limit on the permits in several intervals.
+// The method far returns the target of the far log. The far log limits the slots that calls with long waits get later
+// than a protected wait (wait class with slots kept free). The limits of the far log are three quarters of the pacer's
+// limits. For the far log, the pacer's rate becomes a limit on the permits in several intervals.
 func (p *Pacer) far(reach time.Duration) Target {
 	var limits []Limit
 	for _, limit := range p.Limits {
@@ -75,8 +73,8 @@ func (p *Pacer) rowIntervals(reach time.Duration) int {
 	return min(n, int(MaxWindow/interval), MaxMax)
 }
 
-// farReach returns how far into the future the pacer grants slots to a call that must leave slots free for calls with a
-// shorter, protected wait.
+// farReach returns the longest wait for a slot that the pacer grants to a call that must leave slots free for calls
+// with a shorter, protected wait.
 func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	period := MaxWait
 	for _, limit := range p.far(reach).Limits {
@@ -86,24 +84,24 @@ func (p *Pacer) farReach(reach time.Duration) time.Duration {
 }
 
 // reachMark returns the target of a log that instances use only to tell each other that calls use a protected wait
-// (wait for which other calls leave slots free).
+// (wait class with slots kept free).
 func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})
 }
 
-// leaving says which slots of a pacer a call leaves free for calls with shorter waits.
+// The type leaving describes the slots of a pacer that a call leaves free for calls with shorter waits.
 type leaving struct {
 	some  bool          // the call leaves slots free
-	reach time.Duration // the shortest wait of those calls
-	far   time.Duration // how far ahead the call gets slots later than this wait
+	reach time.Duration // the shortest protected wait of those calls
+	far   time.Duration // the longest wait for a slot of the call
 }
 
-// near returns how far into the future a call with a long wait may take every free slot. The call must leave
-// some of the later free slots unused.
+// The method near returns the wait within which a call with a long wait may take every free slot. The call must leave
+// some of the later slots free.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
-// learnReach reads which protected waits are in demand at the pacers of the call, so that the call leaves slots free
-// for them. learnReach skips pacers whose newest slot, when this instance last saw it, was near.
+// learnReach reads from the store the protected waits (wait classes with slots kept free) in use at the pacers of the
+// call. learnReach skips a pacer if the newest slot that this instance has seen there is near.
 func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	if plan.wait < LeastReach || plan.base.Permits == 0 || !plan.leaves {
 		return nil
@@ -122,9 +120,10 @@ func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	return nil
 }
 
-// room returns which slots of a pacer a call must leave free for calls with shorter waits. The argument "own" of the
-// method room is the protected wait of the call itself. If several shorter protected waits are in demand, the call
-// leaves slots free for the shortest, and takes no slot later than the second shortest.
+// The method room describes the slots of a pacer that a call must leave free for calls with shorter waits. The argument
+// "own" of the method room is the protected wait (wait class with slots kept free) of the call itself. If several
+// shorter protected waits are in use, the call leaves slots free for the shortest, and takes no slot later than the
+// second shortest.
 func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left leaving) {
 	for _, reach := range reaches() {
 		switch {
@@ -139,8 +138,8 @@ func (r *reaching) room(pacer *Pacer, own time.Duration, now time.Time) (left le
 	return left
 }
 
-// readReaches reads from the store which protected waits (waits for which other calls leave slots free) calls at the
-// pacer have used within the last few seconds.
+// readReaches reads from the store the protected waits (wait classes with slots kept free) that calls at the pacer have
+// used within the last few seconds.
 func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) error {
 	look := &Ask{}
 	for _, reach := range reaches() {
@@ -157,9 +156,9 @@ func (p *Pacers) readReaches(ctx context.Context, pacer *Pacer, now time.Time) e
 }
 
 // tellReach remembers the newest slot of each pacer of the call. If that slot is later than the call may wait,
-// tellReach also tells other instances that calls use this protected wait (wait for which other calls leave slots
-// free). A call without a wait that got all its permits tells other instances nothing. If the instance cannot store
-// this mark, a later call stores it, because the answer of the present call is already complete.
+// tellReach also stores a mark. The mark tells other instances that calls use the protected wait (wait class with slots
+// kept free) of this call. tellReach stores no mark for a call without a wait that got all its permits. If the store
+// refuses the mark, a later call stores the mark, because the response of the present call is already complete.
 func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	now, reach := p.clock(), reachOf(plan.wait)
 	for i := range plan.answer.Pacers {
@@ -179,8 +178,8 @@ func (p *Pacers) tellReach(ctx context.Context, plan *plan) {
 	}
 }
 
-// reaching remembers, for each pacer, which protected waits (waits for which other calls leave slots free) are in
-// demand, and the newest slot.
+// reaching remembers, for each pacer, the newest slot and the protected waits (wait classes with slots kept free) in
+// use.
 type reaching struct {
 	*demands
 	newest map[string]time.Time // by pacer: the newest slot that this instance has seen
@@ -188,7 +187,7 @@ type reaching struct {
 
 func newReaching() *reaching { return &reaching{newDemands(), map[string]time.Time{}} }
 
-// forget removes what is remembered about pacers that the policy does not contain.
+// The method forget removes the data about pacers that the policy does not contain.
 func (r *reaching) forget(policy *Policy) {
 	r.demands.forget(func(pacer, _ string) bool {
 		in, known := policy.Pacer(pacer)
@@ -202,8 +201,8 @@ func (r *reaching) forget(policy *Policy) {
 	})
 }
 
-// queued reports whether the newest granted slot of the pacer is further than LeastReach in the future. If the newest
-// granted slot of the pacer is not known, queued returns true.
+// The method queued reports whether the newest granted slot of the pacer is further than LeastReach in the future. If
+// the newest granted slot of the pacer is not known, queued returns true.
 func (r *reaching) queued(pacer string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,14 +210,14 @@ func (r *reaching) queued(pacer string, now time.Time) bool {
 	return !seen || newest.Sub(now) > LeastReach
 }
 
-// note records the newest slot of the pacer.
+// The method note records the newest slot of the pacer.
 func (r *reaching) note(pacer string, newest time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.newest[pacer] = newest
 }
 
-// unmark records that this instance failed to tell other instances that calls use a protected wait, so that
+// The method unmark records that this instance failed to tell other instances that calls use a protected wait, so that
 // a later call tries again.
 func (r *reaching) unmark(pacer, reach string) {
 	r.mu.Lock()

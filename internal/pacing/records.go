@@ -40,16 +40,16 @@ type RecordGroup struct {
 	Expires int64 // seconds since 1970
 }
 
-// RecordStore stores how many requests and logs the store holds, and tells whether a single request or log exists. A
-// RecordStore is safe for concurrent use, and every method returns within the deadline of ctx.
+// RecordStore stores the numbers of requests and logs in the store, and reports whether a single request or log exists.
+// A RecordStore is safe for concurrent use, and every method returns within the deadline of ctx.
 type RecordStore interface {
 	// HasRequest reports whether the store remembers the request for pacers of the group.
 	HasRequest(ctx context.Context, group string, r Request) (bool, error)
 	// HasLog reports whether the target has a stored log.
 	HasLog(ctx context.Context, target *Target) (bool, error)
-	// AddRecords adds the given counts to the counts of records that all instances share. AddRecords removes the counts
-	// that expire at or before now, and returns the other counts. If AddRecords returns an error, the counts may have
-	// been added all the same.
+	// AddRecords adds the given counts to the counts of records that all instances share. AddRecords removes counts
+	// that expire at or before now, and returns the remaining counts. If AddRecords returns an error, the store may
+	// still have added the counts.
 	AddRecords(ctx context.Context, added map[RecordGroup]int, now time.Time) (map[RecordGroup]int, error)
 }
 
@@ -71,7 +71,7 @@ func (b RecordBounds) WithDefaults() RecordBounds {
 type RecordsError struct {
 	Kind       RecordKind
 	Bound      int
-	InAll      bool          // true if the bound of all clients was reached
+	InAll      bool          // true if the bound for all clients together was reached
 	RetryAfter time.Duration // time until the next records expire, at least a second
 }
 
@@ -112,7 +112,8 @@ type Records struct {
 	known  map[uint64]int64    // existing logs by hash: the end of their count in seconds since 1970
 }
 
-// holder identifies whose records a number counts: the records of one kind, either of one client or of all clients.
+// The type holder identifies the owner of a count of records: one client or all clients together, for one kind of
+// records.
 type holder struct {
 	client string
 	kind   RecordKind
@@ -131,21 +132,21 @@ func NewRecords(store RecordStore, bounds RecordBounds, clock func() time.Time, 
 	}
 }
 
-// Count returns how many records of the kind the client has.
+// Count returns the number of the client's records (remembered requests or logs) of one kind.
 func (r *Records) Count(client string, kind RecordKind) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.totals[holder{client: client, kind: kind}]
 }
 
-// CountAll returns how many records of the kind all clients have.
+// CountAll returns the number of all clients' records (remembered requests or logs) of one kind.
 func (r *Records) CountAll(kind RecordKind) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.totals[holder{kind: kind, all: true}]
 }
 
-// Used returns how full the fullest bound is: the largest fraction of a maximum number of records that is in use.
+// Used returns the largest used fraction of any bound for the number of records (remembered requests or logs).
 func (r *Records) Used() (most float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,13 +168,13 @@ type entry struct {
 	records  *Records
 	client   string
 	logs     []*Target          // the call's targets that have a log for each message or key
-	counted  map[string]bool    // by pacer: the log is new, or its count has ended
+	counted  map[string]bool    // by pacer: the log is new, or the count of the log has ended
 	reserved map[RecordKind]int // number of records reserved for the call, by kind
 }
 
-// enter admits a call for permits if it creates no records, repeats an earlier request or stays within the maximum
-// numbers. If the store returns an error for a question about records, enter admits the call. If enter returns a nil
-// entry, its caller need not call note or leave.
+// The method enter admits a call for permits if the call creates no records, repeats an earlier request or stays within
+// the maximum numbers. If the store returns an error for a question about records, enter admits the call. If enter
+// returns a nil entry, the caller of enter need not call note or leave.
 func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, error) {
 	if r == nil || ask.Permits == 0 {
 		return nil, nil
@@ -210,8 +211,7 @@ func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, e
 	return e, nil
 }
 
-// judge reports whether the log of the target does not exist yet, and whether a grant must count the log as a new
-// record.
+// The method judge reports whether the target has no log yet, and whether a grant must count the log as a new record.
 func (r *Records) judge(ctx context.Context, t *Target) (isNew, counts bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -229,8 +229,8 @@ func (r *Records) keyOf(t *Target) uint64 {
 	return maphash.Comparable(r.seed, [2]string{t.Pacer, t.Message})
 }
 
-// reserve increases the counts of records by the number of records that the call may create. If this would exceed a
-// maximum number, reserve adds no records and returns an error.
+// The method reserve increases the counts of records by the number of records that the call may create. If this would
+// exceed a maximum number, reserve adds no records and returns an error.
 func (r *Records) reserve(e *entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -265,7 +265,7 @@ func (r *Records) nextExpiry(h holder) time.Duration {
 	return time.Duration(max(1, first-now)) * time.Second
 }
 
-// note counts the records (remembered requests and logs) that a grant to the call created in the store.
+// The method note counts the records (remembered requests and logs) that a grant to the call created in the store.
 func (e *entry) note(ask *Ask, grant *Grant) {
 	if e == nil || grant.Replayed {
 		return
@@ -287,7 +287,7 @@ func (e *entry) note(ask *Ask, grant *Grant) {
 	}
 }
 
-// stateOf returns how full the log of one target was after the grant.
+// stateOf returns the state of one target's log (its used slots and waits) after the grant.
 func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	for i := range grant.States {
 		if ask.Targets[i].Pacer == t.Pacer && ask.Targets[i].Message == t.Message {
@@ -297,8 +297,8 @@ func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 	return s
 }
 
-// know remembers that the target's log exists, and how long the store keeps it. know does not change the expiry of a
-// record that is already counted.
+// The method know remembers that the target's log exists, and the time at which the counts of records drop the log. The
+// method know does not change this time for a log that is already counted.
 func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()
@@ -315,7 +315,7 @@ func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	r.known[key] = expiryOf(r.clock(), lasts)
 }
 
-// add counts a new record of a client that expires after the given time.
+// The method add counts a new record of a client that expires after the given time.
 func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -329,8 +329,8 @@ func (r *Records) add(client string, kind RecordKind, lasts time.Duration) {
 	}
 }
 
-// expiryOf returns the time until which the counts of records include a new record. The counts include a record a
-// little longer than the record lasts, by less than 1/16 of its lifetime. Many records of a client therefore have a
+// expiryOf returns the time until which the counts of records include a new record. A count includes a record a little
+// longer than the record exists, by less than 1/16 of the record's lifetime. Many records of a client therefore have a
 // common expiry time.
 func expiryOf(now time.Time, lasts time.Duration) int64 {
 	step := int64(1)
@@ -340,8 +340,8 @@ func expiryOf(now time.Time, lasts time.Duration) int64 {
 	return (now.Add(lasts).Unix()/step + 1) * step
 }
 
-// leave subtracts the reserved records of a finished call from the counts; note has counted the records that the call
-// created.
+// The method leave subtracts the reserved records of a finished call from the counts. The method note has already
+// counted the records that the call created.
 func (e *entry) leave() {
 	if e == nil {
 		return
@@ -398,7 +398,7 @@ func (r *Records) Sync(ctx context.Context) error {
 	return err
 }
 
-// send returns the new records since the last Sync, which Sync adds to the counts in the store.
+// The method send returns the new records since the last Sync, which Sync adds to the counts in the store.
 func (r *Records) send() map[RecordGroup]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -406,7 +406,8 @@ func (r *Records) send() map[RecordGroup]int {
 	return r.sent
 }
 
-// receive replaces the record counts by those in the store's reply, and removes counts that have expired.
+// The method receive replaces the record counts by the counts in the store's reply, and removes counts that have
+// expired.
 func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -432,7 +433,7 @@ func (r *Records) receive(stored map[RecordGroup]int, err error, now time.Time) 
 	maps.Copy(r.totals, after)
 }
 
-// sum returns the total number of records for each client and kind, and for all clients together.
+// The method sum returns the total number of records for each client and kind, and for all clients together.
 func (r *Records) sum() map[holder]int {
 	sum := map[holder]int{}
 	for _, groups := range []map[RecordGroup]int{r.stored, r.sent, r.fresh} {

@@ -2,7 +2,7 @@ package pacing
 
 import "time"
 
-// Returned is the result of a return of permits: it says which permits of a request went back to the pacers.
+// Returned is the result of a return of permits: the permits of a request that went back to the pacers.
 type Returned struct {
 	At      Time
 	Known   bool      // the store remembers the request
@@ -14,8 +14,9 @@ type Returned struct {
 }
 
 // GiveBack removes the slots of returned permits from the stored grant, and from the logs of the targets of the
-// request. GiveBack keeps the first "used" permits, and all permits whose slots are not in the future. If an element of
-// the argument "logs" is nil, the store removed the log after the grant, so that no slot of the grant is left in it.
+// request. GiveBack keeps the first "used" permits, and all permits whose slots are not in the future. An element of
+// the argument "logs" is nil if the store removed the log of the target after the grant. No slot of the grant is left
+// then.
 func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
 	kept := min(r.Total, max(int64(used), r.dueBy(now)))
 	result := r.Back(now, int(kept))
@@ -30,7 +31,7 @@ func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returne
 	return result
 }
 
-// Back describes the effect of a return that gives back all permits of the grant except the first "kept" permits. Back
+// Back describes a return of all permits of the grant except the first "kept" permits, without changing the grant. Back
 // leaves the field Targets of the result empty.
 func (r *Remembered) Back(now Time, kept int) Returned {
 	result := Returned{At: now, Known: true, More: r.More, Kept: kept, Permits: int(r.Total) - kept}
@@ -49,7 +50,8 @@ func (r *Remembered) AskedAt(longest time.Duration) Time {
 	return newest.Add(-longest)
 }
 
-// dueBy returns how many permits in Log.Runs have slots at or before now, so that their sends may have started.
+// dueBy returns the number of permits in Log.Runs with slots at or before now. The sends of these permits may have
+// started.
 func (l *Log) dueBy(now Time) (permits int64) {
 	for i := range l.Runs {
 		permits += l.Runs[i].through(now, l.end(i)-l.Runs[i].First)
@@ -57,7 +59,7 @@ func (l *Log) dueBy(now Time) (permits int64) {
 	return permits
 }
 
-// from returns the slots of those permits in Log.Runs that have the given number or a higher one.
+// The method from returns the slots of the permits in Log.Runs that have the given number or a higher number.
 func (l *Log) from(permit int64) (slots []Strand) {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -76,7 +78,7 @@ func (l *Log) from(permit int64) (slots []Strand) {
 	return slots
 }
 
-// cut removes the permits with the given number or a higher one from Log.Runs.
+// The method cut removes the permits with the given number or a higher number from Log.Runs.
 func (l *Log) cut(permit int64) {
 	n := len(l.Runs)
 	for n > 0 && l.Runs[n-1].First >= permit {
@@ -97,7 +99,7 @@ const (
 	MostMeets  = 20_000       // comparisons of runs
 	MostCommon = 64           // slots that are removed at once, if each removal divides a strand
 	MostLine   = 2 * MostRuns // runs in Log.Runs after the return
-	MostApart  = 256          // runs from the first returned slot on, if all their slots become slots ahead
+	MostApart  = 256          // runs from the first returned slot on, all of which become slots ahead
 	MostOdd    = 4            // slots that are compared with a strand of another distance
 )
 
@@ -105,9 +107,9 @@ const (
 // number of permits that the log had and no longer has. From the first removed slot on, Return moves slots from
 // Log.Runs to Log.Ahead, so that later permits can use the freed slots. Slots that do not fit into MostReturned strands
 // (series of slots) stay in Log.Runs. Unless the limits are Exact, Merge may have moved permits to slots with several
-// permits, so all slots up to the last such slot also stay. Return may leave so few permits in Log.Runs that a limit
-// again counts slots that the log has dropped. Limits then count each dropped slot as if the slot were at the time of
-// the log's oldest slot.
+// permits. All slots up to the last slot with several permits then also stay in Log.Runs. Return may leave so few
+// permits in Log.Runs that a limit again counts slots that the log has dropped. Limits then count each dropped slot as
+// if this slot were at the time of the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0
@@ -141,8 +143,8 @@ func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	return n + more
 }
 
-// knows reports whether the log, if cut after the slots in "before", still has every slot that the limits
-// count.
+// The method knows reports whether the log still has every slot that the limits count when only the slots in "before"
+// are left.
 func (l *Log) knows(before *Log, limits []Limit) bool {
 	sees := SeenBy(limits)
 	newest, some := before.newest()
@@ -150,9 +152,9 @@ func (l *Log) knows(before *Log, limits []Limit) bool {
 		some && l.Runs[0].At+Time(sees.Window.Microseconds()) <= newest
 }
 
-// dropped returns a run of permits in place of the permits that the log has dropped. This run has at most as many
-// permits as the limits count. All permits of the run from dropped get the slot of the oldest permit in the log,
-// because no dropped slot was later.
+// The method dropped returns a run of permits that stands for the permits that the log has dropped. The run from
+// dropped has at most as many permits as the limits count. All permits of this run get the slot of the oldest permit in
+// the log, because no dropped slot was later.
 func (l *Log) dropped(limits []Limit) Run {
 	permits := min(l.first(), int64(SeenBy(limits).Max))
 	return Run{At: l.Runs[0].At, Burst: 1, First: l.first() - permits}
@@ -166,7 +168,7 @@ func SeenBy(limits []Limit) (all Limit) {
 	return all
 }
 
-// returnApart does the work of Return if all slots from the first returned one on can move from Log.Runs to Log.Ahead.
+// returnApart does the work of Return if all slots from the first returned slot on can move from Log.Runs to Log.Ahead.
 // If the remaining slots need too many strands, or if one of the slots must not move, returnApart changes nothing and
 // returns false.
 func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed *int64) bool {
@@ -189,9 +191,9 @@ func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed 
 	return true
 }
 
-// weave replaces equal strands at equal distances, such as the bursts of windows that a rate fills, by strands through
-// all of them: the first of these has the first slot of each burst, the next one has the second slots, and so on.
-// weave does so only if the result has fewer strands.
+// The function weave reduces the number of strands (series of slots) if equal strands follow at equal distances, such
+// as the bursts of windows that a rate fills. The first strand from weave has the first slot of each burst, the next
+// strand has the second slots, and so on. The function weave keeps strands that the exchange would not make fewer.
 func weave(strands []Strand) (woven []Strand) {
 	for i := 0; i < len(strands); {
 		s := strands[i]
@@ -210,7 +212,8 @@ func weave(strands []Strand) (woven []Strand) {
 	return woven
 }
 
-// alike returns how many strands, from the first one on, are equal and begin at equal distances.
+// The function alike returns the number of strands (series of slots), from the first strand on, that are equal and
+// begin at equal distances.
 func alike(strands []Strand) (n int) {
 	for n = 1; n < len(strands); n++ {
 		s, before := strands[n], strands[n-1]
@@ -252,13 +255,13 @@ func (l *Log) lineFrom(t Time) (before Log, line []Strand) {
 	return before, line
 }
 
-// moves reports whether Return may move this series of slots (strand) from Log.Runs to Log.Ahead.
+// The method moves reports whether Return may move this series of slots (strand) from Log.Runs to Log.Ahead.
 func (s *Strand) moves(exact bool) bool {
 	return s.Permits <= MostBurst && (exact || s.each() == 1)
 }
 
-// each returns how many permits have the same slot, for each slot of the strand (series of slots). The last
-// slot may have fewer permits.
+// The method each returns the number of permits at each slot of the strand (series of slots). The last slot of the
+// strand may have fewer permits.
 func (s *Strand) each() int64 {
 	if s.Every == 0 {
 		return s.Permits
@@ -266,13 +269,14 @@ func (s *Strand) each() int64 {
 	return s.Burst
 }
 
-// slots returns the number of the strand's slots.
+// The method slots returns the number of the strand's slots.
 func (s *Strand) slots() int64 { return (s.Permits-1)/s.each() + 1 }
 
-// count returns how many permits have the same slot: the slot with the index i of the strand (series of slots).
+// The method count returns the number of permits at the slot with the index i of the strand (series of slots).
 func (s *Strand) count(i int64) int64 { return min(s.each(), s.Permits-i*s.each()) }
 
-// index returns which slot of the strand (series of slots) is at the instant t. The strand must have a slot at t.
+// The method index returns the index of the slot at the instant t in the strand (series of slots). The strand must have
+// a slot at t.
 func (s *Strand) index(t Time) int64 {
 	if s.Every == 0 {
 		return 0
@@ -280,7 +284,7 @@ func (s *Strand) index(t Time) int64 {
 	return int64(t-s.At) / s.Every
 }
 
-// part appends some slots of the strand to dst: those with the numbers from i to j-1.
+// The method part appends the slots with the numbers from i to j-1 of the strand (series of slots) to dst.
 func (s *Strand) part(dst []Strand, i, j int64) []Strand {
 	return appendStrand(dst, s.At+Time(i*s.Every), s.Every, s.each(), min(j*s.each(), s.Permits)-i*s.each())
 }
@@ -338,10 +342,10 @@ func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound [
 	return left, unfound, removed
 }
 
-// common returns the slots that two strands (series of slots) have in common: n slots, of which the first is at the
-// instant "at". If the strands have no common slots, n is 0. common leaves out a last slot that has fewer
-// permits than the other slots. If neither strand's distance is a multiple of the other's, common returns one common
-// slot at most.
+// The method common returns the slots that two strands (series of slots) have in common: n slots, of which the first is
+// at the instant "at". If the strands have no common slots, n is 0. The method common leaves out a last slot that has
+// fewer permits than the other slots. If neither distance is a multiple of the other distance, common returns at most
+// one common slot.
 func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	wide, fine := s, o // the strands with the wider and with the finer distance
 	if s.Every < o.Every {
@@ -372,9 +376,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// oneOf returns the first slot, like common, that two strands of different distances have in common. oneOf looks only
-// at the first MostOdd slots of the strand with fewer slots. Permits with the last slot of one burst and the first of
-// the next have such a distance.
+// oneOf returns the first slot, like common, that two strands of different distances have in common. oneOf checks only
+// the first MostOdd slots of the strand with fewer slots. For example, two permits at the last slot of one burst and at
+// the first slot of the next burst have such an odd distance.
 func (s *Strand) oneOf(o *Strand) (at Time, every, n int64) {
 	few, many := s, o
 	if o.slots() < s.slots() {
@@ -389,9 +393,10 @@ func (s *Strand) oneOf(o *Strand) (at Time, every, n int64) {
 	return 0, 0, 0
 }
 
-// without returns the slots of a strand (series of slots) after a removal: n of its slots, the first at the
-// instant "at", lose "each" permits. If the argument "overlap" is true, the method without returns as few strands as
-// possible. If overlap is false, the method without returns strands that follow one another in time.
+// The method without returns the slots of a strand (series of slots) after a removal. The removal takes "each" permits
+// from n slots of the strand, and the first of these slots is at the instant "at". If the argument "overlap" is true,
+// the method without returns as few strands as possible. If overlap is false, the returned strands follow one another
+// in time.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

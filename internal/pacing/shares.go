@@ -17,32 +17,32 @@ type Share struct {
 // The bounds of shares.
 const (
 	MaxShares = 8
-	// KeptFor is the time after the latest call of a share for which its part of a rate or of a limit with a short
-	// window stays reserved.
+	// KeptFor is the time for which a share stays in use after the latest call of the share. While a share is in use,
+	// its part of a rate, and of a limit with a short window, is reserved.
 	KeptFor = 5 * time.Second
-	// SoonWindow is the longest window of a limit whose reserved part other calls may use while the share is idle. A
-	// limit with a longer window always keeps the reserved part, because permits that other calls took would come back
-	// too late.
+	// SoonWindow is the longest window of a limit whose reserved part other calls may use while the share is idle. In a
+	// limit with a longer window, the part stays reserved at all times, because permits that other calls took would
+	// come back too late.
 	SoonWindow = 2 * time.Second
-	// RestAhead is the least time ahead up to which a pacer with shares grants slots to calls without a share; see
-	// Pacer.restAhead.
+	// RestAhead is the longest wait for a slot that a pacer with shares grants to a call without a share. With a slow
+	// rate, this wait is longer; see Pacer.restAhead.
 	RestAhead = 500 * time.Millisecond
 )
 
-// kept is a limit of a pacer, together with the part of its Max that is reserved for each share.
+// The type kept is a limit of a pacer, together with the part of Max that is reserved for each share.
 type kept struct {
 	Limit
-	parts []int // by share: its part of Max
-	soon  bool  // other calls may use the part of an idle share
+	parts []int // by share: the reserved part of Max
+	soon  bool  // true if other calls may use the part of an idle share
 }
 
-// leastPeriod is the shortest time for which a pacer's rate is divided between its shares. Calls without a share
-// (reserved part of a pacer) get a series of slots in each period of a rate. With shorter periods, there would be more
-// such series than a log can hold.
+// leastPeriod is the shortest period over which a pacer's rate is divided between the shares (reserved parts of the
+// pacer). Calls without a share get a series of slots in each period. With shorter periods, a log would need more such
+// series than it can hold.
 const leastPeriod = 50 * time.Millisecond
 
-// divided returns the pacer's limits, and for each limit the parts that are reserved for the shares. A rate becomes a
-// limit over a whole number of its intervals, because other calls must leave whole intervals to a share.
+// The method divided returns the pacer's limits, and for each limit the parts that are reserved for the shares. A rate
+// becomes a limit over a whole number of its intervals, because other calls must leave whole intervals to a share.
 func (p *Pacer) divided() (limits []kept) {
 	for _, limit := range p.Limits {
 		k := kept{Limit: limit, soon: limit.Window <= SoonWindow}
@@ -63,11 +63,11 @@ func (p *Pacer) divided() (limits []kept) {
 	return limits
 }
 
-// divide returns the smallest number of equal parts into which a rate can be divided, such that every share gets a
-// whole number of parts. The first element of the list that divide returns is the number of equal parts. Then follows
-// the number of parts of each share. A share may get up to one percentage point more of the rate than the configured
-// percentage. If the shares have less than 100 percent together, they do not get all parts. Only a configuration with
-// faults has shares of more than 100 percent.
+// The function divide returns the smallest number of equal parts into which a rate can be divided, such that every
+// share gets a whole number of parts. In the list from divide, the first element is the number of equal parts, and the
+// next elements are the numbers of parts of the shares. A share may get up to one percentage point more of the rate
+// than the configured percentage. If all shares together have less than 100 percent, at least one part is left for
+// other calls. Shares of more than 100 percent occur only in an invalid configuration.
 func divide(shares []Share) (parts []int) {
 	percent := 0
 	for _, s := range shares {
@@ -98,9 +98,10 @@ func (p *Pacer) Period() time.Duration {
 	return limits[len(limits)-1].Window
 }
 
-// restAhead returns how far into the future the pacer grants slots to calls without a share (reserved part of a pacer).
-// restAhead returns RestAhead, or two intervals of a slow rate, but not more than the pacer's LongestWait. A share that
-// was idle gets its part of the pacer only after the slots that calls without a share have already got.
+// restAhead returns the longest wait for a slot that the pacer grants to a call without a share (reserved part of a
+// pacer). The result is RestAhead, or two intervals of a slow rate, but at most the pacer's LongestWait. The wait is
+// short because an idle share that comes into use gets its part only after the slots already granted to calls without a
+// share.
 func (p *Pacer) restAhead() time.Duration {
 	ahead := RestAhead
 	if p.Rate.Permits > 0 {
@@ -109,12 +110,13 @@ func (p *Pacer) restAhead() time.Duration {
 	return min(ahead, p.LongestWait())
 }
 
-// ownAhead returns how far into the future a call of a share gets slots from the reserved part of this share. The call
-// then tries slots that other calls leave.
+// ownAhead returns the longest wait for a slot in the first step of a call of a share (reserved part of a pacer). In
+// this step, the call asks for slots of the share's part. In the next step, the call asks for slots that other calls
+// leave.
 func (p *Pacer) ownAhead() time.Duration { return max(leastPeriod, p.Period()) }
 
-// share returns the index of the share (reserved part of a pacer) with the given name in the pacer's list of shares, or
-// -1.
+// The method share returns the index of the share (reserved part of a pacer) with the given name in the pacer's list of
+// shares, or -1.
 func (p *Pacer) share(name string) int {
 	for i := range p.Shares {
 		if p.Shares[i].Name == name && name != "" {
@@ -135,14 +137,15 @@ func (p *Pacer) shareName(share int) string {
 // HasShare reports whether the pacer has a share (reserved part of a pacer) with the given name.
 func (p *Pacer) HasShare(name string) bool { return p.share(name) >= 0 }
 
-// partTarget returns a target with a separate log for some calls of a pacer: the calls of the named share or, if share
-// is "", all calls without a share (reserved part of a pacer). The log of the whole pacer does not change.
+// partTarget returns a target with a further log of the pacer, beside the log of the whole pacer. A log of the kind
+// "share" is for the calls of the named share (reserved part of the pacer) or, with the name "", for calls without a
+// share. Logs of other kinds are marks and the far log.
 func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	sum := sha256.Sum256([]byte(kind + "\n" + share))
 	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}
 }
 
-// own returns the target (log with limits) for the reserved part of one share.
+// The method own returns the target (log with limits) for the reserved part of one share.
 func (p *Pacer) own(share int) Target {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -151,9 +154,9 @@ func (p *Pacer) own(share int) Target {
 	return p.partTarget("share", p.Shares[share].Name, limits)
 }
 
-// rest returns the target (log with limits) for calls that name no share. The limits of this target are the
-// pacer's limits less the reserved parts of shares that are in use. The result "keeps" of the method rest is false if
-// no part is subtracted, because every share is idle and no limit always reserves its parts.
+// The method rest returns the target (log with limits) for calls that name no share. The limits of this target are the
+// pacer's limits less the parts that are reserved for shares at present. The result "keeps" of the method rest is false
+// if no part is subtracted: all shares are idle, and no limit reserves the parts of idle shares.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -169,9 +172,9 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	return p.partTarget("share", "", limits), keeps
 }
 
-// shut reports whether shares reserve 100 percent of the pacer, so that calls without a share get no permits. The
-// argument "asked" is a function that returns for how long a share is in use. The result "opens" is the time until a
-// share is idle, or the window of a limit that reserves all permits at all times.
+// The method shut reports whether shares reserve 100 percent of the pacer, so that calls without a share get no
+// permits. The argument "asked" of shut is a function that returns the remaining time for which a share is in use. The
+// result "opens" is the time until a share is idle, or the window of a limit that reserves all permits at all times.
 func (p *Pacer) shut(asked func(share int) time.Duration) (opens time.Duration, is bool) {
 	percent, used := 0, KeptFor
 	for i := range p.Shares {
@@ -189,21 +192,21 @@ func (p *Pacer) shut(asked func(share int) time.Duration) (opens time.Duration, 
 	return opens, opens > 0
 }
 
-// demands remembers which shares or protected waits (waits for which other calls leave slots free) of pacers calls have
-// used lately, at this instance or at others. To tell other instances that a share is in use, an instance takes a
-// permit from a log that has no other purpose. Other instances read this log.
+// The type demands remembers the shares (reserved parts) and protected waits (wait classes with slots kept free) of
+// pacers that calls have used lately, at this or another instance. To tell other instances that a share is in use, an
+// instance takes a permit from a log that has no other purpose. Other instances read this log.
 type demands struct {
 	mu     sync.Mutex
-	asked  map[demand]time.Time // until when it counts as in use, from own calls or marks
-	marked map[demand]time.Time // when this instance last told the others
-	read   map[string]time.Time // by pacer: when this instance last read the others' marks
+	asked  map[demand]time.Time // the end of use, by calls at this instance or by marks
+	marked map[demand]time.Time // when this instance last stored a mark for the others
+	read   map[string]time.Time // by pacer: when this instance last read the marks
 }
 
-// demand is a map key that identifies a share (reserved part of a pacer) or a protected wait of a pacer.
+// The type demand is a map key that identifies a share (reserved part of a pacer) or a protected wait of a pacer.
 type demand struct{ pacer, share string }
 
-// While calls use a share (reserved part of a pacer), an instance tells other instances so once every markEvery. An
-// instance reads such marks of other instances once every readEvery.
+// While calls use a share (reserved part of a pacer), an instance stores a mark once every markEvery, which tells other
+// instances about the use. An instance reads the marks of other instances at most once every readEvery.
 const (
 	markEvery = time.Second
 	readEvery = 250 * time.Millisecond
@@ -213,17 +216,19 @@ func newDemands() *demands {
 	return &demands{asked: map[demand]time.Time{}, marked: map[demand]time.Time{}, read: map[string]time.Time{}}
 }
 
-// is reports whether a call has named the share of the pacer within the last few seconds (KeptFor).
+// The method is reports whether a call has named the share (reserved part) of the pacer within the last few seconds
+// (KeptFor).
 func (d *demands) is(pacer, share string, now time.Time) bool { return d.left(pacer, share, now) > 0 }
 
-// left returns for how long the share of the pacer still counts as in use. For an idle share, the result is at most 0.
+// The method left returns the remaining time for which the share (reserved part) of the pacer is in use. For an idle
+// share, the result is at most 0.
 func (d *demands) left(pacer, share string, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.asked[demand{pacer, share}].Sub(now)
 }
 
-// ask records that a call named the share, and reports whether the instance must now tell other instances
+// The method ask records that a call named the share, and reports whether the instance must now tell other instances
 // that the share is in use.
 func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	d.mu.Lock()
@@ -236,7 +241,8 @@ func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	return mark
 }
 
-// due reports whether it is time to read from the store which shares of the pacer other instances use.
+// The method due reports whether the instance must now read the marks of the pacer. By marks, other instances tell that
+// shares are in use.
 func (d *demands) due(pacer string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -247,7 +253,7 @@ func (d *demands) due(pacer string, now time.Time) bool {
 	return due
 }
 
-// see notes that a share of the pacer is in use until the given time.
+// The method see records that a share of the pacer is in use until the given time.
 func (d *demands) see(pacer, share string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -256,8 +262,8 @@ func (d *demands) see(pacer, share string, until time.Time) {
 	}
 }
 
-// forget removes stored data about those shares and protected waits (waits for which other calls leave slots free) for
-// which the function in the argument "stays" returns false.
+// The method forget removes data about shares and protected waits (wait classes with slots kept free). The function in
+// the argument "stays" returns false for data to remove.
 func (d *demands) forget(stays func(pacer, share string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -270,14 +276,14 @@ func (d *demands) forget(stays func(pacer, share string) bool) {
 	}
 }
 
-// mark returns the target of the log that instances use only to tell each other that a share (reserved part of a pacer)
-// is in use.
+// The method mark returns the target of the log that instances use only to tell each other that a share (reserved part
+// of a pacer) is in use.
 func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})
 }
 
-// learn tells other instances which shares this call uses, and reads which other shares of the call's pacers are in
-// use.
+// The method learn tells other instances about the shares of this call, and reads from the store the other shares in
+// use at the call's pacers.
 func (p *Pacers) learn(ctx context.Context, plan *plan) error {
 	now := p.clock()
 	for i := range plan.answer.Pacers {
@@ -301,7 +307,7 @@ func (p *Pacers) learn(ctx context.Context, plan *plan) error {
 	return nil
 }
 
-// readMarks reads from the store which shares of the pacer calls at other instances use.
+// readMarks reads from the store the shares of the pacer that calls at other instances use.
 func (p *Pacers) readMarks(ctx context.Context, pacer *Pacer, now time.Time) error {
 	look := &Ask{}
 	for share := range pacer.Shares {

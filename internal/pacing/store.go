@@ -9,31 +9,32 @@ import (
 	"time"
 )
 
-// Store keeps the logs of pacers, which hold the granted slots. A Store is safe for concurrent use.
+// Store keeps the logs of pacers. A log holds the granted slots of a pacer. A Store is safe for concurrent use.
 //
 // Every method of Store returns at most 50 ms after the deadline of ctx.
 type Store interface {
 	// TakePermits places the permits of the ask in the logs of all its targets, in one atomic step, and returns when
-	// the result is durable. After an error of TakePermits the result is unknown: permits may have been taken, and the
-	// caller must not send anything. If ask.Permits is 0, TakePermits takes no permits and returns the states of the
-	// targets. If Ask.Check rejects the ask, TakePermits returns an error and does not change the store. If the store
-	// remembers the request with another Ask.Fingerprint, TakePermits returns a *ReuseError.
+	// the result is durable. After an error of TakePermits the result is unknown: the store may or may not have taken
+	// permits, and the caller must not send anything. If ask.Permits is 0, TakePermits takes no permits and returns the
+	// states of the targets. If Ask.Check rejects the ask, TakePermits returns an error and does not change the store.
+	// If the store remembers the same request id with another Ask.Fingerprint (hash of the content), TakePermits
+	// returns a *ReuseError.
 	TakePermits(ctx context.Context, ask *Ask) (Grant, error)
-	// ReturnPermits gives the permits of the ask's request that have future slots back to the pacers, except the first
-	// "used" permits. ReturnPermits changes the request and the logs of all targets in one atomic step, and returns
-	// when the result is durable. The request keeps the other permits, so a second ReturnPermits with the same or a
-	// larger argument "used" returns no permits. The ask must be the ask of the request, with a MaxWait at least as
-	// long. If a pacer was forgotten since the request, ReturnPermits does not change the log of that pacer. A slot
-	// that ReturnPermits cannot remove from a log still counts for the limits. If the store does not remember the
-	// request, ReturnPermits returns no error. If the request belongs to another ask, ReturnPermits returns a
-	// *ReuseError. After any other error of ReturnPermits the result is unknown, and the caller must not use any of the
-	// permits.
+	// ReturnPermits gives permits of the ask's request back to the pacers: all permits with future slots, except the
+	// first "used" permits of the request. ReturnPermits changes the request and the logs of all targets in one atomic
+	// step, and returns when the result is durable. The request keeps its other permits. A second ReturnPermits with
+	// the same or a larger argument "used" therefore returns no permits. The argument "ask" of ReturnPermits must have
+	// the Fingerprint of the ask that took the permits, and a MaxWait at least as long. If ForgetPacer removed the log
+	// of a pacer after the request, ReturnPermits does not change the new log of that pacer. Limits still count a slot
+	// that ReturnPermits cannot remove from a log. If the store does not remember the request, ReturnPermits returns no
+	// error. If another ask has used the same request id, ReturnPermits returns a *ReuseError. After any other error of
+	// ReturnPermits, the store may or may not have returned permits, and the caller must not use any of them.
 	ReturnPermits(ctx context.Context, ask *Ask, used int) (Returned, error)
-	// HasRequest reports whether the store remembers the request for pacers of the group.
+	// HasRequest reports whether the store remembers the permit request for pacers of the group.
 	HasRequest(ctx context.Context, group string, r Request) (bool, error)
 	// ForgetPacer removes the logs of a pacer of the group, or of AnyGroup, including all logs of its messages or keys.
-	// Later permits of the pacer are placed into empty logs. If the pacer has no log, ForgetPacer returns nil. The
-	// store still remembers the requests of the pacer.
+	// The next permits of a forgotten pacer go into empty logs. If the pacer has no log, ForgetPacer returns nil. After
+	// ForgetPacer, the store still remembers the permit requests of the pacer.
 	ForgetPacer(ctx context.Context, pacer, group string) error
 	Leases
 }
@@ -51,20 +52,21 @@ type Ask struct {
 	Targets []Target      // 1 to MaxPacers distinct targets of one group
 	Permits int           // 0 to MaxPermits; 0 only returns the state
 	MaxWait time.Duration // the longest wait for a slot, 0 to MaxWait; 0: only slots that may start now
-	// Request identifies the request of a client. During RememberedFor, a repeated request gets the same slots. The
-	// zero Request means that the ask has no request id.
+	// Request identifies the request of a client. For the time RememberedFor, a repeated request gets the same slots
+	// again. The zero Request means that the ask has no request id.
 	Request Request
-	// Content is a hash of everything that the request asks for, so that a store does not take a different ask for a
-	// repetition. If Content is zero, a hash of the targets and permits is used.
+	// Content is a hash of everything that the request asks for. By this hash, a store tells a repetition from a
+	// different ask. If Content is zero, the store uses a hash of the targets and permits instead.
 	Content [8]byte
-	// Continues says that the request continues an earlier request, whose grant has Grant.More. The store remembers the
-	// request even if it grants nothing, so that a repetition gets nothing either.
+	// If the field Continues is true, the request continues an earlier request whose grant had Grant.More set. The
+	// store remembers a continuing request even if the store grants no permits, so that a repetition gets no permits
+	// either.
 	Continues bool
-	// Ends says that the ask takes no permits. If the store does not remember the request, it stores the request
-	// without a grant, so that an ask that arrives later gets nothing.
+	// If the field Ends is true, the ask takes no permits. If the store does not know the request yet, the store
+	// remembers the request without permits. A delayed ask with the same request id then gets no permits.
 	Ends bool
-	// Lasts is the time for which the store remembers the request in addition to RememberFor, at least MaxWait. Lasts
-	// is the longest wait of a call of several steps, so that the store remembers all of its steps for the same time.
+	// The store remembers the request for RememberFor plus the longer of Lasts and MaxWait. For a step of a call, Lasts
+	// is the longest wait of the whole call, plus callLasts for the first of several steps.
 	Lasts time.Duration
 }
 
@@ -72,8 +74,8 @@ type Ask struct {
 // request id.
 type Request [16]byte
 
-// RememberFor is the time for which a store remembers a request for permits after the latest slot that the request
-// could get.
+// RememberFor is the time for which a store remembers a permit request after the latest slot that the request could
+// get.
 const RememberFor = time.Minute
 
 // RememberedFor returns the time for which a store remembers the request for permits.
@@ -136,16 +138,17 @@ func (a *Ask) Group() string {
 	return a.Targets[0].Group
 }
 
-// Grant is the answer of a Store to an Ask: the granted permits with their slots.
+// Grant is the reply of a Store to an Ask: the granted permits with their slots.
 type Grant struct {
-	At       Time // the store's time of this reply; At + Wait is a slot, equal in every reply to a request
+	At       Time // the store's time of this reply; At plus a Wait of Runs is a slot
 	Granted  int
 	Runs     []WaitRun // the granted permits, in the order of their slots
-	Replayed bool      // an earlier call with the same request received this grant
-	More     bool      // the grant ended only because of MostSteps; more permits are available at once
-	// Next is the wait until the slot that one more permit would get. Target and Limit are indexes into the targets of
-	// the ask and into the limits of that target. Target and Limit name the limit that prevents an earlier slot. Limit
-	// is ByQueue if only the newest slot of the target prevents an earlier slot. Target is -1 if Next is 0.
+	Replayed bool      // true if an earlier call with the same request received this grant
+	More     bool      // the grant ended because of MostSteps: the next request can get more permits at once
+	// Next is the wait until the slot that one more permit would get. The fields Target and Limit name the limit that
+	// prevents an earlier slot for this permit: Target is an index into the targets of the ask, and Limit is an index
+	// into the limits of this target. The field Limit is ByQueue if only the newest slot in the target's log prevents
+	// an earlier slot. The field Target is -1 if Next is 0.
 	Next   time.Duration
 	Target int
 	Limit  int
@@ -157,8 +160,8 @@ type Grant struct {
 const ByQueue = -1
 
 // ByShare is the value of Grant.Limit in an Answer if the division of a pacer into shares prevents an earlier slot. The
-// value ByShare means that either the part of the call's share is used up, or the part that shares leave to other
-// calls.
+// value ByShare means that one of two parts of the pacer is used up: the part of the call's share, or the rest for
+// calls without a share.
 const ByShare = -2
 
 // WaitRun is a series of permits at equal distances. The first slot of a WaitRun comes after the duration Wait, the
@@ -171,7 +174,7 @@ type WaitRun struct {
 	Permits int
 }
 
-// Past returns how many permits of the run have slots (start times) in the past.
+// Past returns the number of permits in the run whose slots (start times) are in the past.
 func (r *WaitRun) Past() int {
 	switch {
 	case r.Wait >= 0:
@@ -191,11 +194,12 @@ func (r *WaitRun) WaitOf(k int) time.Duration {
 	return r.Wait + time.Duration(k/r.Burst)*r.Every
 }
 
-// State says how full the log of a target is: how many slots are used, and how long a new permit would wait.
+// State is the state of the log of a target (log with its limits): the number of used slots, and the wait of a new
+// permit.
 type State struct {
-	Queue time.Duration // the wait until the newest slot; 0: the slot is in the past
+	Queue time.Duration // the wait until the newest slot in the log; 0: this slot is in the past
 	Next  time.Duration // the wait until the next slot under the target's own limits
-	Used  []int         // by limit: how many of the newest Max slots are less than a window old
+	Used  []int         // by limit: the number of slots less than a window old, at most Max
 }
 
 // ReuseError is the error for a request id that a client has already used for a different request for permits.

@@ -5,16 +5,17 @@ import (
 	"sync"
 )
 
-// underway ensures that only one call of this instance at a time works on the same request for permits. A call may ask
-// the store in several steps. A repetition of the call between two steps would get only a part of the call's permits.
+// The type underway ensures that only one call of this instance at a time works on the same request for permits. A call
+// may ask the store in several steps. A repetition of the call between two steps would get only a part of the call's
+// permits.
 type underway struct {
 	mu    sync.Mutex
 	calls map[Request]chan struct{} // closed when the call ends
 }
 
-// enter waits until no other call of this instance works on the same request for permits. When the caller has finished
-// its work on the request, it must call leave. If the call has no request id, the method enter does not wait. If ctx
-// ends first, enter returns the cause of ctx.
+// The method enter waits until no other call of this instance works on the same request for permits. The caller of
+// enter must call the returned function "leave" when its work on the request is finished. If the call has no request
+// id, the method enter does not wait. If ctx ends during the wait, enter returns the cause of ctx.
 func (u *underway) enter(ctx context.Context, r Request) (leave func(), err error) {
 	if r == (Request{}) {
 		return func() {}, nil

@@ -48,8 +48,8 @@ func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
-// left returns how long the quiet hours still last when the local clock shows the given time. If the quiet hours do
-// not apply at that time, left() returns 0.
+// The method left returns the remaining length of the quiet hours when the local clock shows the given time. If the
+// quiet hours do not apply at that time, the result is 0.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
 	return max(length-(shown-h.From.ofDay()+day)%day, 0)
@@ -65,12 +65,12 @@ type Clock struct {
 type Piece struct {
 	On bool // quiet hours apply
 	By int  // if On: index of the first clock whose quiet hours apply at the beginning
-	// Until is the end of the period. If On is true, Until is the first time at which no quiet hours apply. It is zero
-	// if there is no opening within 400 days. If On is false, no quiet hours apply before Until.
+	// Until is the end of the period. If On is true, Until is the first time at which no quiet hours apply, or zero if
+	// there is no such time within 400 days. If On is false, no quiet hours apply before Until.
 	Until time.Time
 }
 
-// farthest is how far ahead package quiet searches for an opening (time without quiet hours). The period "farthest"
+// The constant farthest is the length of the search for an opening (time without quiet hours). The period "farthest"
 // contains all clock changes of a whole year.
 const farthest = 400 * day
 
@@ -83,9 +83,9 @@ func At(clocks []Clock, t time.Time) Piece {
 	return Piece{On: true, By: by, Until: opening(clocks, next)}
 }
 
-// opening returns the first time at or after t at which no quiet hours apply, or zero if there is no such time. If
-// quiet hours apply during a whole day, opening() skips all following days up to the next clock change, because these
-// days are equal.
+// The function opening returns the first time at or after t at which no quiet hours apply, or zero if there is no such
+// time. If quiet hours apply during a whole day, opening() skips all following days up to the next clock change,
+// because these days are equal.
 func opening(clocks []Clock, t time.Time) time.Time {
 	for last := t.Add(farthest); t.Before(last); {
 		change := nextChange(clocks, t)
@@ -110,8 +110,8 @@ func opening(clocks []Clock, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// nextChange returns when, after t, a clock in any of the time zones next goes forward or back. If no clock ever
-// changes, nextChange returns the zero time.
+// nextChange returns the first time after t at which a clock in any of the time zones goes forward or back. If no clock
+// ever changes, nextChange returns the zero time.
 func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	for _, c := range clocks {
 		if _, change := t.In(c.Location).ZoneBounds(); first.IsZero() || !change.IsZero() && change.Before(first) {
@@ -121,8 +121,8 @@ func nextChange(clocks []Clock, t time.Time) (first time.Time) {
 	return first
 }
 
-// step returns the index of the first of the clocks whose quiet hours apply at the time t, or -1. step also returns a
-// later time until which the index stays the same, at most the next clock change.
+// The function step returns the index of the first of the clocks whose quiet hours apply at the time t, or -1. The
+// result "until" of step is a later time, at most the next clock change, until which the index stays the same.
 func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	by = -1
 	opens, closes := t, t.Add(day)
@@ -152,8 +152,8 @@ func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	return by, opens
 }
 
-// away returns how long it takes until the quiet hours begin, when the local clock shows the argument "shown". The
-// caller of away() makes sure that the quiet hours do not apply at that time.
+// The method away returns the time until the quiet hours begin, when the local clock shows the argument "shown". The
+// caller of away makes sure that the quiet hours do not apply at that time.
 func (h Hours) away(shown time.Duration) time.Duration {
 	return (h.From.ofDay()-shown+day-1)%day + 1
 }

@@ -2,15 +2,15 @@ package quiet
 
 import "time"
 
-// Timeline answers, for many times, when quiet hours end; the quiet hours and their clocks are always the same. A
-// Timeline caches the periods of quiet hours of each day, so that a further time on the same day needs only a search
-// in these periods. A Timeline is not safe for concurrent use.
+// Timeline computes the end of quiet hours for many points in time. The quiet hours and their clocks never change. A
+// Timeline caches the periods of quiet hours of each day, so that a further time on the same day needs only a search in
+// these periods. A Timeline is not safe for concurrent use.
 type Timeline struct {
 	clocks []Clock
 	days   map[int64][]stretch // by the number of days since 1970, in UTC
 }
 
-// stretch is a period of quiet hours within one day in UTC.
+// The type stretch is a period of quiet hours within one day in UTC.
 type stretch struct {
 	from, end time.Time
 	opens     time.Time // zero: never
@@ -47,7 +47,7 @@ func dayOf(t time.Time) int64 {
 	return number
 }
 
-// stretches returns the periods of quiet hours on the day in UTC that begins at t.
+// The method stretches returns the periods of quiet hours on the day in UTC that begins at t.
 func (l *Timeline) stretches(t time.Time) (stretches []stretch) {
 	for end := t.Add(day); t.Before(end); {
 		piece := At(l.clocks, t)

@@ -1,20 +1,21 @@
 // Package share selects a share (a certain percentage) of all users by a keyed hash of their ids. Every service
-// instance selects the same users, also after a restart, and so does every other implementation of the formula below.
+// instance selects the same users, also after a restart. Every other implementation of the formula below also selects
+// the same users.
 //
 // A user is in a share of p percent if and only if
 //
 //	xxHash64(kind ":" salt ":" id) < p/100 × 2^64
 //
-// where kind is "holdout" or "sample", and id is the user in four bytes, little endian, or in eight bytes for a user
-// above 4,294,967,295. The seed of xxHash64 is 0 (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md). To
-// compare, p/100 × 2^64 is computed in 64-bit floating point and rounded down to a whole number. A share of 100
-// percent contains every user.
+// where kind is "holdout" or "sample". In the formula, id is the user id in four bytes, little endian, or in eight
+// bytes for an id above 4,294,967,295. The seed of xxHash64 is 0
+// (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md). To compare, p/100 × 2^64 is computed in 64-bit
+// floating point and rounded down to a whole number. A share of 100 percent contains every user.
 //
 // A cell is the difference of two shares with the same salt. A cell contains the users who are in the share of the
 // upper percentage and not in the share of the lower percentage. A cell from 0 to p percent contains the same users as
-// a share (fixed selection of all users) of p percent. Two adjacent cells, such as 0 to 10 and 10 to 30, have no user
-// in common and leave no user out. At the common boundary of two adjacent cells, both cells compare the hash of a user
-// with the same number. Adjacent cells that cover the range from 0 to 100 together contain every user.
+// the share of p percent. Two adjacent cells, such as 0 to 10 and 10 to 30, have no user in common and leave no user
+// out. The reason: at the common boundary, both cells compare the hash of a user with the same number. Adjacent cells
+// that cover the range from 0 to 100 together contain every user.
 //
 // The share of 10 % is a subset of the share of 20 % with the same salt. Shares with different salts are independent.
 // Shares of different kinds are independent even with the same salt, for example a sample and a holdout with the salt
@@ -41,13 +42,13 @@ const (
 // MaxSalt is the maximum length of a salt in bytes.
 const MaxSalt = 128
 
-// Share is a share of all users (those up to a percentage), or a cell (those between two percentages). The zero value
+// Share is a share of all users (from 0 up to a percentage), or a cell (from one percentage to another). The zero value
 // contains no users.
 type Share struct {
 	from, to float64 // percent
 	salt     string
 	least    uint64 // users whose hash is below least are outside
-	below    uint64 // users whose hash is at least below are outside; unless all is true
+	below    uint64 // users whose hash is at least below are outside, unless all is true
 	all      bool
 	prefix   string
 }
@@ -87,7 +88,7 @@ func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// bound returns the lowest hash that is outside a share of the given percentage. If the share of users contains every
+// The function bound returns the lowest hash that is outside a share of the given percentage. For a share with every
 // hash, the result "all" is true, because no 64-bit number is above the highest hash.
 func bound(percent float64) (below uint64, all bool) {
 	if part := percent / 100; part < 1 {

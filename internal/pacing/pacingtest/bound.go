@@ -8,7 +8,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// closed checks that a call that waits long for one pacer does not block another pacer. closed also checks that limits
+// The test case closed checks that a call with a long wait for one pacer does not block another pacer. Limits must also
 // still count slots that an earlier version of capper granted for the next day.
 func closed(f *fixture) {
 	used, open, slow, patient := Name(), Name(), Name(), Name()

@@ -15,9 +15,9 @@ import (
 )
 
 // Callers generates load on pacers with shares and on pacers with one log per key; each caller uses random instances.
-// Each caller takes all permits that it can get, and returns some of its permits or lets the lease of its call end. An
-// Oracle checks every grant of permits by the stores, including grants in the logs of shares and keys. Exported fields
-// must be set before Begin.
+// Each caller takes all permits that it can get. Some callers return some permits, or let the lease of a call end. An
+// Oracle checks every grant of permits by the stores, including grants in the logs of shares and keys. The test must
+// set exported fields before it calls Begin.
 type Callers struct {
 	Policy   *pacing.Policy // from CallersPolicy
 	Stores   []pacing.Store // one store for each instance
@@ -33,16 +33,16 @@ type Callers struct {
 	tally  Tally
 }
 
-// called is a call with a request id, together with the answer that the caller got.
+// The type called is a call with a request id, together with the result that the caller got.
 type called struct {
 	call     *pacing.Call
 	slots    []pacing.Time
 	returned bool // some of the slots may have been returned
-	kept     int  // permits that the call had after a return; -1: unknown, or no return was made
+	kept     int  // permits that the call had after a return; -1: unknown, or no return
 }
 
-// CallersPolicy returns pacers with names that no other test uses. One pacer has a rate and shares, one has a window
-// and shares, one has a log per key, and one only counts permits (the ledger).
+// CallersPolicy returns pacers with names that no other test uses. The first pacer has a rate and shares, the second a
+// window and shares, the third a log per key. The ledger only counts permits.
 func CallersPolicy() *pacing.Policy {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	p := &pacing.Policy{Pacers: []pacing.Pacer{
@@ -70,7 +70,7 @@ func NewCallers(policy *pacing.Policy, oracle *Oracle, stores ...pacing.Store) *
 	return c
 }
 
-// A watched store is the store under test, which also passes each of its grants to an Oracle.
+// A watched store is the store under test with a wrapper that passes each grant of the store to an Oracle.
 type watched struct {
 	pacing.Store
 	oracle *Oracle
@@ -88,9 +88,9 @@ func (w *watched) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gran
 	return grant, err
 }
 
-// ofPacers returns a copy of the request for permits; the copy lacks the targets (logs with limits) of shares. If the
-// reply of a step was lost, a repeated step may get the grant of another step of the same call, which may have named
-// another share.
+// ofPacers returns a copy of the request for permits without the targets (logs with limits) of shares. If the reply to
+// a step of a call was lost, the repeated step may get the grant of another step of the same call. The other step may
+// have named another share.
 func ofPacers(ask *pacing.Ask) *pacing.Ask {
 	a := *ask
 	a.Targets = nil
@@ -118,8 +118,7 @@ func (c *Callers) Begin(callers int, seed uint64) {
 	c.begin(1, seed, 2000, c.endLeases)
 }
 
-// When the leases of requests have ended, endLeases lets a random instance return the permits of these requests to the
-// pacers.
+// endLeases lets a random instance return the permits of ended leases to the pacers.
 func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
 	defer cancel()
@@ -127,8 +126,8 @@ func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	return 100 * time.Millisecond
 }
 
-// call returns a random call for permits. Most calls that call returns belong to a share (reserved part of a
-// pacer), or have a key, or both.
+// The method call returns a random call for permits. Most of these calls belong to a share (reserved part of a pacer),
+// or have a key, or both.
 func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	names := func(pacers ...int) (names []string) {
 		for _, i := range pacers {
@@ -150,7 +149,8 @@ func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	return call
 }
 
-// once makes a call for permits, repeats it if it has a request id, and returns how long to wait until the next call.
+// The method once makes a call for permits, and repeats the call if it has a request id. The result of once is the
+// pause until the next call.
 func (c *Callers) once(rng *rand.Rand) time.Duration {
 	call := c.call(rng)
 	for attempt := 0; ; attempt++ {
@@ -186,7 +186,7 @@ func (c *Callers) holdLease(rng *rand.Rand, call *pacing.Call, granted int, sent
 	}
 }
 
-// mayReturn returns the permits of some randomly chosen calls to the pacers. If a call has a lease, it may lose further
+// mayReturn returns the permits of some randomly chosen calls to the pacers. A call with a lease may lose further
 // permits when the lease ends.
 func (c *Callers) mayReturn(rng *rand.Rand, call *pacing.Call, answer *pacing.Answer) {
 	returns := rng.IntN(100) < 30
@@ -219,7 +219,7 @@ func (c *Callers) take(p *pacing.Pacers, call *pacing.Call) (*pacing.Answer, err
 	return answer, err
 }
 
-// keep checks the answer to a call and counts its permits.
+// The method keep checks the result of a call and counts the granted permits.
 func (c *Callers) keep(call *pacing.Call, answer *pacing.Answer) {
 	slots := slotsOf(&answer.Grant)
 	c.mu.Lock()
@@ -231,7 +231,7 @@ func (c *Callers) keep(call *pacing.Call, answer *pacing.Answer) {
 	}
 }
 
-// note adds the call to the list of the latest calls, which Settle repeats at the end of the test.
+// The method note adds the call to the list of the latest calls, which Settle repeats at the end of the test.
 func (c *Callers) note(past *called) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,9 +239,9 @@ func (c *Callers) note(past *called) {
 	c.latest = c.latest[max(0, len(c.latest)-100):]
 }
 
-// giveBack returns the permits of a call to the pacers, except the first "used" ones. giveBack tries again until the
-// service answers. The result of giveBack is the number of permits that the call still has afterwards, or -1 if this
-// number is not known.
+// giveBack returns the permits of a call to the pacers, except the first "used" permits. giveBack tries again until the
+// return succeeds. The result of giveBack is the number of permits that the call keeps, or -1 if this number is not
+// known.
 func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept int) {
 	for range 100 {
 		ctx, cancel := context.WithTimeout(context.Background(), c.Patience)
@@ -261,15 +261,15 @@ func (c *Callers) giveBack(rng *rand.Rand, call *pacing.Call, used int) (kept in
 	return -1
 }
 
-// Tally returns how many calls the test callers have made, and with which results.
+// Tally returns the number of calls by the test callers, and the numbers of their results.
 func (c *Callers) Tally() Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tally
 }
 
-// Settle repeats the latest calls, possibly at another instance, and fails the test if a call stays unanswered. Settle
-// records a fault if a repeated call gets other slots than the first call got. The test must call Settle after End, and
+// Settle repeats the latest calls, possibly at another instance, and fails the test if a call gets no result. Settle
+// records a fault if a repeated call gets other slots than the first call. The test must call Settle after End, and
 // only when the stores are healthy.
 func (c *Callers) Settle(t testing.TB) {
 	t.Helper()

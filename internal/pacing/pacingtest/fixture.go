@@ -17,7 +17,7 @@ import (
 
 const day = 24 * time.Hour
 
-// fixture holds the store under test for one test case, and the checkers of its grants.
+// The type fixture holds the store under test for one test case, and the checkers of its grants.
 type fixture struct {
 	*testing.T
 	store  pacing.Store
@@ -51,26 +51,28 @@ func Request() pacing.Request {
 	return pacing.Request(sum[:16])
 }
 
-// target returns a target that has the given limits and a log that no other test uses.
+// The function target returns a target (log with limits) with the given limits and a log that no other test uses.
 func target(limits ...pacing.Limit) pacing.Target {
 	return pacing.Target{Pacer: Name(), Limits: limits}
 }
 
-// spaced returns a limit of one permit per interval, which is the form in which pacing checks a rate.
+// The function spaced returns a limit of one permit per interval. Package pacing checks a rate in this form.
 func spaced(interval time.Duration) pacing.Limit { return pacing.Limit{Max: 1, Window: interval} }
 
-// ask returns a request for permits of the targets, with slots that are at most "wait" in the future.
+// The function ask returns a permit request for the targets. The slots of the permits may be at most "wait" in the
+// future.
 func ask(permits int, wait time.Duration, targets ...pacing.Target) *pacing.Ask {
 	return &pacing.Ask{Targets: targets, Permits: permits, MaxWait: wait}
 }
 
-// requested sets the request id of a request for permits, and returns this request.
+// The function requested sets the request id of a request for permits, and returns this request.
 func requested(a *pacing.Ask, request pacing.Request) *pacing.Ask {
 	a.Request = request
 	return a
 }
 
-// take takes permits, and checks that the grant equals the model's prediction and that the store's clock is right.
+// The method take takes permits, and checks that the grant equals the model's prediction and that the store's clock is
+// right.
 func (f *fixture) take(ask *pacing.Ask) pacing.Grant {
 	f.Helper()
 	before := f.now()
@@ -84,7 +86,7 @@ func (f *fixture) take(ask *pacing.Ask) pacing.Grant {
 	return grant
 }
 
-// slack is the largest difference between a store's clock and the test's clock.
+// The constant slack is the largest difference between a store's clock and the test's clock.
 const slack = pacing.Time(250_000)
 
 // takeAll takes permits in as many requests to the store as needed, and returns the number of granted permits.
@@ -97,7 +99,7 @@ func (f *fixture) takeAll(permits int, wait time.Duration, targets ...pacing.Tar
 	return granted
 }
 
-// together runs n callers in parallel. Each of the parallel callers sends its own requests to the store one
+// The method together runs n callers in parallel. Each of the parallel callers sends its own requests to the store one
 // after another.
 func (f *fixture) together(n int, asks func(call int) []*pacing.Ask) {
 	f.Helper()

@@ -16,17 +16,17 @@ import (
 )
 
 // Greedy is a group of test clients that take all permits that they can get, each from a random store. An Oracle checks
-// the grants of these clients. Exported fields must be set before Begin.
+// the grants of these clients. The test must set exported fields before it calls Begin.
 type Greedy struct {
 	Stores  []pacing.Store
 	Targets []pacing.Target // the targets of every ask
 	Sizes   []int           // each ask draws its number of permits from this list
 	Waits   []time.Duration // each ask draws its longest wait from this list
 	Oracle  *Oracle
-	// Requests is the percentage of asks with a request id, which clients repeat until the store answers. A client does
-	// not repeat an ask without a request id when its reply is lost.
+	// Requests is the percentage of asks with a request id. Clients repeat these asks until the store replies. If the
+	// reply to an ask without a request id is lost, the client does not repeat the ask.
 	Requests int
-	// Returns is the percentage of the granted requests of which clients return some or all permits.
+	// Returns is the percentage of granted requests whose permits clients return, in part or completely.
 	Returns  int
 	Patience time.Duration // the timeout of each call
 
@@ -62,7 +62,7 @@ func (y *Tally) String() string {
 		"last error: %v", y.Calls, y.Granted, y.Returned, y.Lost, y.Slowest.Round(time.Millisecond), y.LastError)
 }
 
-// Tally returns how many calls the test clients have made, and with which results.
+// Tally returns the number of calls by the test clients, and the numbers of their results.
 func (g *Greedy) Tally() Tally {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,8 +90,8 @@ func (g *Greedy) Begin(clients int, seed uint64) { g.begin(clients, seed, 0, g.o
 // longestPause is the longest pause of a client after the store has reported a long wait.
 const longestPause = 5 * time.Millisecond
 
-// once asks a store for permits, repeats the request if it has a request id, and returns how long to wait
-// until the next request.
+// The method once asks a store for permits, and repeats the request if it has a request id. The result of once is the
+// pause until the next request.
 func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	a := ask(g.Sizes[rng.IntN(len(g.Sizes))], g.Waits[rng.IntN(len(g.Waits))], g.Targets...)
 	if rng.IntN(100) < g.Requests {
@@ -113,8 +113,8 @@ func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	}
 }
 
-// giveBack returns the permits of a request to the store, except the first "used" ones. giveBack first removes them
-// from the Oracle, because a return without an answer may have succeeded.
+// giveBack returns the permits of a request to the store, except the first "used" permits. giveBack first removes the
+// returned permits from the Oracle, because a return without a reply may have succeeded.
 func (g *Greedy) giveBack(rng *rand.Rand, a *pacing.Ask, used int) {
 	g.Oracle.GiveUp(a, used)
 	for range 100 {
@@ -160,8 +160,8 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// Takes waits until the test clients have got a number of further permits, which is the argument of Takes. Takes fails
-// the test if the store stops granting permits.
+// Takes waits until the test clients have got the given number of further permits. Takes fails the test if the store
+// stops granting permits.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
 	had := g.Tally().Granted
@@ -171,7 +171,7 @@ func (g *Greedy) Takes(t testing.TB, permits int) {
 }
 
 // Settle repeats the latest requests of the test clients, possibly at another store, and fails the test if a request
-// stays unanswered. The test must call Settle after End, and only when the stores are healthy.
+// gets no reply. The test must call Settle after End, and only when the stores are healthy.
 func (g *Greedy) Settle(t testing.TB) {
 	t.Helper()
 	some := g.requested[max(0, len(g.requested)-100):] // the latest requests, which the store still remembers
@@ -188,7 +188,7 @@ func (g *Greedy) Settle(t testing.TB) {
 }
 
 // Faults returns the faults that the Oracle found, including granted permits that are missing in the ledger. The ledger
-// is a target whose limit is never reached, so that its log counts all granted permits.
+// is a target whose limit is never reached, so that the log of the ledger counts all granted permits.
 func (g *Greedy) Faults(t testing.TB, ledger pacing.Target) []string {
 	t.Helper()
 	faults := g.Oracle.Faults()
@@ -215,12 +215,12 @@ func Ledger() pacing.Target {
 	return target(pacing.Limit{Max: pacing.MaxMax, Window: pacing.MaxWindow})
 }
 
-// greedyCases lists limits like those of real message providers.
+// greedyCases lists limits like the limits of real message providers.
 var greedyCases = []struct {
 	name    string
 	limits  [][]pacing.Limit // limits of each target of an ask
 	permits int              // number of permits to take, most of them with slots in the future
-	atOnce  int              // number of permits to take without waits; 0: no such run, because it would take minutes
+	atOnce  int              // number of permits to take without waits; 0: none, because such a run would take minutes
 	sizes   []int            // numbers of permits of an ask; nil: any number
 }{
 	{"100 a second", [][]pacing.Limit{{{Max: 100, Window: time.Second}}}, 100_000, 250, nil},
@@ -273,7 +273,7 @@ func greedy(t *testing.T, stores []pacing.Store, limits [][]pacing.Limit, permit
 		}
 	}
 	t.Logf("waits up to %v: %.5f of what %d windows allow; %v", slices.Max(g.Waits), share, windows, g)
-	if slices.Max(g.Waits) > 0 { // without waits, the speed depends on when the clients ask
+	if slices.Max(g.Waits) > 0 { // without waits, the speed depends on the times of the requests
 		require.NotZero(t, windows)
 		require.GreaterOrEqual(t, share, 0.99)
 	}

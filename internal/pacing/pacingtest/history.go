@@ -10,9 +10,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// Irregular returns a target with a window of one second, and requests for permits. The requests from Irregular fill
-// the target's window with permits at irregular distances. Every later grant of the target then has equally irregular
-// distances.
+// Irregular returns a target with a window of one second, and permit requests that fill this window with permits at
+// irregular distances. Every later grant of the target then has equally irregular distances.
 func Irregular(pacer string, distances int) (irregular pacing.Target, asks []*pacing.Ask) {
 	irregular = pacing.Target{Pacer: pacer, Limits: []pacing.Limit{{Max: 2 * distances, Window: time.Second}}}
 	for i := range distances {
@@ -40,8 +39,7 @@ func mostSteps(f *fixture) {
 }
 
 // fullLog checks a log with more irregular permits than a log can hold as runs. The store must therefore move some
-// permits of the full log to later slots. A limit may lose at most a thousandth of its permits when the store moves
-// permits to later slots.
+// permits of the full log to later slots. A limit may lose at most a thousandth of its permits because of these moves.
 func fullLog(f *fixture) {
 	// Each limit of long and wider allows a little less than 100 permits a second.
 	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second})
@@ -63,7 +61,7 @@ func fullLog(f *fixture) {
 	}
 }
 
-// history makes random requests for permits of a few targets.
+// The type history makes random requests for permits of a few targets.
 type history struct {
 	*fixture
 	rng     *rand.Rand
@@ -72,8 +70,8 @@ type history struct {
 	asked   []*pacing.Ask
 }
 
-// exactRuns is a number of runs: while a log has fewer runs (series of permits), the store has not moved any permit to
-// shorten it.
+// exactRuns is a number of runs (series of permits). While a log has fewer runs than exactRuns, the store has not moved
+// any permit to shorten the log.
 const exactRuns = 400
 
 func histories(f *fixture) { runHistories(f, rand.Uint64(), func(*rand.Rand) {}) }
@@ -99,7 +97,7 @@ func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 	}
 }
 
-// limits returns random limits whose windows are multiples of one unit.
+// The method limits returns random limits whose windows are multiples of one unit.
 func (h *history) limits() (limits []pacing.Limit) {
 	unit := time.Duration(1+h.rng.IntN(5000)) * []time.Duration{time.Microsecond, time.Millisecond}[h.rng.IntN(2)]
 	for range 1 + h.rng.IntN(3) {
@@ -133,8 +131,8 @@ func (h *history) step() {
 	}
 }
 
-// again sends an earlier request once more, but with the current limits and a random wait. If the store has
-// forgotten the request, it grants the request anew. The model therefore keeps the longest wait of all attempts at a
+// The method again sends an earlier request once more, but with the current limits and a random wait. If the store has
+// forgotten the request, the store grants the request anew. The model keeps the longest wait of all attempts at a
 // request, because a later return of permits needs the longest wait.
 func (h *history) again(asked *pacing.Ask) {
 	h.Helper()
@@ -144,7 +142,7 @@ func (h *history) again(asked *pacing.Ask) {
 	h.runs += len(h.take(a).Runs)
 }
 
-// current returns a copy of an earlier request for permits, in which each target has its current limits.
+// The method current returns a copy of an earlier request for permits, in which each target has its current limits.
 func (h *history) current(a pacing.Ask) *pacing.Ask {
 	a.Targets = append([]pacing.Target(nil), a.Targets...)
 	for i := range a.Targets {

@@ -45,8 +45,8 @@ func leasesEnd(f *fixture) {
 	require.Equal(f, pacing.LeaseBegun, keep(left, time.Minute, ""))
 }
 
-// leasesReturn checks that a sender that stops repeating its call loses its permits when the lease ends. leasesReturn
-// also checks that a sender that repeats its call keeps its permits.
+// leasesReturn checks that a sender loses its permits when the lease ends, if the sender stops repeating its call. A
+// sender that repeats its call must keep its permits.
 func leasesReturn(f *fixture) {
 	one := target(spaced(10 * time.Minute))
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: 10 * time.Hour}}}
@@ -101,8 +101,8 @@ func leasesReturn(f *fixture) {
 	}
 }
 
-// leasesStay checks that a caller that repeats its call without a lease keeps all its permits: the lease of its first
-// call must not return permits that the repeated call has granted again.
+// leasesStay checks a caller that repeats its call without a lease. The caller must keep all its permits: the end of
+// the first call's lease must not return permits that the repeated call got again.
 func leasesStay(f *fixture, p *pacing.Pacers) {
 	one := target(spaced(10 * time.Minute))
 	p.SetPolicy(&pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}})
@@ -129,8 +129,8 @@ func leasesStay(f *fixture, p *pacing.Pacers) {
 }
 
 // leasesRace checks a race: a sender repeats a call whose lease has ended, while another instance returns the permits
-// of the lease. Another instance returns the permits after the store has granted them to the repeated call again, and
-// before the repeated call extends the lease.
+// of the lease. The other instance returns the permits after the store has granted these permits to the repeated call
+// again, and before the repeated call extends the lease.
 func leasesRace(f *fixture) {
 	one := target(spaced(time.Minute))
 	policy := &pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}}

@@ -116,9 +116,9 @@ func sharedTarget(f *fixture) {
 	f.takeAll(40, time.Minute, fast, slow)
 }
 
-// sharedRun checks a request for three permits of two targets with rates. At the second target, the third permit could
-// have an earlier slot, but waits for the first target. At the second target, the store must therefore delay the third
-// permit, so that its slot is a whole number of intervals after the previous slot.
+// sharedRun checks a request for three permits of two targets with rates. The second target alone would grant the third
+// permit an earlier slot, but this permit waits for the first target. The store must therefore delay the third permit,
+// so that its slot is a whole number of the second target's intervals after the previous slot.
 func sharedRun(f *fixture) {
 	wide, even := target(spaced(70*time.Second)), target(spaced(80*time.Second))
 	f.take(ask(2, time.Hour, wide)) // slots 0 and 70 s
@@ -205,7 +205,7 @@ func many(f *fixture) {
 		target(pacing.Limit{Max: 7, Window: time.Millisecond})))
 }
 
-// extremes checks the largest limits, the shortest windows and the longest waits.
+// The function extremes checks the largest limits, the shortest windows and the longest waits.
 func extremes(f *fixture) {
 	for _, limit := range []pacing.Limit{
 		{Max: pacing.MaxMax, Window: pacing.MaxWindow}, {Max: pacing.MaxMax, Window: time.Microsecond},
@@ -240,8 +240,8 @@ func forget(f *fixture) {
 	require.NoError(f, f.store.ForgetPacer(context.Background(), Name(), ""), "absent is no error")
 }
 
-// malformations lists changes that make a valid request for permits invalid; each key is a part of the expected error
-// text.
+// The variable malformations lists changes that make a valid request for permits invalid; each key is a part of the
+// expected error text.
 var malformations = map[string]func(a *pacing.Ask){
 	"pacers, got 0":     func(a *pacing.Ask) { a.Targets = nil },
 	"pacers, got 9":     func(a *pacing.Ask) { a.Targets = make([]pacing.Target, pacing.MaxPacers+1) },

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// load runs test clients until End is called; each client makes one call after another.
+// The type load runs test clients until End is called; each client makes one call after another.
 type load struct {
 	Rest time.Duration // the pause of a client between two calls
 
@@ -15,9 +15,9 @@ type load struct {
 	ended   sync.Once
 }
 
-// begin starts test clients, each with its own stream of random numbers from the seed; the first client has the given
-// stream. The argument "once" of the method begin is a function that makes one call, repeats the call if it needs an
-// answer, and returns how long to wait until the next call.
+// The method begin starts test clients, each with its own stream of random numbers from the seed. The first client gets
+// the given stream. The argument "once" of the method begin is a function that makes one call and repeats the call if
+// it needs a result. The function "once" returns the pause until the next call.
 func (l *load) begin(clients int, seed, stream uint64, once func(*rand.Rand) time.Duration) {
 	for i := range clients {
 		rng := rand.New(rand.NewPCG(seed, stream+uint64(i)))
@@ -29,8 +29,8 @@ func (l *load) begin(clients int, seed, stream uint64, once func(*rand.Rand) tim
 	}
 }
 
-// End stops the test clients and waits for them. A client that repeats a request stops only when the request is
-// answered. A test should defer End, so that the load also stops when the test fails.
+// End stops the test clients and waits for them. A client that repeats a request stops only after a reply to the
+// request. A test should defer End, so that the load also stops when the test fails.
 func (l *load) End() {
 	l.ended.Do(func() { close(l.stop) })
 	l.running.Wait()
@@ -45,7 +45,7 @@ func (l *load) stopped() bool {
 	}
 }
 
-// pause waits for the duration d, or until the test calls End.
+// The method pause waits for the duration d, or until the test calls End.
 func (l *load) pause(d time.Duration) {
 	if d > 0 {
 		timer := time.NewTimer(d)

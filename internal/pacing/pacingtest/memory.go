@@ -16,11 +16,11 @@ type Memory struct {
 	now      func() time.Time
 	logs     map[string]*pacing.Log
 	requests map[pacing.Request]*pacing.Remembered
-	taken    map[pacing.Request][]*pacing.Log // the logs that have the slots of the request
+	taken    map[pacing.Request][]*pacing.Log // by request: the logs with the slots of the request
 	leases   map[pacing.Request]*lease
 }
 
-// lease is a lease that a Memory keeps.
+// The type lease is a lease that a Memory keeps.
 type lease struct {
 	group string
 	ends  time.Time
@@ -85,7 +85,7 @@ func (m *Memory) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (
 	}
 	logs := m.of(ask.Targets)
 	for i, log := range logs {
-		if !slices.Contains(m.taken[ask.Request], log) { // the pacer was forgotten after the request
+		if !slices.Contains(m.taken[ask.Request], log) { // ForgetPacer removed the old log after the request
 			logs[i] = nil
 		}
 	}
@@ -106,7 +106,7 @@ func (m *Memory) Requests() int {
 	return len(m.requests)
 }
 
-// of returns the logs of the given targets, and creates an empty log for each target without a log.
+// The method of returns the logs of the given targets, and creates an empty log for each target without a log.
 func (m *Memory) of(targets []pacing.Target) (logs []*pacing.Log) {
 	for i := range targets {
 		name := nameOf(&targets[i])

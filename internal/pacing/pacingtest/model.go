@@ -9,13 +9,13 @@ import (
 	"capper/internal/pacing"
 )
 
-// single is one log of the model: a plain list of slots, to which the model applies the rules in the documentation of
-// package pacing.
+// The type single is one log of the model: a plain list of slots. The model applies the rules in the documentation of
+// package pacing to this list.
 type single struct {
 	slots []pacing.Time
-	split pacing.Log // says before which slots later permits may get slots
-	// loose reports that the log has had many reserved slots with free slots between them. A store may then have ended
-	// a search for free slots at pacing.MostLooks, and the slots of store and model may differ.
+	split pacing.Log // its Ahead has the slots before which later permits may get slots
+	// The field loose is true if the log has had many reserved slots with free slots between them. A store may then
+	// have ended a search for free slots at pacing.MostLooks, so the slots of the store and of the model may differ.
 	loose bool
 }
 
@@ -23,8 +23,8 @@ type single struct {
 // pacing.MostLooks.
 const exactAhead = pacing.MostLooks / 10
 
-// newest returns the newest slot before which no later permit may get a slot, or 0 if the log has no such
-// slot.
+// The method newest returns the newest slot before which no later permit may get a slot. If the log has no such slot,
+// the result is 0.
 func (n *single) newest() pacing.Time {
 	if n.split.Total == 0 {
 		return 0
@@ -32,7 +32,7 @@ func (n *single) newest() pacing.Time {
 	return n.slots[n.split.Total-1]
 }
 
-// allows returns "at" if every window that contains the instant "at" has fewer than Max slots. Otherwise
+// The method allows returns "at" if every window that contains the instant "at" has fewer than Max slots. Otherwise
 // allows returns a later instant to try.
 func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	i := sort.Search(len(n.slots), func(i int) bool { return n.slots[i] > at })
@@ -50,7 +50,7 @@ func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	return at
 }
 
-// firstOf returns the first slot, not before "from", at which the limits of all targets allow one more permit.
+// firstOf returns the first slot, at or after "from", at which the limits of all targets allow one more permit.
 func firstOf(from pacing.Time, logs []*single, targets []pacing.Target) pacing.Time {
 	at := from
 	for _, log := range logs {
@@ -75,13 +75,13 @@ func loosen(logs []*single) {
 	}
 }
 
-// planned is the slot that the model expects the targets to grant next.
+// The type planned holds the slot that, by the model, the targets grant next.
 type planned struct {
 	at, raw pacing.Time   // with and without the delay to a whole number of intervals
-	own     []pacing.Time // by target: its own next slot if it could grant one earlier, else 0
+	own     []pacing.Time // by target: its own next slot if this is earlier, else 0
 }
 
-// planOf returns the slot that, in the model, the targets grant next: the first allowed slot that is not before "from".
+// planOf returns the slot that, by the model, the targets grant next: the first allowed slot at or after "from".
 func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p planned) {
 	p.raw, p.own = firstOf(from, logs, targets), make([]pacing.Time, len(logs))
 	p.at = p.raw
@@ -110,8 +110,8 @@ func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p p
 	return p
 }
 
-// affords decides whether the permit may be delayed until the time "up". The delay must cost each target for
-// which the permit waits only a small part of the target's rate.
+// The method affords reports whether the model may delay the permit until the time "up". The delay must cost only a
+// small part of the rate of each target that makes the permit wait.
 func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Target) bool {
 	for i, log := range logs {
 		for _, limit := range targets[i].Limits {
@@ -127,7 +127,7 @@ func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Targe
 	return true
 }
 
-// put adds a permit at the planned slot to each log of the model that the plan is for.
+// The method put adds a permit with the planned slot to the model's log of each target.
 func (p *planned) put(logs []*single) {
 	for i, log := range logs {
 		at := sort.Search(len(log.slots), func(k int) bool { return log.slots[k] > p.at })
@@ -143,17 +143,18 @@ func (p *planned) put(logs []*single) {
 	}
 }
 
-// model computes the slots of permits one by one, by the rules in the documentation of package pacing. Tests compare
-// the model's prediction with each grant of a store, so the model must see all calls.
+// The type model computes the slots of permits one by one, by the rules in the documentation of package pacing. Tests
+// compare the model's prediction with each grant of a store, so the model must see all calls.
 type model struct {
 	logs     map[string]*single
 	requests map[pacing.Request]held
 	latest   pacing.Time // the latest time in a reply of the store
-	// forgotten holds the names of forgotten pacers: a store may accept no returned permits at them.
+	// The field forgotten holds the names of pacers whose logs ForgetPacer removed. A store may remove no returned
+	// permits from the new logs of these pacers.
 	forgotten map[string]bool
 }
 
-// held describes a request for permits that the store under test must remember, and the slots that the request got.
+// The type held describes a permit request that the store under test must remember, and the slots of the request.
 type held struct {
 	slots []pacing.Time
 	until pacing.Time // the store remembers the request at least until then
@@ -164,16 +165,15 @@ func newModel() *model {
 	return &model{logs: map[string]*single{}, requests: map[pacing.Request]held{}, forgotten: map[string]bool{}}
 }
 
-// hold records in the model which slots the request for permits got, unless the store repeated an earlier
-// grant.
+// The method hold records in the model the slots of a permit request, unless the store repeated an earlier grant.
 func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
 	if ask.Request != (pacing.Request{}) && len(slots) > 0 && !replayed {
 		m.requests[ask.Request] = held{slots, slots[len(slots)-1].Add(pacing.RememberFor), m.logsOf(ask.Targets)}
 	}
 }
 
-// remembered returns the slots that the store gave to an earlier request for permits with the same request id. A store
-// may forget a request some time after the latest slot of its grant.
+// The method remembered returns the slots of an earlier permit request with the same request id. A store may forget a
+// request some time after the latest slot of the grant.
 func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time, bool) {
 	m.latest = max(m.latest, grant.At)
 	held, known := m.requests[ask.Request]
@@ -195,8 +195,8 @@ func (m *model) logsOf(targets []pacing.Target) (logs []*single) {
 	return logs
 }
 
-// place adds permits of the request to the model's logs, at most as many as the argument "most" says, and returns the
-// slots of these permits.
+// The method place adds at most "most" permits of the request to the model's logs, and returns the slots of these
+// permits.
 func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacing.Time) {
 	logs := m.logsOf(ask.Targets)
 	for _, log := range logs {
@@ -216,8 +216,9 @@ func (m *model) place(now pacing.Time, ask *pacing.Ask, most int) (slots []pacin
 	return slots
 }
 
-// compare returns how the store's grant differs from the model's prediction, or "" if both are equal. If the field
-// "loose" of a target's log is set, compare accepts every difference, and only the Oracle judges the grants.
+// The method compare describes the difference between the store's grant and the model's prediction, or returns "" if
+// both are equal. If the field "loose" of a target's log is true, compare accepts every difference, and only the Oracle
+// judges the grants.
 func (m *model) compare(ask *pacing.Ask, grant *pacing.Grant) string {
 	differs, logs := m.compareAll(ask, grant), m.logsOf(ask.Targets)
 	if differs == "" || !slices.ContainsFunc(logs, func(log *single) bool { return log.loose }) {
@@ -264,8 +265,8 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 	return m.compareStates(ask, grant)
 }
 
-// because checks the reason in the grant: whether the named target and limit really prevent that the next
-// slot is free now.
+// The method because checks the reason in the grant: the named target and limit must really prevent an earlier next
+// slot.
 func (m *model) because(now pacing.Time, plan planned, ask *pacing.Ask, grant *pacing.Grant) bool {
 	if plan.at == now || grant.Target < 0 || grant.Target >= len(ask.Targets) {
 		return plan.at == now && grant.Target == -1
@@ -299,7 +300,7 @@ func (m *model) compareStates(ask *pacing.Ask, grant *pacing.Grant) string {
 	return ""
 }
 
-// used returns how many of the newest Max slots are less than one window old.
+// The method used returns the number of slots less than one window old, but at most Max.
 func used(log []pacing.Time, limit pacing.Limit, now pacing.Time) (n int) {
 	for n < min(limit.Max, len(log)) && log[len(log)-1-n].Add(limit.Window) > now {
 		n++

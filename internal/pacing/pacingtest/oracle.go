@@ -22,7 +22,7 @@ type Oracle struct {
 	added    int // number of added grants
 }
 
-// A point is a number of granted permits with the same slot, together with the limits that applied to them.
+// A point is a number of granted permits with the same slot, together with the limits that applied to these permits.
 type point struct {
 	at      pacing.Time
 	permits int
@@ -32,7 +32,7 @@ type point struct {
 	request pacing.Request
 }
 
-// keeping says which permits a request still has after its other permits were returned.
+// The type keeping describes the permits that a request still has after the return of its other permits.
 type keeping struct {
 	permits int         // the number of the first permits that the request keeps
 	at      pacing.Time // when the store removed the other permits
@@ -45,7 +45,7 @@ func NewOracle() *Oracle {
 }
 
 // CloneBefore copies the oracle, then calls the function in the argument "do", and returns the copy. CloneBefore locks
-// the oracle until do returns, so that no client can record a returned permit in that time.
+// the oracle until the function "do" returns, so that no client can record a returned permit in that time.
 func (o *Oracle) CloneBefore(do func()) *Oracle {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,8 +79,8 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 			o.repeated(ask, before, points, grant.Replayed)
 			return // the oracle has already recorded these permits
 		}
-		// Either the request is new, or the store forgot the request and granted it anew. If the reply with the new
-		// grant was lost, this grant is a replay of the new grant.
+		// The request is new, or the store has forgotten the request and granted new permits. If the reply with the new
+		// permits was lost, the present grant repeats them.
 		delete(o.returned, ask.Request)
 		o.requests[ask.Request] = points
 	}
@@ -93,7 +93,7 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// repeated checks the grant of a repeated request that the store cannot have forgotten yet.
+// The method repeated checks the grant of a repeated request that the store must still remember.
 func (o *Oracle) repeated(ask *pacing.Ask, before, points []point, replayed bool) {
 	if kept, some := o.returned[ask.Request]; some && replayed {
 		o.replayed(before, points, kept)
@@ -103,7 +103,8 @@ func (o *Oracle) repeated(ask *pacing.Ask, before, points []point, replayed bool
 	}
 }
 
-// replayed checks that a repeated request, some of whose permits were returned, gets only the remaining permits.
+// The method replayed checks a repeated request after the return of some permits: the request must get only the
+// remaining permits.
 func (o *Oracle) replayed(before, points []point, kept keeping) {
 	before, granted := first(before, pacing.MaxPermits), 0
 	for _, p := range points {
@@ -119,8 +120,8 @@ func (o *Oracle) replayed(before, points []point, kept keeping) {
 
 func equal(a, b point) bool { return a.at == b.at && a.permits == b.permits }
 
-// first returns points (permits with their slots) that together have the first permits, up to the given
-// number.
+// The function first returns the points (permits with their slots) of the first permits, up to the given number of
+// permits.
 func first(points []point, permits int) (some []point) {
 	for _, p := range points {
 		if p.permits = min(p.permits, permits); p.permits == 0 {
@@ -132,8 +133,8 @@ func first(points []point, permits int) (some []point) {
 	return some
 }
 
-// GiveUp removes permits that a sender is about to return from the oracle: all permits of the request except the first
-// "used" ones. A sender calls GiveUp before it asks the store to remove the permits.
+// GiveUp removes from the oracle the permits that a sender is about to return: all permits of the request except the
+// first "used" permits. A sender calls GiveUp before it asks the store to remove the permits.
 func (o *Oracle) GiveUp(ask *pacing.Ask, used int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -173,15 +174,15 @@ func (o *Oracle) Return(ask *pacing.Ask, returned *pacing.Returned) {
 	}
 }
 
-// nameOf returns the map key for the log of a target: the names of the pacer and of the message.
+// nameOf returns the map key for the log of a target: the name of the pacer and the hash of the message or key.
 func nameOf(t *pacing.Target) string { return t.Pacer + "/" + t.Message }
 
 func (o *Oracle) fault(format string, args ...any) {
 	o.faults = append(o.faults, fmt.Sprintf(format, args...))
 }
 
-// points returns the slots of the grant. If the slots contradict the request for permits, the method points records a
-// fault.
+// The method points returns the slots of the grant. If the slots contradict the permit request, the method points
+// records a fault.
 func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 	total, latest := 0, grant.At
 	for _, run := range grant.Runs {
@@ -227,7 +228,7 @@ func forgetPacer[L any](logs map[string]L, pacer string) {
 	maps.DeleteFunc(logs, func(name string, _ L) bool { return strings.HasPrefix(name, pacer+"/") })
 }
 
-// Granted returns how many permits of the target the oracle has recorded.
+// Granted returns the number of permits of the target that the oracle has recorded.
 func (o *Oracle) Granted(target *pacing.Target) (permits int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -274,9 +275,9 @@ func limitsOf(points []point) (limits []pacing.Limit) {
 	return limits
 }
 
-// exceeded describes the window with the most permits beyond the limit, or returns "" if no window exceeds the limit.
-// The points must be sorted by slot. If the limit did not apply when the last permits of a window were granted,
-// exceeded ignores this window.
+// The function exceeded describes the window with the most permits beyond the limit, or returns "" if no window exceeds
+// the limit. The points must be sorted by slot. If the limit did not apply when the last permits of a window were
+// granted, exceeded ignores this window.
 func exceeded(points []point, limit pacing.Limit) (fault string) {
 	within, first, most := 0, 0, limit.Max
 	for i := range points {
@@ -294,8 +295,8 @@ func exceeded(points []point, limit pacing.Limit) (fault string) {
 	return fault
 }
 
-// lastHas reports whether the limit applied to the point that was granted last, both by the store's time and by the
-// order of Add.
+// lastHas reports whether the limit applied to the point (permits with one slot) that was granted last. The limit must
+// apply to the last point by the store's time, and to the last point by the order of Add.
 func lastHas(points []point, limit pacing.Limit) bool {
 	last := slices.MaxFunc(points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.order, b.order))
@@ -304,10 +305,10 @@ func lastHas(points []point, limit pacing.Limit) bool {
 	return slices.Contains(last.limits, limit) && slices.Contains(added.limits, limit)
 }
 
-// Share returns how fast the target's permits were granted, as a fraction of the speed that its strictest limit allows.
-// Share compares two times for the permits of all full windows: the shortest time that the limit allows, and the time
-// that these permits really took. Share returns the first time divided by the second. The result "windows" of Share is
-// the number of full windows.
+// Share returns the speed at which the target's permits were granted, as a fraction of the speed that the target's
+// strictest limit allows. Share compares two times for the permits of all full windows: the shortest time that the
+// limit allows, and the time that these permits really took. Share returns the first time divided by the second. The
+// result "windows" of Share is the number of full windows.
 func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -327,7 +328,8 @@ func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	return share, windows
 }
 
-// holder returns the slot of the permit with the given number. The first permit of the points has the number 0.
+// The function holder returns the slot of the permit with the given number. The first permit of the points has the
+// number 0.
 func holder(points []point, permit int) pacing.Time {
 	i := 0
 	for ; permit >= points[i].permits; i++ {

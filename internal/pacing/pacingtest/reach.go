@@ -10,17 +10,18 @@ import (
 	"capper/internal/pacing"
 )
 
-// These constants are the times of a simulation with two groups of callers: those with the shorter wait call from
+// These constants are the times of a simulation with two groups of callers. The callers with the shorter wait call from
 // reachFrom to reachTo.
 const (
 	reachFrom, reachTo = 2 * time.Second, 20 * time.Second
 	reachEnd           = 36 * time.Second
-	reachLongest       = 6 * time.Second // how far in the future the pacers grant slots
+	reachLongest       = 6 * time.Second // the longest wait of the pacers for a slot
 )
 
 // RunWaits checks that callers with a long wait do not take all slots of a pacer from callers with a shorter wait. Once
-// the slots of earlier grants have passed, each group must get at least 40 % of its half of the rate, and both groups
-// together at least 95 % of the rate. RunWaits runs each case whose number is a multiple of step.
+// the slots of earlier grants have passed, each group must get at least 40 % of its half of the rate. Both groups
+// together must get at least 95 % of the rate. RunWaits runs the cases in its list whose index is a multiple of the
+// argument "step".
 func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	for i, c := range []struct {
 		pacer    pacing.Pacer
@@ -48,8 +49,8 @@ func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	}
 }
 
-// greedily returns a group of callers that take all permits that they can get. The callers that greedily returns have
-// the same pacers, wait and times as the sharer in the argument "like".
+// The function greedily returns a group of callers that take all permits that they can get. The callers that greedily
+// returns have the same pacers, wait and times as the sharer in the argument "like".
 func greedily(like sharer) (group []sharer) {
 	for _, size := range [][2]int{{8, 1}, {2, 50}, {1, 1000}} {
 		like.workers, like.permits = size[0], size[1]
@@ -82,8 +83,8 @@ func waitsHold(s *sharing, open OpenOnClock, shorter time.Duration) {
 	}
 }
 
-// farthest returns the longest time from a simulated call to a slot that it got, among the calls between the times
-// "from" and "to".
+// The method farthest returns the longest time from a simulated call to a slot of this call. The method farthest looks
+// at the calls between the times "from" and "to".
 func (s *sharing) farthest(from, to time.Duration) (longest time.Duration) {
 	for _, g := range s.grants {
 		if g.asked >= s.start.Add(from) && g.asked < s.start.Add(to) {

@@ -49,8 +49,8 @@ func reusedRequest(f *fixture) {
 	require.True(f, f.take(requested(ask(3, 0, one), request)).Replayed)
 }
 
-// emptyRequest checks that a request that got no permits can be repeated, and then gets permits that are available by
-// then.
+// emptyRequest checks a request that got no permits. A repetition of the request must get permits that are available at
+// the time of the repetition.
 func emptyRequest(f *fixture) {
 	one, request := target(pacing.Limit{Max: 1, Window: time.Hour}), Request()
 	f.take(ask(1, 0, one))
@@ -153,7 +153,7 @@ func concurrent(f *fixture) {
 	}
 }
 
-// concurrentOrders makes two kinds of requests at once: they take permits of the same targets, but in opposite orders.
+// concurrentOrders makes two kinds of requests at once, which take permits of the same targets, but in opposite orders.
 // If a store locked the logs in the order of the request's targets, this test would show a deadlock.
 func concurrentOrders(f *fixture) {
 	const most = 400

@@ -14,8 +14,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// compareReturn returns how the store's result for returned permits differs from the model's prediction, or "" if they
-// are equal.
+// compareReturn describes the difference between the store's result for returned permits and the model's prediction. If
+// both are equal, compareReturn returns "".
 func (m *model) compareReturn(ask *pacing.Ask, used int, got *pacing.Returned) string {
 	m.latest = max(m.latest, got.At)
 	held, known := m.requests[ask.Request]
@@ -47,8 +47,9 @@ func (m *model) compareReturn(ask *pacing.Ask, used int, got *pacing.Returned) s
 	return ""
 }
 
-// removed removes the returned slots from the model's log of the target if the log has them. The method
-// removed returns how the store's number of removed slots differs from the model's, or "" if the difference is allowed.
+// The method removed removes the returned slots from the model's log of the target. The method removed then describes
+// the difference between the store's and the model's number of removed slots. If the difference is allowed, the method
+// removed returns "".
 func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Time, got int) string {
 	log := m.logs[nameOf(target)]
 	switch {
@@ -81,7 +82,8 @@ func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Tim
 	return fmt.Sprintf("%d slots of %s removed, not %d of %d", got, nameOf(target), n, len(back))
 }
 
-// strandsOf converts the runs of a log to strands (series of slots). No permit may have been returned from the log.
+// strandsOf converts the runs of a log to strands (series of slots). The log must be one from which no permit was
+// returned.
 func strandsOf(log *pacing.Log) (strands []pacing.Strand) {
 	for i, r := range log.Runs {
 		end := log.Total
@@ -116,8 +118,8 @@ func (f *fixture) giveBack(ask *pacing.Ask, used int) pacing.Returned {
 	return back
 }
 
-// givenBackBeforeBursts checks that later permits get exactly the returned slots if a queue follows them in which a
-// rate fills one window of a limit after the other.
+// givenBackBeforeBursts checks that later permits get exactly the returned slots, even before a special queue of slots.
+// In this queue, a rate fills one window of a limit after the other.
 func givenBackBeforeBursts(f *fixture) {
 	for i, most := range []int{10, 5} {
 		of := target(spaced([]time.Duration{time.Minute, 33334 * time.Millisecond}[i]),
@@ -133,8 +135,8 @@ func givenBackBeforeBursts(f *fixture) {
 	}
 }
 
-// givenBack checks that a return removes the permits from all targets of the request, only once, and only permits with
-// future slots.
+// givenBack checks that a return removes each permit once, from all targets of the request. A return must remove no
+// permit whose slot is not in the future.
 func givenBack(f *fixture) {
 	long, even := target(pacing.Limit{Max: 100, Window: day}), target(spaced(time.Minute))
 	request := requested(ask(60, time.Hour, long, even), Request())
@@ -189,8 +191,8 @@ func returnedRoom(f *fixture) {
 	require.Equal(f, 90, f.take(ask(100, 150*time.Second, burst)).Granted)
 }
 
-// returnedAndForgotten checks that a return removes no slots from a pacer's new log when the pacer was forgotten after
-// the request.
+// returnedAndForgotten checks that a return removes no slots from a pacer's new log if ForgetPacer removed the old log
+// after the request.
 func returnedAndForgotten(f *fixture) {
 	one, other := target(spaced(time.Minute)), target(spaced(time.Minute))
 	request := requested(ask(5, time.Hour, one, other), Request())
@@ -204,7 +206,7 @@ func returnedAndForgotten(f *fixture) {
 	require.Equal(f, 4, f.take(ask(4, 270*time.Second, other)).Granted)
 }
 
-// returnedConcurrently tests several callers that take, repeat and return the permits of the same requests at the same
+// returnedConcurrently tests several callers that take, repeat and return permits of the same requests at the same
 // time.
 func returnedConcurrently(f *fixture) {
 	const most, callers, rounds = 300, 6, 15
@@ -242,9 +244,8 @@ func returnedConcurrently(f *fixture) {
 	require.Equal(f, kept+int(stayed.Load()), got.States[0].Used[0], "the log has what the requests kept")
 }
 
-// takeAndReturn takes the permits of a request and returns all except the first "used" ones. The counter in the
-// argument "stayed" counts returned permits that the store could not remove from the log of the first target.
-// takeAndReturn increases this counter.
+// takeAndReturn takes the permits of a request and returns all except the first "used" permits. takeAndReturn adds to
+// the counter "stayed" the returned permits that the store could not remove from the log of the first target.
 func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64) error {
 	grant, err := f.store.TakePermits(f.Context(), ask)
 	if err != nil {
@@ -262,8 +263,7 @@ func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64)
 	return err
 }
 
-// returnedParts tests a call that took its permits in several steps: a return of the call must return the permits of
-// all steps.
+// returnedParts tests a call that took its permits in several steps. A return must give back the permits of all steps.
 func returnedParts(f *fixture) {
 	irregular := seeded(f, 40)
 	pacers := pacing.New(f.store, &pacing.Policy{Pacers: []pacing.Pacer{

@@ -17,8 +17,8 @@ import (
 // OpenOnClock opens the store under test with a clock that the test controls.
 type OpenOnClock func(t *testing.T, clock func() time.Time) pacing.Store
 
-// sharer is a group of simulated workers. Each simulated worker asks for permits, waits for all or half of the time
-// until their slots, and asks again.
+// The type sharer is a group of simulated workers. Each simulated worker asks for permits, waits for all or half of the
+// time until their slots, and asks again.
 type sharer struct {
 	share    string
 	pacers   []string
@@ -26,11 +26,11 @@ type sharer struct {
 	permits  int
 	wait     time.Duration
 	every    time.Duration // mean time between two calls of a worker; 0: the worker waits for its slots
-	from, to time.Duration // when the workers call; to 0: until the simulation ends
+	from, to time.Duration // the time in which the workers call; to 0: until the simulation ends
 	instance int
 }
 
-// sharing simulates callers that take permits of pacers with shares from one store.
+// The type sharing simulates callers that take permits of pacers with shares from one store.
 type sharing struct {
 	*testing.T
 	pacers  []pacing.Pacer
@@ -45,13 +45,13 @@ type sharing struct {
 	calls     turns
 }
 
-// A gift is one permit that a simulated caller got: when the caller asked for the permit, and the permit's slot.
+// A gift is one permit that a simulated caller got, with the time of the call and the slot of the permit.
 type gift struct {
 	caller    int
 	asked, at pacing.Time
 }
 
-// A turn says when a simulated worker makes its next call.
+// A turn is the time of the next call of one simulated worker.
 type turn struct {
 	at     pacing.Time
 	order  uint64
@@ -72,7 +72,7 @@ func (w *turns) Pop() any {
 	return last
 }
 
-// run runs the simulation for the given time.
+// The method run runs the simulation for the given time.
 func (s *sharing) run(open OpenOnClock, length time.Duration) {
 	s.Helper()
 	s.clock = testkit.NewClock()
@@ -95,7 +95,7 @@ func (s *sharing) run(open OpenOnClock, length time.Duration) {
 	}
 }
 
-// call makes the next call of a simulated worker, and then schedules the worker's call after that.
+// The method call makes the next call of a simulated worker, and then schedules the worker's following call.
 func (s *sharing) call(w turn) {
 	c := &s.callers[w.caller]
 	if c.to > 0 && w.at >= s.start.Add(c.to) {
@@ -126,8 +126,8 @@ func (s *sharing) call(w turn) {
 	heap.Push(&s.calls, turn{again, s.rng.Uint64(), w.caller})
 }
 
-// perSecond returns how many permits per second a caller got with slots between "from" and "to"; caller -1 means all
-// callers.
+// perSecond returns the number of permits per second that a caller got with slots between "from" and "to". The caller
+// -1 means all callers.
 func (s *sharing) perSecond(caller int, from, to time.Duration) float64 {
 	n := 0
 	for _, g := range s.grants {
@@ -138,7 +138,7 @@ func (s *sharing) perSecond(caller int, from, to time.Duration) float64 {
 	return float64(n) / (to - from).Seconds()
 }
 
-// judge checks that no window of a limit has more permits than the limit allows.
+// The method judge checks that no window of a limit has more permits than the limit allows.
 func (s *sharing) judge() {
 	s.Helper()
 	for _, p := range s.pacers {
@@ -157,13 +157,13 @@ func (s *sharing) judge() {
 	}
 }
 
-// shared returns a pacer that has the given shares and grants the given number of permits per second.
+// The function shared returns a pacer that has the given shares and grants the given number of permits per second.
 func shared(permits int, shares ...pacing.Share) pacing.Pacer {
 	return pacing.Pacer{Name: "carrier", Rate: pacing.Rate{Permits: permits, Per: time.Second}, Shares: shares,
 		MaxWait: pacing.MaxWait}
 }
 
-// windowed returns a pacer that has one limit, no rate, and the given shares.
+// The function windowed returns a pacer that has one limit, no rate, and the given shares.
 func windowed(most int, window time.Duration, shares ...pacing.Share) pacing.Pacer {
 	return pacing.Pacer{Name: "carrier", Limits: []pacing.Limit{{Max: most, Window: window}}, Shares: shares,
 		MaxWait: pacing.MaxWait}
@@ -175,8 +175,8 @@ const (
 	sharesEnd            = 19 * time.Second
 )
 
-// settle returns how long it may take after its first call until a share (reserved part of a pacer) gets its part of
-// the pacer. The result is a second, or more for long windows.
+// The function settle returns the longest allowed time from the first call of a share until the share gets its reserved
+// part of the pacer. The result of settle is a second, or twice the longest window if this is longer.
 func settle(p *pacing.Pacer) time.Duration {
 	settle := time.Second
 	for _, limit := range p.Judged() {
@@ -185,7 +185,7 @@ func settle(p *pacing.Pacer) time.Duration {
 	return settle
 }
 
-// perSecondOf returns how many permits a second the pacer allows.
+// perSecondOf returns the number of permits per second that the pacer allows.
 func perSecondOf(p *pacing.Pacer) float64 {
 	least := 1e18
 	for _, limit := range p.Judged() {
@@ -194,7 +194,7 @@ func perSecondOf(p *pacing.Pacer) float64 {
 	return least
 }
 
-// others returns simulated callers without a share that take all permits that they can get, some of them
+// The function others returns simulated callers without a share that take all permits that they can get, some of them
 // with a long wait.
 func others(pacer string, wait time.Duration, instance int) []sharer {
 	return []sharer{
@@ -205,9 +205,9 @@ func others(pacer string, wait time.Duration, instance int) []sharer {
 }
 
 // RunShares checks that a share (reserved part of a pacer) gets its part of a pacer, whatever the callers without a
-// share ask for. While calls use a share, it must get its part of the pacer after a second, and the other callers must
-// get the rest of the pacer. While no call uses a share, the other callers must get all slots of the pacer. RunShares
-// tests each pacer whose number is a multiple of step.
+// share ask for. While calls use a share, the share must get its part of the pacer after the time from the function
+// settle. The other callers must get the rest of the pacer. While no call uses a share, the other callers must get all
+// slots of the pacer. RunShares tests the pacers in its list whose index is a multiple of the argument "step".
 func RunShares(t *testing.T, open OpenOnClock, step int) {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	for i, p := range []pacing.Pacer{
@@ -229,8 +229,8 @@ func RunShares(t *testing.T, open OpenOnClock, step int) {
 	}
 }
 
-// sharesHold checks that each share of one pacer gets its part, even while other callers, which accept the given wait,
-// ask for permits.
+// sharesHold checks that each share of a pacer gets its reserved part while callers without a share also ask for
+// permits. The argument "wait" of sharesHold is the longest wait of most of these callers.
 func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Duration, instance int) {
 	t.Helper()
 	s := &sharing{T: t, pacers: []pacing.Pacer{p}}
@@ -266,8 +266,8 @@ func sharesHold(t *testing.T, open OpenOnClock, p pacing.Pacer, wait time.Durati
 	}
 }
 
-// sharing returns two instances whose policy has the given pacers, and the clock of both, which only the
-// test advances.
+// The method sharing returns two instances whose policy has the given pacers, and the common clock of both instances.
+// Only the test advances this clock.
 func (f *fixture) sharing(pacers ...pacing.Pacer) (one, two *pacing.Pacers, clock *testkit.Clock) {
 	clock = testkit.NewClock()
 	for _, p := range []**pacing.Pacers{&one, &two} {
@@ -286,8 +286,8 @@ func (f *fixture) takeOf(p *pacing.Pacers, call pacing.Call) *pacing.Answer {
 	return answer
 }
 
-// sharesKept checks how many permits stay reserved for a share (reserved part of a pacer). The windows and intervals in
-// sharesKept are too long to end during the test.
+// sharesKept checks the number of permits that stay reserved for a share (reserved part of a pacer). No window or
+// interval in sharesKept ends during the test.
 func sharesKept(f *fixture) {
 	otp := []pacing.Share{{Name: "otp", Percent: 20}}
 	hour := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Hour}}, Shares: otp}
@@ -324,8 +324,8 @@ func sharesKept(f *fixture) {
 		"the parts are forgotten, too")
 }
 
-// sharesOfAll checks pacers whose shares reserve all permits: other calls get none while a share is in use, but a
-// repetition still gets the permits of its first call.
+// sharesOfAll checks pacers whose shares reserve all permits. While a share is in use, calls without a share get no
+// permits, but a repeated call still gets the permits of its first attempt.
 func sharesOfAll(f *fixture) {
 	all := []pacing.Share{{Name: "otp", Percent: 60}, {Name: "alerts", Percent: 40}}
 	hour := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 100, Window: time.Hour}}, Shares: all}
@@ -373,8 +373,8 @@ func sharesOfAll(f *fixture) {
 		Granted, "no share is in use any more")
 }
 
-// sharesRepeated tests a call of a share that the store granted in several steps: a repetition of the call must take no
-// further permits.
+// sharesRepeated tests a call of a share (reserved part of a pacer) that got permits in several steps. A repetition of
+// the call must take no further permits.
 func sharesRepeated(f *fixture) {
 	hour := pacing.Pacer{Name: Name(), Limits: []pacing.Limit{{Max: 10, Window: time.Hour}},
 		Shares: []pacing.Share{{Name: "otp", Percent: 50}}}
@@ -405,8 +405,8 @@ func sharesRepeated(f *fixture) {
 	require.Equal(f, 1, f.takeOf(two, call("d", 1)).Granted, "what got nothing is not remembered")
 }
 
-// late is a store that answers only the first step of a call. When a call makes its next step, the store late
-// returns an error, but keeps the request in order to send it later.
+// The type late is a store that replies only to the first step of a call. For the next step, this store returns an
+// error, but keeps the request so that the test can send the request later.
 type late struct {
 	pacing.Store
 	answered int // number of asks with a request id
