@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// Dated is an optional interface of a generation (published build) of segments that knows when each of its sets was
-// exported. If the segments do not implement the interface Dated, none of their sets is too old.
+// Dated is an optional interface of a generation (published version) of segments that knows the export time of each
+// set. If the segments do not implement the interface Dated, none of their sets is too old.
 type Dated interface {
 	// AsOf returns the time at which the members of the set were exported. The zero time means that the age of the set
 	// is unknown.
 	AsOf(set string) time.Time
 }
 
-// TooOld returns the suppressed sets whose list of users is too old or too incomplete to decide sends. The result has
-// the order of the policy. Each set that TooOld returns is older than its MaxAge, or lacks changes by API calls that
-// the store has already removed. If a send needs one of the sets that TooOld returns, every user of the send gets the
-// outcome Unavailable.
+// TooOld returns the suppressed sets whose list of users is too old or too incomplete to decide sends, in the order of
+// the policy. Each returned set is older than its MaxAge, or lacks changes by API calls that the store has already
+// removed. If a send needs one of the returned sets, every user of the send gets the outcome Unavailable.
 func (p *Policy) TooOld(segments Segments, now time.Time) (names []string) {
 	for i := range p.Suppress {
 		if p.Suppress[i].tooOld(segments, now) || behind(segments, p.Suppress[i].Set) {
@@ -36,15 +35,15 @@ func (s *Suppression) tooOld(segments Segments, now time.Time) bool {
 	return ok && now.Sub(dated.AsOf(s.Set)) > s.MaxAge
 }
 
-// behind reports whether the generation of segments lacks changes by API calls to the set that the store
-// has already removed. The store removes a change by an API call as soon as a newer generation of segments contains the
-// change.
+// The function behind reports whether the generation (published version) of segments lacks changes of the set by API
+// calls that the store has already removed. The store removes a change by an API call as soon as a newer generation of
+// segments contains the change.
 func behind(segments Segments, set string) bool {
 	live, ok := segments.(Live)
 	return ok && live.Behind(set) > 0
 }
 
-// behindError returns an error that names the sets for which the generation lacks changes by API calls.
+// behindError returns an error that names sets of the generation without all their changes by API calls.
 func behindError(generation string, sets []string) error {
 	return fmt.Errorf("generation %s of the segments lacks API changes of set %s, which a newer generation contained: "+
 		"publish a build whose export of the set began later", generation, strings.Join(sets, ", "))

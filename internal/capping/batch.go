@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Batch is one filter call to a store: it asks for many users whether they may receive one message.
+// A Batch is one filter call to a store, which asks for a decision for each of many users about one message.
 type Batch struct {
 	Message Message // the ID may be "" only when Record is false; stores keep the message, so that people can read logs
 	Token   Token   // the result of Message.Token()
@@ -20,9 +20,9 @@ type Batch struct {
 
 	Users  []UserID // distinct users in any order; ascending is fastest
 	Groups []uint8  // Groups[i] is the index into Rules for Users[i]
-	Rules  [][]Rule // rules by group: 1 to 256 groups with up to 255 rules; an empty group denies nobody
+	Rules  [][]Rule // by group: up to 255 rules; 1 to 256 groups; a group without rules denies nobody
 
-	// Record says whether the store appends the allowed sends to the users' logs. If Record is false, the store only
+	// If Record is true, the store appends the allowed sends to the users' logs. If Record is false, the store only
 	// decides and writes nothing.
 	Record bool
 	// At is the instant for which the store decides. At must be zero if Record is true. If At is zero, the store
@@ -30,13 +30,13 @@ type Batch struct {
 	At Instant
 	// Retention is the time for which a store keeps a log entry: the longest window of the policy, plus the widening
 	// for differing clocks. Retention must be MinRetention to MaxRetention. A store deletes log entries that are older
-	// than the longest Retention of its recent batches. If the configuration lacks a limit for a short time, the store
-	// therefore deletes no log entry that the limit needs.
+	// than the longest Retention of its recent batches. The store therefore deletes no log entry that a limit needs,
+	// even if the configuration lacks the limit for a short time.
 	Retention time.Duration
 
-	// Known[p] is the version of the live changes that the caller has applied for partition p of the store. Live
-	// changes are changes to sets by API calls (see package live). If the store has another version for a partition, it
-	// does not decide that partition's users: their verdicts are Unavailable and Outdated. If Known is nil, the store
+	// Known[p] is the version of the live changes (changes of sets by API calls, see package live) that the caller has
+	// applied for partition p of the store. If the store has another version for a partition, the store does not decide
+	// the users of the partition: the verdicts of these users are Unavailable and Outdated. If Known is nil, the store
 	// does not compare versions of live changes.
 	Known []string
 	// The store sets Outdated if the verdict of any user is Outdated, so that callers need not read every verdict.
@@ -48,7 +48,7 @@ type Batch struct {
 	Since Instant
 }
 
-// Horizon returns the newest instant that is too old for the batch: the store ignores log entries at or before that
+// Horizon returns the newest instant that is too old for the batch. The store ignores log entries at or before this
 // instant.
 func (b *Batch) Horizon(now Instant) Instant {
 	return now - Instant(b.Retention.Milliseconds())
@@ -71,9 +71,9 @@ const (
 // must be among the first 32 rules of a group, because each has one bit in Verdict.Shadow.
 const MaxShadow = 32
 
-// Check returns an error when the batch is so wrong that no store could decide it, or when the number of verdicts is
-// wrong. Every store calls Check first, so that a mistake in one call's arguments fails only that call. Check does not
-// look for duplicate users. If a batch lists a user twice, a store records at most one send to that user.
+// Check returns an error if no store could decide the batch, or if the number of verdicts is wrong. Every store calls
+// Check first, so that a mistake in the arguments of a call fails only this call. Check does not look for duplicate
+// users. If a batch lists a user twice, a store records at most one send to that user.
 func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
@@ -121,9 +121,9 @@ func (b *Batch) checkRules() error {
 }
 
 // allBelow reports whether every group number is below n, where n is 1 to 256. allBelow compares eight numbers at a
-// time and takes a tenth of a nanosecond for each number. To compare one byte, allBelow adds a number that sets the
-// byte's highest bit exactly when its lower seven bits are at least n modulo 128. The added number is the distance from
-// n to the next multiple of 128.
+// time and takes a tenth of a nanosecond for each number. To compare one byte, allBelow adds a number to the byte's
+// lower seven bits. The sum has the highest bit exactly if these seven bits are at least n modulo 128 (never, if n is a
+// multiple of 128). The added number is the distance from n to the next multiple of 128.
 func allBelow(groups []uint8, n int) bool {
 	if n == maxGroups {
 		return true
@@ -148,7 +148,8 @@ func allBelow(groups []uint8, n int) bool {
 	return over&high == 0
 }
 
-// Released says whether a release removed the send of one user. The zero value means that the result is unknown.
+// Released is the result of a release for one user: whether the release removed the send. The zero value means that the
+// result is unknown.
 type Released uint8
 
 // The values of Released.
@@ -171,15 +172,15 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 	return nil
 }
 
-// Distinct keeps the first occurrence of each user in the slice, moves these users to the start of the slice, and keeps
-// their order. Distinct returns the distinct users of its argument, and the number of duplicates that it removed. The
-// result uses the memory of the argument. Distinct runs in linear time, with an open-addressing hash set that has at
-// least twice as many slots as users. The hash function of Distinct mixes all bits of an id with a seed that is new in
-// every call, so that neither consecutive nor chosen ids collide.
+// Distinct moves the first occurrence of each user to the start of the slice, and keeps the order of the users.
+// Distinct returns the distinct users, and the number of removed duplicates. The result uses the memory of the
+// argument. Distinct runs in linear time, with an open-addressing hash set that has at least twice as many slots as
+// users. The hash function of Distinct mixes all bits of an id with a seed that is new in every call, so that neither
+// consecutive nor chosen ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
-// DistinctMoved works like Distinct, and also calls the function in the argument "moved" for each user that it moves to
-// a lower index. The argument "moved" of DistinctMoved may be nil.
+// DistinctMoved works like Distinct, and also calls the function in the argument "moved" for each user that moves to a
+// lower index. The argument "moved" of DistinctMoved may be nil.
 func DistinctMoved(users []UserID, moved func(to, from int)) (distinct []UserID, duplicates int) {
 	all := UserID(0)
 	for _, user := range users {
@@ -224,8 +225,8 @@ func distinctIn[Slot uint32 | UserID](users []UserID, moved func(to, from int)) 
 	return users[:n], len(users) - n
 }
 
-// mostPooled is the largest number of slots of a hash set whose memory later calls reuse. The pool saves time, because
-// allocating a hash set of this size takes longer than the search for duplicates.
+// mostPooled is the largest size, in slots, of a hash set whose memory later calls reuse. Reusing memory saves time,
+// because allocating a hash set of this size takes longer than the search for duplicates.
 const mostPooled = 1 << 18
 
 // hashSet is the memory of a hash set of users. An empty slot of the hash set holds 0.
@@ -243,7 +244,7 @@ func slotsOf[Slot uint32 | UserID](size int) *hashSet[Slot] {
 	return &hashSet[Slot]{make([]Slot, size)}
 }
 
-// free returns the memory of the hash set to a pool, so that a later call can reuse the memory.
+// The method free returns the memory of the hash set to a pool, so that a later call can reuse the memory.
 func (t *hashSet[Slot]) free() {
 	if cap(t.slots) <= mostPooled {
 		slotPool[Slot]().Put(t)
@@ -257,7 +258,7 @@ func slotPool[Slot uint32 | UserID]() *sync.Pool {
 	return &wideSlots
 }
 
-// mix returns a hash of v in which every bit of v changes the upper bits.
+// The function mix returns a hash of v. Every bit of v changes the upper bits of this hash.
 func mix(v uint64) uint64 {
 	v = (v ^ v>>32) * 0x9fb21c651e98df25
 	return (v ^ v>>29) * 0x9e3779b97f4a7c15

@@ -53,7 +53,8 @@ func Calendars() (calendars [len(calendarUnits)]Calendar) {
 	return calendars
 }
 
-// unit returns the definition of the calendar unit. unit panics for a calendar that is not in calendarUnits.
+// The method unit returns the definition of the calendar unit. The method unit panics for a calendar that is not in
+// calendarUnits.
 func (c Calendar) unit() *calendarUnit {
 	for i := range calendarUnits {
 		if calendarUnits[i].name == c {
@@ -63,8 +64,8 @@ func (c Calendar) unit() *calendarUnit {
 	panic("capping: unknown calendar " + string(c))
 }
 
-// period returns the first instant of the calendar period that contains now, and the first instant of the period after
-// it.
+// The method period returns the first instant of the calendar period that contains now, and the first instant of the
+// next period.
 func (c Calendar) period(now Instant, location *time.Location) (start, until Instant) {
 	local := now.Time().In(location)
 	year, month, day := local.Date()
@@ -72,10 +73,10 @@ func (c Calendar) period(now Instant, location *time.Location) (start, until Ins
 	return first.start(location), next.start(location)
 }
 
-// start returns the first instant of a day in the time zone. start may pass days outside the month, because time.Date
-// normalises such days. Where clocks skip midnight, time.Date may return an hour of the day before; the method start
-// then returns the instant of the clock change. If clocks go back to midnight, a day has two midnights, and time.Date
-// may return the second one; the method start returns the first.
+// The method start returns the first instant of a day in the time zone. The day may be outside the month, because
+// time.Date normalises such days. If clocks skip midnight, time.Date may return a time of the day before; the method
+// start then returns the instant of the clock change. If clocks go back to midnight, a day has two midnights. time.Date
+// may return the second midnight, but the method start returns the first midnight.
 func (d date) start(location *time.Location) Instant {
 	t := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, location)
 	day := time.Date(d.year, d.month, d.day, 12, 0, 0, 0, location).Day()

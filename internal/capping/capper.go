@@ -42,8 +42,8 @@ func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(newInForce(p)) }
 // Segments returns the generation of segments in use.
 func (c *Capper) Segments() Segments { return c.segments() }
 
-// Basis holds the generation of segments and the policy that were in force at one instant. A caller that decides
-// several sends for one response decides all of them with one Basis.
+// Basis holds the generation of segments and the policy that were in force at one instant. A caller with several sends
+// for one response decides all of them with one Basis.
 type Basis struct {
 	segments Segments
 	policy   *inForce
@@ -64,7 +64,7 @@ func (c *Capper) Widening() time.Duration { return c.widen }
 // Store returns the Capper's store.
 func (c *Capper) Store() Store { return c.store }
 
-// Send is a filter call, which asks for each user whether one message may be sent to that user.
+// Send is a filter call: a request to decide, for each user, whether one message may be sent.
 type Send struct {
 	Message Message
 	Channel Channel  // 0: the send has no channel
@@ -76,8 +76,7 @@ type Send struct {
 }
 
 // Merge imports into the store the sends that another system recorded. Merge leaves out sends that are older than the
-// retention of the policy. Merge returns ErrNoMerger when the Capper's store cannot import sends that another system
-// recorded.
+// retention of the policy. Merge returns ErrNoMerger if the store cannot import sends.
 func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	merger, ok := As[Merger](c.store)
 	if !ok {
@@ -91,11 +90,12 @@ func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 // ErrNoMerger is the error of a store that cannot import the sends of another system.
 var ErrNoMerger = errors.New("this store cannot import sends of other systems")
 
-// Retention returns the age up to which the policy in force needs log entries, including the extra time for differing
-// clocks.
+// Retention returns the largest age of log entries that the policy in force needs, including the extra time for
+// differing clocks.
 func (c *Capper) Retention() time.Duration { return c.policy.Load().retention + c.widen }
 
-// Standing says how many sends of one user count for one limit, and when the limit has a free slot.
+// Standing is the state of one limit for one user: the number of counted sends, and the time at which the limit has a
+// free slot.
 type Standing struct {
 	Limit   *Limit
 	Used    int     // the number of sends that count for the limit now
@@ -106,8 +106,8 @@ type Standing struct {
 type Explanation struct {
 	Segment    string // "" for a user in no segment
 	Generation string
-	// Missing lists the sets that the policy needs and the generation of segments lacks. The Explanation assumes that
-	// the user is not in a missing set. Sends that need a missing set are Unavailable.
+	// Missing lists sets that the policy needs, but the generation (published version) of segments lacks. An
+	// Explanation assumes that the user is not in a missing set. Sends that need a missing set are Unavailable.
 	Missing []string
 	// TooOld lists the suppressed sets whose list of users is too old or too incomplete to decide sends (see
 	// Policy.TooOld). Sends that need one of the sets in TooOld are Unavailable.
@@ -125,7 +125,7 @@ type Explanation struct {
 	Policy     *Policy
 }
 
-// A QuietStanding says whether one entry of the policy's quiet hours is on for one user.
+// A QuietStanding is the state of one entry of the policy's quiet hours for one user: on or off.
 type QuietStanding struct {
 	Quiet    *Quiet
 	Location *time.Location // the time zone of the quiet hours
@@ -171,8 +171,8 @@ func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error)
 	return e, err
 }
 
-// withhold adds reasons to an Explanation: the suppressions, the holdout and the quiet hours that withhold sends to the
-// user on any channel.
+// The method withhold adds reasons to an Explanation: the suppressions, the holdout and the quiet hours that withhold
+// sends to the user on any channel.
 func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	policy := e.Policy
 	for i := range policy.Suppress {
@@ -198,7 +198,7 @@ func (e *Explanation) withhold(segments Segments, user UserID, now Instant) {
 	}
 }
 
-// neverOpen reports whether the quiet hours for a channel together leave the user no minute in which a send is allowed.
+// neverOpen reports whether the quiet hours for a channel together forbid sends to the user at every minute.
 func (e *Explanation) neverOpen(channel Channel, now Instant) bool {
 	var clocks []quiet.Clock
 	for _, s := range e.Quiet {
@@ -241,8 +241,9 @@ func (l Log) tokens() []Token {
 	return tokens
 }
 
-// Release removes the recorded sends of a message that were not delivered, so that they no longer count for limits.
-// Release removes only sends on the given channel; the channel 0 means every channel, and also sends without a channel.
+// Release removes recorded sends of a message to the given users, so that limits no longer count these sends. Callers
+// release sends that did not take place. Release removes only sends on the given channel; channel 0 means every
+// channel, and also sends without a channel.
 func (c *Capper) Release(ctx context.Context, message Message, channel Channel, users []UserID) ([]Released, error) {
 	released := make([]Released, len(users))
 	err := c.store.Release(ctx, message.Token(), channel, users, released)

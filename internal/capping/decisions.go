@@ -20,11 +20,12 @@ import (
 type Decisions struct {
 	Users      []UserID  // the users of the filter call
 	Verdicts   []Verdict // by user
-	Codes      []uint8   // segment by user: 0 for no segment, otherwise the index into Names plus 1
+	Codes      []uint8   // by user: the segment as an index into Names plus 1; 0: no segment
 	Names      []string  // the segments of the generation
 	Generation string
 	Policy     *Policy
-	// Err is an error for operators that says why some users are Unavailable. Err is nil when no user is Unavailable.
+	// Err is an error for operators with the reason why some users are Unavailable. Err is nil when no user is
+	// Unavailable.
 	Err error
 
 	numbers  []uint32         // bitmap number by user, see Segments.Numbers
@@ -32,20 +33,21 @@ type Decisions struct {
 	rulesets []ruleset        // by group
 	zones    []uint16         // by user, an index into places; nil: no decision depends on a user's time zone
 	places   []*time.Location // first the policy's zone, for users in no time zone set, then the generation's zones
-	withheld bool             // true when sends are withheld from some users
+	withheld bool             // true if sends are withheld from some users
 	kept     []int32          // indexes of the users that the store decides, ascending
 
 	anyOutdated *atomic.Bool // see Batch.Outdated; nil: no user is outdated
 }
 
-// A ruleset holds the limits for one group of users in one call, and the Rule of each limit at the same index.
+// A ruleset holds the limits for one group of users in one call, and for each limit, at the same index, its Rule
+// (prepared form of the limit).
 type ruleset struct {
 	limits []*Limit
 	rules  []Rule
 	byZone bool // some of the limits depend on the user's time zone
 }
 
-// Filter decides a send for all its users. A user who is not decided before the deadline of ctx is Unavailable.
+// Filter decides a send for all its users. A user without a decision before the deadline of ctx is Unavailable.
 func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	basis := send.Basis
 	if basis == nil {
@@ -64,8 +66,8 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	return d
 }
 
-// decide decides a send with the generation of segments and the policy of the basis. The arguments "known" and "since"
-// of decide have the meaning of Batch.Known and Batch.Since.
+// The method decide decides a send with the generation of segments and the policy of the basis. The arguments "known"
+// and "since" become Batch.Known and Batch.Since.
 func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []string, since Instant) *Decisions {
 	segments, policy := basis.segments, basis.policy
 	d := &Decisions{
@@ -107,8 +109,8 @@ func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []s
 	return d
 }
 
-// numberBuffers is a pool of buffers for the numbers by which bitmaps store the users of a call. After the decision of
-// a call, another call may use the buffer of numbers.
+// numberBuffers is a pool of buffers for the bitmap numbers of a call's users. After the decision of a call, another
+// call may use the same buffer.
 var numberBuffers = sync.Pool{New: func() any { return new([]uint32) }}
 
 func numbersOf(segments Segments, users []UserID) []uint32 {
@@ -117,8 +119,8 @@ func numbersOf(segments Segments, users []UserID) []uint32 {
 	return numbers
 }
 
-// outdated returns the indexes of the users whose sets API calls have changed since the decision read the sets.
-// outdated also returns the instant of the first attempt whose result is unknown.
+// The method outdated returns the indexes of the users with outdated decisions: API calls have changed sets after the
+// decision read the sets. outdated also returns the instant of the first attempt whose result is unknown.
 func (d *Decisions) outdated() (at []int, since Instant) {
 	since = Never
 	for i := range d.Verdicts {
@@ -130,8 +132,8 @@ func (d *Decisions) outdated() (at []int, since Instant) {
 }
 
 // decideAgain reads the latest changes that API calls made to sets, and then decides the users at the given indexes
-// again. After the read, the instance has every change that was stored before the call began. When decideAgain decides
-// users, the store therefore need not compare the versions of live changes again. Users whose live changes could not be
+// again. After the read, the instance has every change that was stored before the call began. The store therefore need
+// not compare the versions of live changes (changes of sets by API calls) again. Users whose live changes could not be
 // read stay Unavailable.
 func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basis *Basis, at []int,
 	since Instant) error {
@@ -158,8 +160,9 @@ func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basi
 	return errors.Join(err, decided.Err)
 }
 
-// renew reads the latest changes that API calls made to the sets of the generation. renew takes at most half of the
-// call's remaining time, so that the store can still decide the users whose changes are known.
+// The function renew reads the latest changes that API calls made to the sets of the generation. The function renew
+// takes at most half of the call's remaining time, so that the store can still decide the users whose changes are
+// known.
 func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	if ends, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -169,7 +172,7 @@ func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	return segments.Renew(ctx, users)
 }
 
-// lookUpZones looks up the users' time zones, but only when a limit or quiet hours for the send depend on time zones.
+// lookUpZones looks up the users' time zones if a limit or quiet hours for the send depend on time zones.
 func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) {
 	if !send.Enforce || !policy.zones.onChannel(send.Channel) {
 		return
@@ -179,7 +182,7 @@ func (d *Decisions) lookUpZones(segments Segments, policy *inForce, send *Send) 
 	segments.LookupZones(d.numbers, d.zones)
 }
 
-// group puts users of a call into the same group if they have the same rules.
+// The method group puts the users of a call into groups, so that all users of a group have the same rules.
 func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.Duration) {
 	if !send.Enforce {
 		d.rulesets = make([]ruleset, len(d.Names)+1)
@@ -197,8 +200,9 @@ func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.D
 	}
 }
 
-// grouping groups users by segment and time zone. Two time zones share their groups when the day, week or month that
-// the limits use is the same in both zones. Users of a segment whose limits depend on no time zone share one group.
+// The type grouping groups users by segment and time zone. Two time zones share their groups when the day, week or
+// month that the limits use is the same in both zones. Users of a segment whose limits depend on no time zone share one
+// group.
 type grouping struct {
 	d         *Decisions
 	channel   Channel
@@ -208,11 +212,11 @@ type grouping struct {
 
 	zones   [][]uint32 // by zone, then by segment code: the group plus 1; nil: not computed yet
 	periods map[zonePeriods][]uint32
-	plain   []uint32 // by segment code: the group plus 1 of users whose limits depend on no time zone
+	plain   []uint32 // by segment code: the group plus 1, for users whose limits depend on no time zone
 }
 
-// zonePeriods holds, for one time zone, the start and the end of the current day, week or month, as far as the limits
-// use these calendars.
+// zonePeriods holds, for one time zone, the start and the end of the current day, week and month. Calendars that no
+// limit uses are left out.
 type zonePeriods [2 * len(calendarUnits)]Instant
 
 func (g *grouping) sort() {
@@ -233,8 +237,8 @@ func (g *grouping) sort() {
 	}
 }
 
-// ofZone returns, for one time zone, the number of the group of each segment; the index is the segment's code. Time
-// zones with equal periods share the slice.
+// ofZone returns, for one time zone and by segment code, the number of the group of each segment. Time zones with equal
+// periods get the same slice.
 func (g *grouping) ofZone(zone uint16) []uint32 {
 	var key zonePeriods
 	for i, calendar := range g.calendars {
@@ -247,7 +251,8 @@ func (g *grouping) ofZone(zone uint16) []uint32 {
 	return g.zones[zone]
 }
 
-// add creates a group for user i and for all users with the same rules, and returns the group's number plus 1.
+// The method add creates a group for user i and for all users with the same rules, and returns the group's number plus
+// 1.
 func (g *grouping) add(i int) uint32 {
 	d, code := g.d, g.d.Codes[i]
 	if g.plain[code] != 0 {
@@ -261,7 +266,8 @@ func (g *grouping) add(i int) uint32 {
 	return uint32(len(d.rulesets))
 }
 
-// judge lets the store decide those users from whom no suppression, holdout or quiet hours withhold the send.
+// The method judge lets the store decide the users from whom neither suppression, the holdout nor quiet hours withhold
+// the send.
 func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 	if !d.withheld && d.groups == nil {
 		b.Users, b.Groups, b.Rules = d.Users, d.Codes, rulesOf(d.rulesets)
@@ -292,8 +298,8 @@ func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 // maxParts is the largest number of batches of one call that the store decides at the same time.
 const maxParts = 16
 
-// parts splits the users of a call into batches for the store. All users of a group are in one batch. A call has more
-// than one batch only with very many time zones and segments.
+// The method parts splits the users of a call into batches for the store. All users of a group are in one batch. A call
+// has more than one batch only with very many time zones and segments.
 func (d *Decisions) parts() [][]int32 {
 	parts := make([][]int32, (len(d.rulesets)+maxGroups-1)/maxGroups)
 	for _, i := range d.kept {
@@ -327,7 +333,8 @@ func rulesOf(rulesets []ruleset) [][]Rule {
 	return rules
 }
 
-// ruleset returns the limits of a segment that apply to the channel, and for each limit its Rule for one call.
+// The method ruleset returns the limits of a segment that apply to the channel, and the Rule (prepared form) of each
+// limit for one call.
 func (p *Policy) ruleset(segment string, channel Channel, now Instant, widen time.Duration,
 	zone *time.Location) (set ruleset) {
 	limits := p.Limits(segment)
@@ -373,8 +380,8 @@ func (d *Decisions) DeniedBy(i int) string {
 	return d.Verdicts[i].By.Name()
 }
 
-// ShadowLimits returns the limits of user i: bit k in Verdict.Shadow of this user belongs to the limit with the index k
-// of the returned slice. ShadowLimits returns nil when no bit is set.
+// ShadowLimits returns the limits of user i. Bit k in this user's Verdict.Shadow belongs to the limit with the index k
+// in the returned slice. ShadowLimits returns nil if no bit is set.
 func (d *Decisions) ShadowLimits(i int) []*Limit {
 	if d.Verdicts[i].Shadow == 0 {
 		return nil
@@ -408,7 +415,7 @@ func (d *Decisions) Zone(i int) *time.Location {
 	return d.places[d.zones[i]]
 }
 
-// missing returns the error for a generation of segments that lacks sets which the policy requires.
+// The function missing returns the error for a generation of segments that lacks sets which the policy requires.
 func missing(generation string, sets []string) error {
 	return fmt.Errorf("generation %s of the segments lacks set %s, which the configuration requires",
 		generation, strings.Join(sets, ", "))

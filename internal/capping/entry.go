@@ -13,8 +13,8 @@ type UserID uint64
 // MaxDense is the largest dense id (32-bit integer), as in the roaring format.
 const MaxDense UserID = 1<<32 - 1
 
-// Dense returns the dense id of a user, in a deployment with dense ids (32-bit integers). Code whose bitmaps, files or
-// responses hold only dense ids calls Dense to convert users.
+// Dense returns the dense id of a user, in a deployment with dense ids (32-bit integers). Code with dense ids in
+// bitmaps, files or responses calls Dense to convert users.
 func Dense(user UserID) uint32 { return uint32(user) }
 
 // AppendDense appends the dense ids of users to dst.
@@ -112,8 +112,8 @@ func (l Log) Check() error {
 	return nil
 }
 
-// find returns the index of the newest log entry with the token and the channel. find returns -1 when such an entry is
-// missing or not later than horizon.
+// The method find returns the index of the newest log entry with the token and the channel. If this entry does not
+// exist, or is not later than horizon, find returns -1.
 func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	for i := l.Len() - 1; i >= 0; i-- {
 		if Token(l[i*EntrySize+6:(i+1)*EntrySize]) == token && l.Channel(i) == channel {
@@ -142,8 +142,8 @@ func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	return e.append(append(dst, l...))
 }
 
-// overflow finds the entry to drop: the oldest entry of a channel that already has LogBound entries. For a channel with
-// fewer entries, overflow returns -1.
+// The method overflow finds the entry to drop: the oldest entry of a channel that already has LogBound entries. For a
+// channel with fewer entries, overflow returns -1.
 func (l Log) overflow(channel Channel) int {
 	if l.Len() < LogBound {
 		return -1

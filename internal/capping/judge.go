@@ -1,7 +1,7 @@
 package capping
 
-// Outcome is the decision for one user. The zero value of Outcome is Unavailable, so that nobody delivers a send that
-// was not decided.
+// Outcome is the decision for one user. The zero value of Outcome is Unavailable, so that nobody delivers a send
+// without a decision.
 type Outcome uint8
 
 // The outcomes.
@@ -34,14 +34,15 @@ func (o Outcome) String() string { return outcomeNames[o] }
 type Verdict struct {
 	Outcome Outcome
 	By      Reason // the reason of a Denied outcome
-	// Rule is the index of the rule that frees a slot last, when a limit denied the send. Rule is the index of the
-	// suppression in the policy, when a suppression denied the send.
+	// If a limit denied the send, the field Rule is the index of the rule whose slot becomes free last. If a
+	// suppression denied the send, the field Rule is the index of the suppression in the policy. If quiet hours denied
+	// the send, the field Rule is the index of the quiet hours in the policy.
 	Rule uint8
-	// Outdated says that the user is Unavailable only because sets have changed since the versions in Batch.Known. When
-	// Outdated is true, FreesAt is the instant of the call's first attempt with an unknown result, or Never.
+	// If Outdated is true, the user is Unavailable because sets have changed since the versions in Batch.Known. FreesAt
+	// is then the instant of the call's first attempt with an unknown result, or Never.
 	Outdated bool
-	Shadow   uint32  // when Allowed: the shadow rules that would have denied; bit 1<<i stands for rule i
-	FreesAt  Instant // when Denied: the instant at which every rule has a free slot; Never when waiting does not help
+	Shadow   uint32  // if Allowed: the shadow rules that would have denied; bit 1<<i stands for rule i
+	FreesAt  Instant // if Denied: the instant at which every rule has a free slot; Never: waiting does not help
 }
 
 // Reason is the cause of a denial. Stores deny only with the reason ByLimit.

@@ -38,8 +38,8 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
-// add adds the channels of the set "other" to the set s. If the set s has the zero value, it contains no
-// channel. If the set "other" has the zero value, it contains all channels, as everywhere else.
+// The method add adds the channels of the set "other" to the set s. For the method add, a set s with the zero value
+// contains no channel. A set "other" with the zero value contains all channels, as everywhere else.
 func (s *ChannelSet) add(other ChannelSet) {
 	for i := range s {
 		if other.All() {
@@ -49,7 +49,7 @@ func (s *ChannelSet) add(other ChannelSet) {
 	}
 }
 
-// holds reports whether the channel is in the set s. If s has its zero value, holds returns false for every
+// The method holds reports whether the channel is in the set s. If s has its zero value, holds returns false for every
 // channel.
 func (s *ChannelSet) holds(c Channel) bool { return s[c/64]>>(c%64)&1 == 1 }
 
@@ -67,7 +67,7 @@ func (s ChannelSet) Channels() (channels []Channel) {
 	return channels
 }
 
-// Limit allows at most Max sends per window.
+// Limit allows at most Max sends to a user per window.
 type Limit struct {
 	Name     string
 	Max      int            // 0 to LogBound; 0 denies every send
@@ -85,7 +85,7 @@ func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
 // byUserZone reports whether the limit's calendar periods depend on the user's time zone.
 func (l *Limit) byUserZone() bool { return l.UserZone && l.Calendar != "" }
 
-// longest returns an upper bound for the time during which a log entry can count for the limit.
+// The method longest returns an upper bound for the time during which a log entry can count for the limit.
 func (l *Limit) longest() time.Duration {
 	if l.Calendar == "" {
 		return l.Window

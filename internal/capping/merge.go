@@ -13,23 +13,24 @@ import (
 // sends keep their original times. A Merger is safe for concurrent use.
 type Merger interface {
 	// Merge combines the log of each user with the given log, by the rules of Log.Union, and sets merged[i] for
-	// Users[i]. The store merges each user atomically, in parallel with calls that decide. Merged sends are as durable
-	// as sends that Filter recorded. If merged[i].Done is false, the store may or may not have merged the log of the
-	// user. After such a result, the caller can repeat the merge safely. The error is for operators and is nil exactly
-	// when every user is done. If Merge.Check rejects m, Merge returns an error and does not change the store.
+	// Users[i]. The store merges the log of each user in one atomic step, in parallel with calls that decide. Merged
+	// sends are as durable as sends that Filter recorded. If merged[i].Done is false, the store may or may not have
+	// merged the log of the user. After such a result, the caller can repeat the merge safely. The error is for
+	// operators and is nil exactly when every user is done. If Merge.Check rejects m, Merge returns an error and does
+	// not change the store.
 	Merge(ctx context.Context, m *Merge, merged []Merged) error
 }
 
-// A Merge is an import request: it holds, for each user, the sends that another system recorded.
+// A Merge is an import request. For each user, a Merge holds the sends that another system recorded.
 type Merge struct {
 	Users    []UserID  // distinct users in any order; ascending is fastest
 	Logs     []Log     // Logs[i] belongs to Users[i]: in time order, each pair of channel and token once
 	Messages []Message // messages of the logs' tokens, remembered as long as their sends; may be empty
-	// Retention is the time for which the store keeps a log entry, as in Batch. Sends older than Retention are not
-	// merged.
+	// Retention is the time for which the store keeps a log entry, as in Batch. The store does not merge sends older
+	// than Retention.
 	Retention time.Duration
-	// Counted says whether the merge adds the sends to the counts of the messages in Messages, like sends that
-	// Filter recorded.
+	// If Counted is true, the merge adds the sends to the counts of the messages in Messages, as for sends that Filter
+	// recorded.
 	Counted bool
 }
 
@@ -37,14 +38,13 @@ type Merge struct {
 // the store may or may not have merged the log.
 type Merged struct {
 	Done bool
-	// Added is the number of merged entries that the user's log did not have before; see MergedOf. When the store
-	// retries a user within a call, Added is the number of the last attempt.
+	// Added is the number of merged entries that the user's log did not have before; see MergedOf. If the store retries
+	// a user within a call, Added is the number from the last attempt.
 	Added uint16
 }
 
-// Check returns an error when the import is so wrong that no store could perform it, or when the number of results is
-// wrong. Check does not look for duplicate users. If the field Users lists a user twice, the store merges both logs of
-// that user.
+// Check returns an error if no store could perform the import, or if the number of results is wrong. Check does not
+// look for duplicate users. If the field Users lists a user twice, the store merges both logs of that user.
 func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
@@ -76,12 +76,12 @@ func (m *Merge) Check(merged []Merged) error {
 // above 65,535 as 65,535.
 func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(added, math.MaxUint16))} }
 
-// Union appends the entries of the logs "l" and "other" to dst, and returns how many entries came only from "other".
-// The returned log is in time order. The log that Union returns has only entries later than horizon, and at most the
-// newest LogBound entries of each channel. If both logs have an entry with the same channel and token, the two entries
-// are the same send, and Union keeps the entry of the log "l". Two entries without a token (short hash of a message)
-// are the same send when their times are equal. If an entry of the log "l" and an entry of the log "other" have the
-// same time, Union treats the entry of "l" as newer. A repeated merge therefore adds nothing.
+// Union appends the entries of the logs "l" and "other" to dst in time order, and returns the number of entries that
+// came only from "other". Union leaves out entries at or before horizon, and keeps at most the newest LogBound entries
+// of each channel. If both logs have an entry with the same channel and token, the two entries are the same send, and
+// Union keeps the entry of the log "l". Two entries without a token (short hash of a message) are the same send when
+// their times are equal. If an entry of the log "l" and an entry of the log "other" have the same time, Union treats
+// the entry of "l" as newer. A repeated merge therefore adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)
@@ -107,8 +107,7 @@ func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added in
 	return dst, added
 }
 
-// lacking compares two logs. lacking returns the sends of the log "other" that the log "l" does not have, each send
-// once.
+// The method lacking returns the sends of the log "other" that the log "l" does not have, each send once.
 func (l Log) lacking(other Log) (fresh Log) {
 	if max(l.Len(), other.Len()) > shortLog {
 		return l.lackingOfLong(other)
@@ -121,7 +120,8 @@ func (l Log) lacking(other Log) (fresh Log) {
 	return fresh
 }
 
-// shortLog is the number of log entries up to which a linear search is faster than a hash set, which allocates memory.
+// shortLog is the largest number of log entries for which a linear search is faster than a hash set, which allocates
+// memory.
 const shortLog = 32
 
 // lackingOfLong returns the sends of the log "other" that the log "l" does not have, like lacking, but takes linear
@@ -140,7 +140,7 @@ func (l Log) lackingOfLong(other Log) (fresh Log) {
 	return fresh
 }
 
-// send returns a value that is equal for two log entries when both are the same send.
+// The method send returns a value that is equal for two log entries if both entries are the same send.
 func (e Entry) send() Entry {
 	if e.Token != (Token{}) {
 		e.At = 0
@@ -148,7 +148,7 @@ func (e Entry) send() Entry {
 	return e
 }
 
-// has reports whether some entry of the log is the same send as the entry e.
+// The method has reports whether some entry of the log is the same send as the entry e.
 func (l Log) has(e Entry) bool {
 	for i := range l.Len() {
 		if Token(l[i*EntrySize+6:]) == e.Token && l.Channel(i) == e.Channel &&
@@ -159,8 +159,8 @@ func (l Log) has(e Entry) bool {
 	return false
 }
 
-// excess returns how many entries of each channel exceed LogBound in the logs "l" and "fresh" together. The
-// method excess returns nil if both logs together have at most LogBound entries.
+// The method excess returns, for each channel, the number of entries above LogBound in the logs "l" and "fresh"
+// together. If both logs together have at most LogBound entries, the result is nil.
 func (l Log) excess(fresh Log) map[Channel]int {
 	if l.Len()+fresh.Len() <= LogBound {
 		return nil
@@ -203,8 +203,8 @@ func MergeOf(sent []Sent) *Merge {
 	return m
 }
 
-// distinct removes repeated sends from a log, and keeps at most LogBound sends of each channel. distinct overwrites the
-// log l.
+// The method distinct removes repeated sends from a log, and keeps at most LogBound sends of each channel. The method
+// distinct overwrites the log l.
 func (l Log) distinct() Log {
 	if l.Len() == 1 {
 		return l

@@ -22,9 +22,9 @@ type Message struct {
 // namespaceMark is the byte before and after the namespace in a message's text.
 const namespaceMark = "\xff"
 
-// Text returns the message as one string. Stores keep the text of a message, and the Token is computed from the text.
-// The text of a message without a namespace is the ID of the message. For a message with a namespace, the text is the
-// byte 0xFF, the namespace, the byte 0xFF and the ID. Different messages have different texts.
+// Text returns the message as one string. Stores keep the text of a message. The Token is computed from the text. The
+// text of a message without a namespace is the ID of the message. For a message with a namespace, the text is the byte
+// 0xFF, the namespace, the byte 0xFF and the ID. Different messages have different texts.
 func (m Message) Text() string {
 	if m.Namespace == "" {
 		return m.ID
@@ -35,9 +35,8 @@ func (m Message) Text() string {
 // MaxMessageText is the largest length in bytes of the text of a message (the message id with its namespace).
 const MaxMessageText = MaxMessageID + MaxName + 2*len(namespaceMark)
 
-// MessageOf returns the message that has the given text; it is the inverse of Message.Text. MessageOf cannot parse a
-// text that Message.Text did not write; from a text of another origin, MessageOf makes a message with the text as the
-// ID and no namespace.
+// MessageOf returns the message with the given text, as written by Message.Text. If the text has no namespace in the
+// form of Message.Text, the whole text becomes the ID of the message.
 func MessageOf(text string) Message {
 	if rest, named := strings.CutPrefix(text, namespaceMark); named {
 		if namespace, id, _ := strings.Cut(rest, namespaceMark); namespace != "" && id != "" {
@@ -68,16 +67,16 @@ func (m Message) Token() Token {
 const BulkUsers = 100
 
 const (
-	mostKept   = 1 << 14     // the number of messages that a MessageMemory keeps; the newer half is certain to stay
+	mostKept   = 1 << 14     // the largest number of messages in a MessageMemory; the newer half always stays
 	storeAgain = time.Minute // the shortest time between two writes of a message's text by small calls
 )
 
 // MessageMemory selects the messages whose texts a store keeps and whose sends the store counts. A store keeps the text
 // of a remembered message, so that a person who reads a log sees message ids instead of tokens. A MessageMemory always
-// selects messages of bulk calls (calls with at least BulkUsers users). From calls with few users, a MessageMemory
-// selects at most 2 new messages per second on average, and at most 1,000 at once. Message ids and counts of all
-// single-user calls would take more memory than the users' logs. A message stays selected while it is among the last
-// few thousand messages that were used. A MessageMemory is safe for concurrent use.
+// selects messages of bulk calls (calls with at least BulkUsers users). From calls with fewer users, a MessageMemory
+// selects at most 2 new messages per second on average, and at most 1,000 at once. The reason for this bound: message
+// ids and counts of all single-user calls would take more memory than the users' logs. A message stays selected while
+// it is among the last few thousand messages that were used. A MessageMemory is safe for concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter
@@ -87,10 +86,10 @@ type MessageMemory struct {
 	old   map[Message]*keptMessage // the older half: a message that is used again moves to young
 }
 
-// keptMessage is what a MessageMemory keeps for one message.
+// keptMessage holds the data of a MessageMemory about one message.
 type keptMessage struct{ stored time.Time } // when the message's text was last stored; zero: never
 
-// NewMessageMemory returns an empty MessageMemory, which can at once select a full burst of 1,000 new messages.
+// NewMessageMemory returns an empty MessageMemory, which can select 1,000 new messages at once.
 func NewMessageMemory(clock func() time.Time) *MessageMemory {
 	return &MessageMemory{clock: clock, small: rate.NewLimiter(2, 1000), young: make(map[Message]*keptMessage)}
 }
@@ -101,8 +100,8 @@ func (m *MessageMemory) Keep(b *Batch) bool {
 	return b.Record && m.KeepSends(b.Message, len(b.Users))
 }
 
-// KeepSends reports whether a store should keep the text of an imported message, of which the given number of sends was
-// merged. KeepSends follows the rules of Keep.
+// KeepSends reports whether a store should keep the text of an imported message with the given number of merged sends.
+// KeepSends follows the rules of Keep.
 func (m *MessageMemory) KeepSends(message Message, sends int) bool {
 	if message.ID == "" {
 		return false
@@ -136,7 +135,7 @@ func (m *MessageMemory) Due(b *Batch) bool {
 	return true
 }
 
-// find returns what the memory stores for the message, or nil for a message that the memory does not contain.
+// The method find returns the data about the message, or nil if the MessageMemory does not contain the message.
 func (m *MessageMemory) find(message Message) *keptMessage {
 	if kept := m.young[message]; kept != nil {
 		return kept
@@ -148,8 +147,8 @@ func (m *MessageMemory) find(message Message) *keptMessage {
 	return kept
 }
 
-// add adds a message to the younger of the two halves of a MessageMemory. If the younger half is full, it becomes the
-// older half, and the former older half is dropped.
+// The method add adds a message to the younger of the two halves of a MessageMemory. If the younger half is full, this
+// half becomes the older half, and the former older half is dropped.
 func (m *MessageMemory) add(message Message, kept *keptMessage) {
 	if len(m.young) >= mostKept/2 {
 		m.old, m.young = m.young, make(map[Message]*keptMessage)

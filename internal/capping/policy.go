@@ -10,12 +10,11 @@ import (
 	"capper/internal/share"
 )
 
-// Policy assigns limits to segments, and says which sends are withheld. Nobody may change a policy that is in use.
+// Policy assigns limits to segments, and defines the sends to withhold. Nobody may change a policy that is in use.
 type Policy struct {
 	Version  string             // the version of the configuration
 	Channels map[string]Channel // configured channels by name
-	// RequireChannel says that callers must name the channel of a send. The server enforces RequireChannel for API
-	// calls; other callers may omit the channel.
+	// If RequireChannel is true, API calls must name the channel of a send. Other callers may omit the channel.
 	RequireChannel bool
 	Default        []Limit            // limits of users in no segment, and of segments without limits of their own
 	Segments       map[string][]Limit // an empty list means no limits
@@ -42,10 +41,10 @@ type Suppression struct {
 	Set        string
 	Channels   ChannelSet // zero: sends on every channel, and sends without a channel
 	EvenExempt bool       // also denies sends without limits (Send.Enforce false)
-	// MayLose is the largest percentage of the set's users that a new generation of segments may lack; 100 allows any
-	// loss. The service rejects a generation that lacks more users.
+	// MayLose is the largest percentage of the set's users that a new generation (published version) of segments may
+	// lack; 100 allows any loss. The service rejects a generation that lacks more users of the set.
 	MayLose float64
-	MaxAge  time.Duration // sends are Unavailable when the set is older; 0: any age
+	MaxAge  time.Duration // if the set is older, sends are Unavailable; 0: any age
 }
 
 // Holdout denies sends to a share of all users, so that these users can be compared with the other users.
@@ -64,7 +63,7 @@ type Quiet struct {
 	MayLose  float64        // the largest percentage of users that may leave each set in Sets, as in Suppression
 }
 
-// in returns the time zone in which the quiet hours apply: their own zone, or the zone of the user.
+// The method in returns the time zone in which the quiet hours apply: their own zone, or the zone of the user.
 func (q *Quiet) in(zone *time.Location) *time.Location {
 	if q.UserZone {
 		return zone
@@ -121,11 +120,11 @@ func (p *Policy) ChannelName(c Channel) string {
 	return strconv.Itoa(int(c))
 }
 
-// noLimits is the time for which a store keeps the sends of a policy without limits. For a policy without limits, this
-// retention of one day lets callers retry a message within a day without a second send.
+// noLimits is the time for which a store keeps sends under a policy without limits. With this retention, callers can
+// retry a message within a day without a second send.
 const noLimits = 24 * time.Hour
 
-// Retention returns the age up to which a log entry can count for a limit: the longest window of the policy plus the
+// Retention returns the largest age of a log entry that a limit can count: the longest window of the policy plus the
 // duration in the argument "widen".
 func (p *Policy) Retention(widen time.Duration) time.Duration {
 	longest := longestOf(p.Default)
@@ -142,9 +141,9 @@ func longestOf(limits []Limit) (longest time.Duration) {
 	return longest
 }
 
-// Unmatched compares the policy with the segments of a generation. The result "configured" of Unmatched lists the
-// segments that have limits but are missing in the generation. The result "published" of Unmatched lists the segments
-// of the generation that have no limits of their own and get the default limits. Both lists are sorted.
+// Unmatched compares the policy with the segments of a generation. The result "configured" lists segments that have
+// limits, but are missing in the generation (published version). The result "published" lists segments of the
+// generation without limits of their own, which get the default limits. Both lists are sorted.
 func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	for segment := range p.Segments {
 		if !slices.Contains(names, segment) {
@@ -172,7 +171,7 @@ func newInForce(p *Policy) *inForce {
 	return &inForce{Policy: p, retention: p.Retention(0), zones: newZoneUses(p)}
 }
 
-// zoneUses says on which channels the decisions of a policy depend on the users' time zones. In zoneUses, the zero
+// zoneUses holds the channels on which the decisions of a policy depend on the users' time zones. In zoneUses, the zero
 // ChannelSet means no channel.
 type zoneUses struct {
 	any       ChannelSet

@@ -2,8 +2,8 @@ package capping
 
 import "context"
 
-// Presence says whether a store holds a recorded send. The zero value of Presence means that the store did not report
-// whether it holds the send.
+// Presence is the result of a lookup of one send in a store. The zero value of Presence means that the store did not
+// give a result.
 type Presence uint8
 
 // The values of Presence.
@@ -16,9 +16,9 @@ const (
 	PresenceForgotten
 )
 
-// Recorded looks up which of the distinct users have a recorded send of the message on the channel. Recorded writes
-// nothing and ignores policy and segments: for a user who was suppressed after the send, Recorded still finds the send.
-// Recorded also finds a send that is too old for every limit, while the store still has the log entry.
+// Recorded looks up, for each of the distinct users, the recorded send of the message on the channel. Recorded writes
+// nothing, and ignores policy and segments: Recorded also finds a send to a user who was suppressed later. Recorded
+// also finds a send that is too old for every limit, while the store still has the log entry.
 func (c *Capper) Recorded(ctx context.Context, message Message, channel Channel, users []UserID) ([]Presence, error) {
 	full := Rule{Max: LogBound, Hold: MaxRetention.Milliseconds(), Channels: ChannelSetOf(channel)}
 	verdicts := make([]Verdict, len(users))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Rule is a limit resolved for the channel and the instant of one call. A Rule has either Hold (for a rolling window),
+// Rule is a limit prepared for the channel and the instant of one call. A Rule has either Hold (for a rolling window),
 // or Start and Until (for a calendar period).
 type Rule struct {
 	Max      int        // the largest number of log entries that may count
@@ -13,10 +13,11 @@ type Rule struct {
 	Start    Instant    // calendar window: the period's first instant
 	Until    Instant    // calendar window: the next period's first instant
 	Channels ChannelSet // the channels whose log entries count; zero: all channels
-	Shadow   bool       // a shadow rule denies nobody; Verdict.Shadow shows whom it would have denied
+	Shadow   bool       // the rule denies nobody; Verdict.Shadow shows the users whom it would have denied
 }
 
-// check returns an error for a rule that the Lua scripts of package redisstore could not represent or would misread.
+// The method check returns an error for a rule that the Lua scripts of package redisstore could not represent or would
+// misread.
 func (r *Rule) check() error {
 	switch {
 	case r.Max < 0 || r.Max > LogBound:
@@ -33,7 +34,7 @@ func (r *Rule) check() error {
 }
 
 // After returns the newest instant that is too old to count for the rule. At the instant "now", the rule counts only
-// log entries after the returned instant.
+// log entries later than the result of After.
 func (r *Rule) After(now Instant) Instant {
 	if r.Hold > 0 {
 		return now - Instant(r.Hold)
@@ -56,7 +57,8 @@ func (r *Rule) Count(log Log, now Instant) (n int) {
 }
 
 // FreesAt returns the instant at which the rule has a free slot: 0 when a slot is free now, Never when Max is 0. A
-// window has Max or more matching log entries exactly when the Max-th newest of these entries is in the window.
+// window has Max or more log entries on the rule's channels exactly if the Max-th newest of these entries is in the
+// window.
 func (r *Rule) FreesAt(log Log, now Instant) Instant {
 	if r.Max <= 0 {
 		return Never
@@ -68,8 +70,8 @@ func (r *Rule) FreesAt(log Log, now Instant) Instant {
 	return r.freesAt(log.At(i))
 }
 
-// maxth returns the index of the Max-th newest log entry on the channels of the rule, or -1 if the log has fewer
-// entries.
+// The method maxth returns the index of the Max-th newest log entry on the channels of the rule, or -1 if the log has
+// fewer such entries.
 func (r *Rule) maxth(log Log) int {
 	if r.Channels.All() {
 		return max(log.Len()-r.Max, -1)

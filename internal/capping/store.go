@@ -12,15 +12,16 @@ import (
 // Store keeps the log of each user's recorded sends. Every store decides by the rules of Judge and keeps the promises
 // in doc.go. A Store is safe for concurrent use.
 //
-// Every method returns within the deadline of ctx, give or take 50 ms. In the result slice of a call to a Store, users
-// that were not decided before the deadline keep the zero value. The caller passes a result slice with the length and
-// order of the users, and zeroes this slice before the call. The error of a Store method is for operators, and is nil
-// exactly when every user was decided. Callers see from the result slice, not from the error, which users were decided.
+// Every method returns at most 50 ms after the deadline of ctx. In the result slice of a call to a Store, users without
+// a decision before the deadline keep the zero value. The caller passes a zeroed result slice with the length and order
+// of the users. The error of a Store method is for operators, and is nil exactly when every user was decided. Callers
+// read the decided users from the result slice, not from the error.
 type Store interface {
-	// Filter decides every user of the batch and sets verdicts[i] for Users[i]. If Batch.Record is true, Filter records
-	// each allowed send in the same atomic step as the decision. An Allowed or Replayed verdict is durable. If a
-	// verdict is Unavailable, the store may or may not have recorded the send. A retry with the same message id is safe
-	// and returns the result. If Batch.Check rejects b, Filter returns an error and does not change the store.
+	// Filter decides every user of the batch and sets verdicts[i] for Users[i]. If Batch.Record is true, Filter decides
+	// and records each allowed send in one atomic step. An Allowed or Replayed verdict is durable. If a verdict is
+	// Unavailable, the store may or may not have recorded the send. A retry with the same message id is safe, and
+	// returns the result of the earlier attempt. If Batch.Check rejects b, Filter returns an error and does not change
+	// the store.
 	Filter(ctx context.Context, b *Batch, verdicts []Verdict) error
 	// Release removes the sends of the message with the token on the channel from the users' logs. The users must be
 	// distinct. Channel 0 stands for every channel, and also for sends without a channel. If CheckRelease rejects the
@@ -30,14 +31,14 @@ type Store interface {
 	Erase(ctx context.Context, user UserID) error
 	// Log returns the user's log, including entries that are older than the retention but not removed yet.
 	Log(ctx context.Context, user UserID) (Log, error)
-	// Messages returns the messages of the tokens. The map lacks messages that the store did not remember;
-	// MessageMemory selects the messages to remember.
+	// Messages returns the messages of the tokens. The returned map lacks messages that the store does not remember.
+	// The type MessageMemory selects the messages to remember.
 	Messages(ctx context.Context, tokens []Token) (map[Token]Message, error)
 	// Health returns the store's state for /v1/status and readiness, within the deadline of ctx.
 	Health(ctx context.Context) Health
 	// ClockTolerance returns the largest difference between the clocks that stamp sends. Zero means that one clock
-	// stamps all sends. ClockTolerance always returns the same value, and rolling windows are longer by twice that
-	// value.
+	// stamps all sends. ClockTolerance always returns the same value. Rolling windows are longer by twice the clock
+	// tolerance.
 	ClockTolerance() time.Duration
 	// Close stops background work and frees all resources. No call may be in progress when the caller closes the store.
 	Close() error
@@ -69,16 +70,16 @@ type Health struct {
 	State    string   // "ok", "degraded" (some users would be unavailable) or "down"
 	Error    string   // why the state is not ok
 	Warnings []string // problems that start-up checks found and tolerated
-	// NeedsRestart says that the store is down until another process opens the store. NeedsRestart is false when a
-	// restart would not help, or when a restart would lose records and people must decide.
+	// NeedsRestart is true if the store is down until another process opens the store. NeedsRestart is false if a
+	// restart would not help, or if a restart would lose records, so that people must decide.
 	NeedsRestart bool
 	Fleet        *Fleet // the instances that share the store; nil for a store of one instance
 }
 
 // Fleet describes the group of instances that share a store, as one of the instances sees the group.
 type Fleet struct {
-	Instances int            // this instance and those with a recent heartbeat
-	Differing map[string]int // by kind of difference: how many other instances differ from this one
+	Instances int            // this instance, and other instances with a recent heartbeat
+	Differing map[string]int // by kind of difference: the number of other instances that differ
 	Made      time.Time      // when the store was created without any record
 }
 
@@ -114,16 +115,17 @@ type RateState struct {
 // RateLimiter keeps the request budgets of clients. A store that several instances share is also a RateLimiter (see
 // As), so that the instances share the clients' budgets. A RateLimiter is safe for concurrent use.
 type RateLimiter interface {
-	// Take subtracts users from the client's budget if the budget has enough for all of them. rate must have a limit,
-	// and users must not exceed the burst of rate. Take returns within the deadline of ctx. Take returns an error when
-	// it could not read the budget, and the caller decides whether to allow the call.
+	// Take subtracts users from the client's budget if the budget has enough for all of them. The argument "rate" must
+	// have a limit, and the argument "users" must not exceed the burst of this rate. Take returns within the deadline
+	// of ctx. If Take could not read the budget, Take returns an error, and the caller decides whether to allow the
+	// call.
 	Take(ctx context.Context, client string, rate Rate, users int) (RateState, error)
 }
 
 // Archiver is an optional interface of stores that can write an archive of themselves while they serve calls (see As).
 type Archiver interface {
-	// Backup writes an archive of the store's current data, with every send that was answered before the call. If
-	// Backup returns an error, the bytes written so far are useless.
+	// Backup writes an archive of the store's current data, with every send whose decision was returned before the call
+	// of Backup. If Backup returns an error, the bytes written so far are useless.
 	Backup(ctx context.Context, to io.Writer, channels map[string]Channel) error
 }
 
@@ -131,8 +133,8 @@ type Archiver interface {
 // has lost data, users whose logs may be incomplete are Unavailable until an operator accepts the loss.
 type Accepter interface {
 	// AcceptLoss makes the affected users available again, with the log entries that remain, and returns the accepted
-	// losses. AcceptLoss returns nil when no loss of data was open. The store keeps the operator's reason. A *LossError
-	// means that the server still loses data.
+	// losses. AcceptLoss returns nil when no loss of data was open. The store keeps the operator's reason for the
+	// acceptance. A *LossError means that the server still loses data.
 	AcceptLoss(ctx context.Context, reason string) ([]AcceptedLoss, error)
 }
 
@@ -162,8 +164,8 @@ type FormatError struct {
 	IDs, WantIDs string
 }
 
-// Error returns the text of the FormatError: it names the version of the store, the versions that this program reads,
-// and the action to take.
+// Error returns the text of the FormatError, with the version of the store, the versions that this program reads, and
+// the action to take.
 func (e *FormatError) Error() string {
 	reads := fmt.Sprintf("this version of capper reads the formats %d to %d", e.Oldest, e.Newest)
 	if e.Oldest == e.Newest {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A Uses counts, for each limit, the users who have a certain number of sends that count for this limit. Uses does not
+// A Uses counts, for each limit, the users by the number of their sends that count for this limit. A Uses does not
 // decide real sends. The Basis of Uses replaces each limit by shadow limits (limits that deny nobody), one for each
 // number of sends to count. The Basis of Uses withholds no send.
 type Uses struct {
@@ -28,7 +28,7 @@ type useCount struct {
 	users   int
 }
 
-// A Use says, for one limit of a segment, how many users have a certain number of sends that count for the limit.
+// A Use holds, for one limit of a segment, the numbers of users by the number of their sends that count for the limit.
 type Use struct {
 	Segment string // "": users in no segment
 	Limit   Limit
@@ -51,12 +51,12 @@ func NewUses(b *Basis, channel Channel) *Uses {
 	return &Uses{basis: &Basis{b.segments, newInForce(counting)}, channel: channel, counts: map[useKey]*useCount{}}
 }
 
-// mostSteps is the maximum number of UseSteps (numbers of sends) for which a limit's users are counted. The step for
-// users without sends does not count for this maximum.
+// mostSteps is the maximum number of UseSteps (counts of users by number of sends) for one limit. The step for users
+// without sends does not count for this maximum.
 const mostSteps = 6
 
-// countingLimits returns, for each limit that denies, shadow limits (limits that deny nobody), which count how many
-// sends each user has.
+// countingLimits returns, for each limit that denies, shadow limits (limits that deny nobody) to count the sends of
+// each user.
 func countingLimits(limits []Limit) (counting []Limit) {
 	denying := slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Shadow || l.Max == 0 })
 	if len(denying) == 0 {
@@ -77,7 +77,7 @@ func countingLimits(limits []Limit) (counting []Limit) {
 }
 
 // Basis returns a Basis whose limits only count sends, for the caller's decisions. Callers must decide the users with
-// the Basis of Uses before they call the method Add.
+// this Basis before they call the method Add.
 func (u *Uses) Basis() *Basis { return u.basis }
 
 // Add counts the users of the given decisions, which must have been made with the Basis of u. Add leaves out users
@@ -130,8 +130,8 @@ type useStepKey struct {
 	sends int
 }
 
-// of returns a Use for each limit of a segment. The argument "reached" of the method of holds, for each
-// limit and each number n, how many users have at least n sends.
+// The method of returns a Use for each limit of a segment. The argument "reached" of this method holds, for each limit
+// and each number n, a count of users: those with at least n sends.
 func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
 	for _, l := range u.basis.Policy().Limits(segment) {
 		if !l.AppliesTo(u.channel) {

@@ -8,23 +8,23 @@ import (
 	"capper/internal/share"
 )
 
-// These constants are values of a user's mark, which says why a send to the user is withheld before the store reads the
-// log. A mark is the index of a suppression in the policy plus 1, or one of these constants; with the mark 0, nothing
-// withholds the send.
+// These constants are values of a user's mark: the reason to withhold a send from the user before the store reads the
+// log. A mark is one of these constants, or the index of a suppression in the policy plus 1. The mark 0 means that
+// nothing withholds the send.
 const (
 	markHoldout = 255 - iota
 	markQuiet
 )
 
-// withholding holds the reasons to withhold a send from users before limits apply: suppressed sets, the holdout and
-// quiet hours. The zero value withholds nothing.
+// The type withholding holds the reasons to withhold a send from users before limits apply: suppressed sets, the
+// holdout and quiet hours. The zero value withholds nothing.
 type withholding struct {
 	suppressed []suppressed
 	holdout    *Holdout
 	quiet      *nights
 }
 
-// suppressed is a set of users who must not receive the send.
+// The type suppressed is a set of users who must not receive the send.
 type suppressed struct {
 	set  Set
 	mark uint8
@@ -70,13 +70,14 @@ func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time
 	return w, nil
 }
 
-// bySets reports whether suppression or quiet hours withhold the send from the users of some sets.
+// bySets reports whether suppression or quiet hours withhold the send from users because of their sets.
 func (w *withholding) bySets() bool {
 	return len(w.suppressed) > 0 || w.quiet != nil && slices.ContainsFunc(w.quiet.sets,
 		func(s []Set) bool { return s != nil })
 }
 
-// apply sets the verdict Denied for every user from whom suppression, the holdout or quiet hours withhold the send now.
+// The method apply sets the verdict Denied for every user from whom suppression, the holdout or quiet hours withhold
+// the send now.
 func (w *withholding) apply(d *Decisions, now Instant) {
 	if w.suppressed == nil && w.holdout == nil && w.quiet == nil {
 		return
@@ -95,8 +96,8 @@ func (w *withholding) apply(d *Decisions, now Instant) {
 	w.deny(d, marks)
 }
 
-// deny sets the verdict Denied for the users whose mark is not 0. deny separates marked users from the others without a
-// branch that depends on the marks.
+// The method deny sets the verdict Denied for the users whose mark is not 0. The method deny separates users with and
+// without a mark, without a branch that depends on the marks.
 func (w *withholding) deny(d *Decisions, marks []uint8) {
 	order := make([]int32, len(marks)+1)
 	kept, last := 0, len(marks)
@@ -119,8 +120,8 @@ func (w *withholding) deny(d *Decisions, marks []uint8) {
 	}
 }
 
-// postpone corrects each denial by a limit whose slot becomes free during quiet hours: FreesAt becomes the end of the
-// quiet hours.
+// The method postpone corrects denials by limits whose slots become free during quiet hours: FreesAt becomes the end of
+// the quiet hours.
 func (w *withholding) postpone(d *Decisions) {
 	if w.quiet == nil {
 		return
@@ -133,17 +134,17 @@ func (w *withholding) postpone(d *Decisions) {
 	}
 }
 
-// nights holds the quiet hours that apply to a send.
+// The type nights holds the quiet hours that apply to a send.
 type nights struct {
 	hours []*Quiet
 	index []uint8 // by quiet hours: their index in the policy
-	sets  [][]Set // by quiet hours: the sets of users to whom they apply; nil: every user
+	sets  [][]Set // by quiet hours: the sets whose users have these hours; nil: every user
 
 	now    Instant
 	zones  []uint16         // by user, an index into places; nil: 0 for every user
 	places []*time.Location // time zones
-	masks  []uint16         // by user, one bit for each quiet hours that apply; nil: all apply to every user
-	zoned  []*night         // by zone, when all quiet hours apply to every user; nil: not computed yet
+	masks  []uint16         // by user, a bit for each entry of hours that applies; nil: all apply to every user
+	zoned  []*night         // by zone, if all quiet hours apply to every user; nil: not computed yet
 	masked map[uint32]*night
 }
 
@@ -178,7 +179,7 @@ func newNights(policy *Policy, channel Channel, find func(string) Set) *nights {
 	return n
 }
 
-// begin computes which quiet hours apply to which users of the call.
+// The method begin computes, for each user of the call, the quiet hours that apply.
 func (n *nights) begin(d *Decisions, now Instant) {
 	n.now, n.zones, n.places = now, d.zones, d.places
 	everybody := uint16(0)
@@ -204,7 +205,7 @@ func (n *nights) begin(d *Decisions, now Instant) {
 	}
 }
 
-// mark sets the mark "quiet hours" for each user who has quiet hours now, unless the user already has a mark.
+// The method mark sets the mark markQuiet for each user who has quiet hours now, unless the user already has a mark.
 func (n *nights) mark(marks []uint8) {
 	for i := range marks {
 		if marks[i] == 0 {
@@ -213,7 +214,7 @@ func (n *nights) mark(marks []uint8) {
 	}
 }
 
-// of returns the quiet hours of user i.
+// The method of returns the quiet hours of user i.
 func (n *nights) of(i int) *night {
 	zone := uint16(0)
 	if n.zones != nil {
@@ -234,7 +235,8 @@ func (n *nights) of(i int) *night {
 	return found
 }
 
-// night returns the quiet hours of the users in the given time zone to whom the entries in the bit mask apply.
+// The method night returns the quiet hours of the users in the given time zone to whom the entries in the bit mask
+// apply.
 func (n *nights) night(zone, mask uint16) *night {
 	var clocks []quiet.Clock
 	var index []uint8
@@ -256,7 +258,7 @@ func (n *nights) night(zone, mask uint16) *night {
 	return found
 }
 
-// opens returns the first instant, at or after the given instant, at which the user has no quiet hours.
+// The method opens returns the first instant, at or after the given instant, at which the user has no quiet hours.
 func (n *night) opens(at Instant) Instant {
 	if n.timeline == nil {
 		n.timeline = quiet.NewTimeline(n.clocks)

@@ -13,9 +13,9 @@ import (
 // and a user whom no input file of a build contains has no such number. For images, a View therefore holds the changes
 // that determine membership separately from its bitmap.
 
-// decided holds those users for whom a live change (API call), and not the build, determines whether they are in a set.
-// The users with live changes (type decided) are stored immutably: the method put() returns a copy that shares the
-// unchanged blocks. The zero decided contains no users.
+// The type decided holds the users whose membership in a set is determined by a live change (API call) and not by the
+// build. A value of the type decided is immutable: the method put returns a copy that shares the unchanged blocks. The
+// zero decided contains no users.
 type decided struct {
 	pages [2 * narrowKeys / pageKeys]*page
 }
@@ -24,17 +24,17 @@ const pageKeys = 256
 
 type page [pageKeys]decisions
 
-// decisions holds, in ascending order, users whose id images have equal upper bits, and says for each whether the
-// user is a member. Each element of decisions contains the lower 48 bits of a user's id image, and one bit that says
-// whether the user is a member.
+// The type decisions holds users whose id images have equal upper bits, in ascending order, each with its membership.
+// Each element of decisions contains the lower 48 bits of a user's id image, and one bit that says whether the user is
+// a member.
 type decisions []uint64
 
 const restBits = 48
 
 func restOf(user capping.UserID) uint64 { return uint64(user) & (1<<restBits - 1) }
 
-// put returns a copy of the decided d (the users whose membership API calls determine), with the given blocks of users
-// computed again from the list of changes.
+// The method put returns a copy of d in which the blocks of users with the given keys are computed again from the list
+// of changes.
 func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	next, own := *d, map[uint32]bool{}
 	for _, key := range keys {
@@ -52,8 +52,8 @@ func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	return &next
 }
 
-// decide returns, for each user of a block, the membership by a live change, if the change overrides a build of the set
-// that includes all changes up to the time asOf.
+// The method decide returns the users of the block whose live change overrides the build, each with the membership by
+// the change. The build includes all changes up to the time asOf.
 func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	if b == nil {
 		return nil
@@ -72,7 +72,8 @@ func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	return slices.Clip(all)
 }
 
-// of reports whether a live change determines the membership of the user, and if so, whether the user is a member.
+// The method of reports whether a live change determines the user's membership, and if so, whether the user is a
+// member.
 func (d *decided) of(user capping.UserID) (decides, member bool) {
 	key := keyOf(user)
 	p := d.pages[key/pageKeys]
@@ -84,8 +85,8 @@ func (d *decided) of(user capping.UserID) (decides, member bool) {
 	return found, found && all[at]&1 == 1
 }
 
-// mark sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The caller of
-// mark must set base[i] to a value other than 0 if the build of the set contains users[i].
+// The method mark sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The caller
+// must set base[i] to a value other than 0 if the build of the set contains users[i].
 func (d *decided) mark(users []capping.UserID, base, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] != 0 {

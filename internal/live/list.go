@@ -8,30 +8,30 @@ import (
 	"capper/internal/capping"
 )
 
-// list holds the live changes (changes by API calls) of one set: the latest change of each user. The list stores the
-// changes in blocks of users with equal upper bits, in ascending order of users. All users of a block have the same
-// upper bits in their number, and these bits are the key of the block. A live change takes 10 bytes of memory for a
-// user below 2^32, and 14 bytes for other users.
+// The type list holds the live changes (changes by API calls) of one set: the latest change of each user. The list
+// stores the changes in blocks of users with equal upper bits, in ascending order of users. The upper bits that the
+// users of a block have in common are the key of the block. A live change takes 10 bytes of memory for a user below
+// 2^32, and 14 bytes for other users.
 type list struct {
 	blocks map[uint32]*block // by the key of the block; see keyOf
 	counts [kinds]int
-	freed  capping.Instant // changes up to this time were removed, because generations contain them
+	freed  capping.Instant // changes up to this time were removed, because all generations in use contain them
 
-	journal []capping.UserID // users of the latest changes, in the order in which the changes were applied
+	journal []capping.UserID // users of the latest changes, in the order of the applied changes
 	dropped uint64           // number of changes whose users were removed from the journal
 }
 
-// journalMax is the maximum number of users in the journal of a list; the journal holds the users of the latest
-// changes. If a View is older than the oldest change in the journal of the list, the View must be computed again.
+// journalMax is the maximum number of users in the journal of a list (the users of the latest changes). A View that is
+// older than the oldest change in the journal must be computed again from all changes.
 const journalMax = 1 << 18
 
 func newList() *list { return &list{blocks: map[uint32]*block{}} }
 
-// end returns the number of changes that were applied to the list.
+// The method end returns the number of changes that were applied to the list.
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
 
-// since returns the users of all changes that were applied to the list, except the first n changes. The result "ok"
-// of since() is false if the list's journal no longer contains all of the requested changes.
+// The method since returns the users of all changes that were applied to the list, except the first n changes. The
+// result "ok" is false if the list's journal no longer contains all of these changes.
 func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	if n < l.dropped {
 		return nil, false
@@ -44,7 +44,7 @@ const narrowKeys = 1 << 16
 
 // keyOf returns the upper bits of a user, which are the key of the block that contains the user. The key of a user
 // below 2^32 is the upper 16 of 32 bits; the key of another user is narrowKeys combined with the upper 16 of 64 bits.
-// A higher user never has a lower key.
+// If one user id is higher than another, its key is the same or higher.
 func keyOf(user capping.UserID) uint32 {
 	if user>>32 == 0 {
 		return uint32(user >> 16)
@@ -52,15 +52,15 @@ func keyOf(user capping.UserID) uint32 {
 	return narrowKeys | uint32(user>>48)
 }
 
-// block holds the live changes for all users whose numbers have the same upper bits.
+// A block holds the live changes of all users whose ids have the same upper bits.
 type block struct {
 	mids  []uint32 // for users from 2^32 on: the 32 bits above lows; otherwise nil
 	lows  []uint16 // lower 16 bits of the users
 	infos []info   // the change of the user with the same index
 }
 
-// user returns the user at index i of the block of changes; key is the key of the block. The users of a block of live
-// changes are in ascending order.
+// The method user returns the user at index i of the block of changes; the argument "key" is the key of the block. The
+// users of a block of live changes are in ascending order.
 func (b *block) user(key uint32, i int) capping.UserID {
 	if key < narrowKeys {
 		return capping.UserID(key)<<16 | capping.UserID(b.lows[i])
@@ -68,7 +68,7 @@ func (b *block) user(key uint32, i int) capping.UserID {
 	return capping.UserID(key-narrowKeys)<<48 | capping.UserID(b.mids[i])<<16 | capping.UserID(b.lows[i])
 }
 
-// put inserts the live change of a user at an index of the block.
+// The method put inserts the live change of a user at an index of the block.
 func (b *block) put(at int, user capping.UserID, one info) {
 	if keyOf(user) >= narrowKeys {
 		b.mids = slices.Insert(b.mids, at, uint32(user>>16))
@@ -76,7 +76,7 @@ func (b *block) put(at int, user capping.UserID, one info) {
 	b.lows, b.infos = slices.Insert(b.lows, at, uint16(user)), slices.Insert(b.infos, at, one)
 }
 
-// add appends the change of a user.
+// The method add appends the change of a user to the block.
 func (b *block) add(user capping.UserID, one info) {
 	if keyOf(user) >= narrowKeys {
 		b.mids = append(b.mids, uint32(user>>16))
@@ -84,7 +84,7 @@ func (b *block) add(user capping.UserID, one info) {
 	b.lows, b.infos = append(b.lows, uint16(user)), append(b.infos, one)
 }
 
-// info is a live change without the user: 40 bits for the time, 16 bits for the client, 8 bits for the kind.
+// The type info is a live change without the user: 40 bits for the time, 16 bits for the client, 8 bits for the kind.
 type info uint64
 
 func infoOf(at capping.Instant, by uint16, kind Kind) info {
@@ -95,7 +95,7 @@ func (i info) at() capping.Instant { return capping.Instant(i >> 24) }
 func (i info) by() uint16          { return uint16(i >> 8) }
 func (i info) kind() Kind          { return Kind(i) }
 
-// later reports whether the live change i takes precedence over the live change j of the same user.
+// The method later reports whether the live change i takes precedence over the live change j of the same user.
 func (i info) later(j info) bool {
 	if i.at() != j.at() {
 		return i.at() > j.at()
@@ -103,10 +103,10 @@ func (i info) later(j info) bool {
 	return i.kind() > j.kind()
 }
 
-// in reports whether the live change overrides a build of the set that includes all changes up to the time asOf, and
-// whether the user is then a member. If a live change adds a user, the change even overrides builds that are newer by
-// up to the time Margin, because clocks may differ. The reason for Margin: to withhold a message wrongly is better than
-// to send an unwanted message.
+// The method in reports whether the live change overrides a build of the set that includes all changes up to the time
+// asOf. The result "member" says whether the change makes the user a member. If a live change adds a user, the change
+// even overrides builds that are newer by up to the time Margin, because clocks may differ. The reason for Margin:
+// withholding a message by mistake is better than sending an unwanted message.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:
@@ -118,8 +118,8 @@ func (i info) in(asOf capping.Instant) (decides, member bool) {
 	}
 }
 
-// find returns the index of the user in the block of live changes (changes by API calls). If the block of live
-// changes does not contain the user, find() returns the index at which the user can be inserted.
+// The method find returns the index of the user in the block of live changes (changes by API calls). If the block does
+// not contain the user, the method find returns the index for an insertion of the user.
 func (b *block) find(user capping.UserID) (int, bool) {
 	key := keyOf(user)
 	if key < narrowKeys {
@@ -128,7 +128,7 @@ func (b *block) find(user capping.UserID) (int, bool) {
 	return sort.Find(len(b.lows), func(i int) int { return cmp.Compare(user, b.user(key, i)) })
 }
 
-// of returns the latest live change of a user in the set, if there is one.
+// The method of returns the latest live change of a user in the set, if the user has one.
 func (l *list) of(user capping.UserID) (info, bool) {
 	b := l.blocks[keyOf(user)]
 	if b == nil {
@@ -141,7 +141,7 @@ func (l *list) of(user capping.UserID) (info, bool) {
 	return b.infos[at], true
 }
 
-// apply records the same live change for several users, who must be in ascending order.
+// The method apply records the same live change for several users, who must be in ascending order.
 func (l *list) apply(users []capping.UserID, one info) {
 	if one.at() <= l.freed {
 		return
@@ -166,8 +166,8 @@ func (l *list) apply(users []capping.UserID, one info) {
 	}
 }
 
-// fewUsers is a number of users: for more users, a merge of a block with new changes is faster than insertions one by
-// one.
+// fewUsers is the maximum number of users whose changes are inserted one by one into a block. For more users, a merge
+// of the block with the new changes is faster.
 const fewUsers = 8
 
 // applyIn records the same live change for several users of one block of a set's changes.
@@ -194,7 +194,8 @@ func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 	}
 }
 
-// insert adds a live change for users who have no change in the block yet. The users must be in ascending order.
+// The method insert adds a live change for users who have no change in the block yet. The users must be in ascending
+// order.
 func (b *block) insert(fresh []capping.UserID, one info) {
 	n, key := len(b.lows)+len(fresh), keyOf(fresh[0])
 	all := &block{lows: make([]uint16, 0, n), infos: make([]info, 0, n)}
@@ -214,7 +215,7 @@ func (b *block) insert(fresh []capping.UserID, one info) {
 	*b = *all
 }
 
-// drop removes from the list all changes up to the given time, including changes at this time.
+// The method drop removes all changes up to the given time from the list, including changes at this time.
 func (l *list) drop(upTo capping.Instant) {
 	if upTo <= l.freed {
 		return
@@ -243,7 +244,7 @@ func (l *list) drop(upTo capping.Instant) {
 	}
 }
 
-// keys returns the keys (upper bits of users) of all blocks in ascending order.
+// The method keys returns the keys (upper bits of users) of all blocks in ascending order.
 func (l *list) keys() []uint32 {
 	keys := make([]uint32, 0, len(l.blocks))
 	for key := range l.blocks {

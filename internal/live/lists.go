@@ -46,10 +46,10 @@ func (l *Lists) Apply(records ...*Record) {
 	l.apply(records)
 }
 
-// ApplyUpTo updates the live changes (changes of sets by API calls) of one partition in memory to the given version of
-// the store. ApplyUpTo first removes changes up to the times in the argument "freed", and then applies the records. The
-// caller of ApplyUpTo must pass either all records of the partition, or all records after the version of the lists. If
-// the lists already have the given version and the argument "records" is empty, ApplyUpTo does nothing.
+// ApplyUpTo brings the live changes (changes of sets by API calls) of one partition in memory to the given version.
+// ApplyUpTo first removes changes up to the times in the argument "freed", and then applies the records. The caller of
+// ApplyUpTo must pass either all records of the partition, or all records after the version of the lists. If the lists
+// already have the given version and the argument "records" is empty, ApplyUpTo does nothing.
 func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]capping.Instant, records []*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +93,8 @@ func (l *Lists) list(set string) *list {
 	return l.sets[set]
 }
 
-// number returns the number by which live changes (changes by API calls) refer to the name of a client. If 65,535
-// clients already have a number, number() returns 0 for further clients, so their changes have no client name.
+// The method number returns the number that stands for a client name in the type info. If 65,535 clients already have a
+// number, further clients get the number 0, so their changes have no client name.
 func (l *Lists) number(client string) uint16 {
 	n, ok := l.numbers[client]
 	if !ok && len(l.clients) < 1<<16 {
@@ -108,18 +108,17 @@ func (l *Lists) number(client string) uint16 {
 // store.
 func (l *Lists) Changed() uint64 { return l.changed.Load() }
 
-// Version returns the version of the store's partition up to which the lists contain all changes. If the version is
-// "", the lists do not know which version they contain.
+// The method Version returns the latest version of a store partition whose changes, and all earlier changes, are in the
+// lists. The version "" means that this version is unknown.
 func (l *Lists) Version(partition int) string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.versions[partition]
 }
 
-// Stamp returns the time that the changes of a batch (an API call) get. If the batch itself names a time for its
-// changes, Stamp returns this time. If the batch names no time, Stamp usually returns the time now. If the batch names
-// no time, the returned time is always later than Batch.After and than each known change of the batch's users in the
-// set.
+// Stamp returns the time for the changes of a batch (an API call). If the batch has the time Batch.At, Stamp returns
+// this time. Otherwise, Stamp returns the time now or a later time. The result is later than Batch.After, than every
+// removed change of the set, and than each known change of the batch's users in the set.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
@@ -140,8 +139,8 @@ func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	return now
 }
 
-// Superseded returns how many changes in the record have no effect, because they are not the latest change of their
-// user in the set.
+// Superseded returns the number of changes in the record that have no effect, because they are not the latest change of
+// the user in the set.
 func (l *Lists) Superseded(r *Record) (n int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -158,8 +157,7 @@ func (l *Lists) Superseded(r *Record) (n int) {
 	return n
 }
 
-// Holds reports whether every change in the record takes effect, because it is the latest change of its user in the
-// set.
+// Holds reports whether every change in the record is the latest change of its user in the set, and so takes effect.
 func (l *Lists) Holds(r *Record) bool { return l.Superseded(r) == 0 }
 
 func (l *list) holds(user capping.UserID, at capping.Instant, kind Kind) bool {
@@ -167,7 +165,7 @@ func (l *list) holds(user capping.UserID, at capping.Instant, kind Kind) bool {
 	return ok && known.at() == at && known.kind() == kind
 }
 
-// Of returns the latest change of a user in a set.
+// The method Of returns the latest change of a user in a set.
 func (l *Lists) Of(set string, user capping.UserID) (Change, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -183,7 +181,7 @@ func (l *Lists) change(user capping.UserID, known info) Change {
 	return Change{User: user, Kind: known.kind(), At: known.at(), By: l.clients[known.by()]}
 }
 
-// OfUser returns the latest changes of a user, by the name of the set.
+// OfUser returns the latest change of a user in each set, by set name.
 func (l *Lists) OfUser(user capping.UserID) map[string]Change {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -196,8 +194,8 @@ func (l *Lists) OfUser(user capping.UserID) map[string]Change {
 	return changes
 }
 
-// Since returns the changes of a set at or after the given time, in ascending order of users. Since begins with the
-// user in the argument "from", and returns at most as many changes as the argument "limit" says.
+// The method Since returns the changes of a set at or after the given time, in ascending order of users. The argument
+// "from" is the first user, and "limit" is the maximum number of returned changes.
 func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit int) (changes []Change) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -221,9 +219,9 @@ func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit
 	return changes
 }
 
-// Overruled returns the users whom an API call added to the set and whom a newer build may have lost. The times
+// Overruled returns the users whom an API call added to the set, and whom a newer build of the set may lack. The times
 // "before" and "next" are the as-of times of the older and of the newer build. Overruled returns a user if the addition
-// overrides the older build but not the newer one.
+// overrides the older build but not the newer build.
 func (l *Lists) Overruled(set string, before, next capping.Instant) (users []capping.UserID) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -253,8 +251,8 @@ type Size struct {
 	Freed          capping.Instant // changes up to this time were removed; 0: no removed changes
 }
 
-// Sizes returns, for each set that has live changes (changes by API calls), how many it has, ordered by the names of
-// the sets. Sizes reads every live change.
+// Sizes returns the numbers of live changes (changes by API calls) of each set, in the order of set names. Sizes reads
+// every live change.
 func (l *Lists) Sizes() (sizes []Size) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -274,8 +272,8 @@ func (l *Lists) Sizes() (sizes []Size) {
 	return sizes
 }
 
-// Len returns the number of live changes of a set: of added and of removed users. A change of the kind Forgotten leaves
-// the user without a live change.
+// Len returns the number of users whose latest live change in the set is an addition or a removal. Len does not count
+// users whose latest change is of the kind Forgotten, because this kind cancels the user's earlier changes.
 func (l *Lists) Len(set string) int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -285,8 +283,8 @@ func (l *Lists) Len(set string) int {
 	return 0
 }
 
-// Freed returns the time up to which live changes of the set were removed, because the generations in use contain
-// them. If Freed returns 0, the store has not removed any live changes of the set.
+// The method Freed returns a time: the store has removed all live changes of the set up to this time, because the
+// generations in use contain them. The result 0 means that the store has removed no live changes of the set.
 func (l *Lists) Freed(set string) capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -296,7 +294,7 @@ func (l *Lists) Freed(set string) capping.Instant {
 	return 0
 }
 
-// AllFreed returns, for each set, the time up to which live changes were removed; see Freed.
+// AllFreed returns the result of Freed for each set with removed live changes.
 func (l *Lists) AllFreed() map[string]capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -309,8 +307,8 @@ func (l *Lists) AllFreed() map[string]capping.Instant {
 	return freed
 }
 
-// Records returns the live changes (changes by API calls) of all users for whom the function "keep" returns true,
-// packed into records. If a store has lost live changes, it can store the records that Records returns again.
+// The method Records returns the live changes (changes by API calls) of all users for whom the function "keep" returns
+// true, packed into records. A store that has lost live changes can store these records again.
 func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -328,10 +326,9 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	return pack(entries)
 }
 
-// Pack combines old records of live changes (changes by API calls) into fewer records. Pack keeps only the latest
-// change of each user in a set, and omits changes that the store has removed. If the argument "whole" of Pack is true,
-// the argument "old" contains all stored records of its users. If "whole" is true, Pack also omits changes of the kind
-// Forgotten.
+// The method Pack combines old records of live changes (changes by API calls) into fewer records. Pack keeps only the
+// latest change of each user in a set, and omits changes that the store has removed. If the argument "whole" is true,
+// the argument "old" must contain all stored records of its users, and Pack also omits changes of the kind Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -367,7 +364,7 @@ func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	return pack(entries)
 }
 
-// entry is a live change that pack will add to a packed record.
+// An entry is a live change that the function pack adds to a packed record.
 type entry struct {
 	set, by string
 	user    capping.UserID
@@ -375,7 +372,7 @@ type entry struct {
 	kind    Kind
 }
 
-// pack groups changes by set, client and time, and packs them into records of at most RecordBytes.
+// The function pack groups changes by set, client and time, and packs them into records of at most RecordBytes.
 func pack(entries []entry) (records []*Record) {
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.by, b.by), cmp.Compare(a.at, b.at),

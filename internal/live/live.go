@@ -23,21 +23,21 @@ const (
 // String returns the name of the kind in API responses and in the audit.
 func (k Kind) String() string { return [...]string{"forgotten", "removed", "added"}[k] }
 
-// Change is the latest live change of a user in a set.
+// The type Change is the latest live change (change by an API call) of a user in a set.
 type Change struct {
 	User capping.UserID
 	Kind Kind
-	At   capping.Instant // time at which the person asked for the change, or the call arrived
+	At   capping.Instant // time at which the person asked for the change, or at which the call arrived
 	By   string          // name of the client that made the call; "": a caller without an API key
 }
 
-// Batch holds the changes of one API call that changes a set. Each list of users in a Batch is in strictly ascending
+// A Batch holds the changes of one API call that changes a set. Each list of users in a Batch is in strictly ascending
 // order, and each user is in at most one of the lists.
 type Batch struct {
 	Set string
 	By  string
-	// At is the time of the changes. With 0, the store uses its current time, or a time after After and after all
-	// earlier changes of these users.
+	// The field At is the time of the changes. If At is 0, the store uses its current time, or a later time that is
+	// after After and after all earlier changes of these users.
 	At     capping.Instant
 	After  capping.Instant // as-of time of the set in use, which is in the future if the build's clock is fast
 	Add    []capping.UserID
@@ -45,7 +45,7 @@ type Batch struct {
 	Forget []capping.UserID
 }
 
-// Stored is the result of storing a Batch of changes.
+// The type Stored is the result of storing a Batch of changes.
 type Stored struct {
 	At capping.Instant // time of the stored changes
 	// Superseded is the number of users whose change has no effect. Either a later change takes precedence, or all
@@ -60,24 +60,25 @@ type Store interface {
 	// Lists returns the live changes in the memory of this instance. With the embedded store, Lists contains all
 	// changes.
 	Lists() *Lists
-	// Change stores the batch durably, and then applies its changes to Lists. If Change returns no Unstored users and
-	// no error, all later decisions of all instances take the changes into account. No crash, failover or restart loses
-	// these changes. The error is nil if and only if all changes were stored. The error ErrOlderInstance says that no
-	// changes were stored.
+	// The method Change stores the batch durably, and then applies the changes to Lists. If Change returns no Unstored
+	// users and no error, all later decisions of all instances take the changes into account. Stored changes survive
+	// crashes, failovers and restarts. Change returns the error nil if and only if all changes were stored. If Change
+	// returns ErrOlderInstance, no changes were stored.
 	Change(ctx context.Context, b *Batch) (Stored, error)
 	// Renew reads all changes of the given users that were stored before this call, and applies them to Lists. A nil
 	// list means all users. With the embedded store, Renew does nothing.
 	Renew(ctx context.Context, users []capping.UserID) error
-	// Free removes changes that all generations in use contain. The argument maps each set to the time up to which
-	// changes are removed. Free also stores these times, so that an instance with an older generation notices the
-	// removal (see Lists.Freed). Free may remove only some of the changes; the next call removes the others.
+	// The method Free removes changes that all generations (published versions of the sets) in use contain. The
+	// argument upTo holds, for each set, the time of the latest changes to remove. Free also stores these times, so
+	// that an instance with an older generation notices the removal (see Lists.Freed). Free may remove only some of the
+	// changes; the next call removes the others.
 	Free(ctx context.Context, upTo map[string]capping.Instant) error
 	// AnnounceAsOf tells other instances the oldest as-of time of each set among the generations that this instance
 	// uses.
 	AnnounceAsOf(asOf map[string]capping.Instant)
-	// OthersAsOf returns the oldest as-of time of each set that the other instances have reported. The result ok is
-	// false until every instance has reported. The result does not contain sets that no other instance has reported.
-	// The embedded store returns nil and true.
+	// OthersAsOf returns, for each set, the oldest as-of time that another instance has reported. The result ok is
+	// false until every instance has reported its times. The result asOf omits sets that no other instance has
+	// reported. The embedded store returns nil and true.
 	OthersAsOf() (asOf map[string]capping.Instant, ok bool)
 }
 

@@ -17,8 +17,8 @@ type Record struct {
 	Runs    []Run
 }
 
-// Run holds those changes of a Record that have the same time. Users[k] contains the users with live changes of kind
-// k, in strictly ascending order.
+// A Run holds the changes of a Record that have the same time. Users[k] contains the users with live changes of kind k,
+// in strictly ascending order.
 type Run struct {
 	At    capping.Instant
 	Users [kinds][]capping.UserID
@@ -42,8 +42,8 @@ func (r *Record) Len() (n int) {
 	return n
 }
 
-// SplitBy divides the record into several records by a number that it computes for each user, such as the partition.
-// For each number that occurs, SplitBy returns one record.
+// SplitBy divides the record into one record for each number that the function "number" returns for its users, for
+// example the number of the user's partition.
 func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	parts := map[int]*Record{}
 	for i := range r.Runs {
@@ -64,8 +64,8 @@ func (r *Record) SplitBy(number func(capping.UserID) int) map[int]*Record {
 	return parts
 }
 
-// run returns the Run (changes with the same time) of the record for the time "at", if the last Run has this time. If
-// the last Run of the record has another time, the method run() appends a new Run.
+// The method run returns the last Run (changes with the same time) of the record if it has the time "at". Otherwise,
+// the method run appends and returns a new Run.
 func (r *Record) run(at capping.Instant) *Run {
 	if n := len(r.Runs); n == 0 || r.Runs[n-1].At != at {
 		r.Runs = append(r.Runs, Run{At: at})
@@ -73,8 +73,8 @@ func (r *Record) run(at capping.Instant) *Run {
 	return &r.Runs[len(r.Runs)-1]
 }
 
-// These constants are the versions of the format in which a store keeps a Record of live changes (changes of sets by
-// API calls). In the stored form of a Record, all numbers except times are encoded as in encoding/binary's Uvarint:
+// These constants are the format versions of a stored Record of live changes (changes of sets by API calls). In the
+// stored form of a Record, all numbers except times are encoded as in encoding/binary's Uvarint:
 //
 //	1 or 2                     version of the format: 2 if a user's number has more than 32 bits
 //	length, bytes              name of the set
@@ -175,7 +175,8 @@ func DecodeRecord(raw []byte) (*Record, error) {
 	return r, nil
 }
 
-// AppendFreed appends, in stored form, the time up to which live changes were removed for each set.
+// AppendFreed appends the stored form of the argument "freed" to dst. The argument holds, for each set, the time up to
+// which live changes were removed.
 func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
 	dst = append(dst, recordVersion)
 	names := make([]string, 0, len(freed))
@@ -189,8 +190,8 @@ func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
 	return dst
 }
 
-// DecodeFreed decodes what AppendFreed has encoded: for each set, the time up to which live changes were removed. If
-// the slice is empty, DecodeFreed returns an empty map.
+// DecodeFreed decodes the result of AppendFreed: for each set, the time up to which live changes were removed. For an
+// empty slice, DecodeFreed returns an empty map.
 func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	freed := map[string]capping.Instant{}
 	if len(raw) == 0 {
@@ -213,11 +214,11 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 
 var errShort = errors.New("the bytes end too early")
 
-// decoder decodes the stored form of a Record or of removal times. After the first error, all methods of a decoder
+// A decoder reads the stored form of a Record or of removal times. After the first error, all methods of a decoder
 // return zero values.
 type decoder struct {
 	rest []byte
-	most uint64 // maximum number of a user
+	most uint64 // maximum user id
 	err  error
 }
 
@@ -253,8 +254,8 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// count decodes how many elements follow. The argument "size" is the minimum number of bytes that an element takes,
-// so that the method count() can reject a number that is too large.
+// The method count decodes the number of the elements that follow. The argument "size" is the minimum number of bytes
+// of an element, so that the method count can reject a number that is too large.
 func (d *decoder) count(size int) int {
 	n := d.number()
 	if d.err == nil && n > uint64(len(d.rest)/size) {

@@ -2,8 +2,7 @@ package live
 
 import "capper/internal/capping"
 
-// DefaultMax is the maximum number of live changes (changes by API calls) of a set, if the configuration of the set
-// does not contain max_live.
+// DefaultMax is the maximum number of live changes (changes by API calls) of a set whose configuration has no max_live.
 const DefaultMax = 10_000_000
 
 // Rule is the configuration of one set (key "sets.NAME"). The zero Rule contains the defaults.
@@ -31,7 +30,7 @@ func (r Rules) NearlyFull(set string, changes int) bool {
 	return 10*int64(changes) >= 9*int64(r.Max(set))
 }
 
-// Counts reports whether the live change overrides a build of the set that contains all changes up to asOf.
+// The method Counts reports whether the live change overrides a build of the set that includes all changes up to asOf.
 func (c Change) Counts(asOf capping.Instant) bool {
 	decides, _ := infoOf(c.At, 0, c.Kind).in(asOf)
 	return decides

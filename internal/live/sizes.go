@@ -7,10 +7,10 @@ import (
 	"capper/internal/capping"
 )
 
-// SizesIn works like Sizes, but compares the live changes with given builds: the build of a set contains all changes up
-// to asOf(set). The fields Additions, Removals, Oldest and Newest of a Size describe only live changes (changes by API
-// calls) that override these builds. The field Superseded counts all other live changes of the set, which have no
-// effect.
+// SizesIn works like Sizes, but compares the live changes with given builds of the sets. The function asOf returns the
+// time up to which the build of a set includes all changes. The fields Additions, Removals, Oldest and Newest of a Size
+// describe only live changes (changes by API calls) that override these builds. The field Superseded counts all other
+// live changes of the set, which have no effect.
 func (l *Lists) SizesIn(asOf func(set string) capping.Instant) (sizes []Size) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

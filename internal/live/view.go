@@ -8,28 +8,26 @@ import (
 	"capper/internal/capping"
 )
 
-// Margin is the time in milliseconds by which a build may be newer than an added user without overriding the
-// addition.
+// Margin is a time in milliseconds: the addition of a user overrides builds whose as-of time is less than Margin later.
 const Margin = capping.Instant(time.Minute / time.Millisecond)
 
-// View says which users are in a set: it combines the set's bitmap in a generation with live changes (changes by API
+// A View holds the members of a set: the set's bitmap in a generation, combined with live changes (changes by API
 // calls).
 type View struct {
 	base *bitmap.Bitmap // nil: no generation contains the set
 	asOf capping.Instant
 
-	merged *bitmap.Bitmap // base combined with the first changes, up to the number upTo
+	merged *bitmap.Bitmap // base, combined with the first upTo changes of the list
 	upTo   uint64
-	// These fields hold the changes after upTo, which a look-up combines with merged.
+	// The fields added and removed hold the changes after the first upTo changes; a look-up combines them with merged.
 	added, removed *bitmap.Bitmap // nil: no such users
-	end            uint64         // number of changes in the view
+	end            uint64         // number of changes of the list that the view contains
 
-	images *decided // for images: users whose membership a change determines; merged does not contain these changes
+	images *decided // for id images: users whose membership a live change determines; merged contains no live changes
 }
 
-// recentMax is the maximum number of live changes that a View (the members of a set) holds outside its bitmap. If a
-// View (the members of a set) held more changes outside its bitmap, each further change would cost more than a merge
-// into the bitmap.
+// recentMax is the maximum number of live changes that a View (the members of a set) holds outside its bitmap. Above
+// this number, each further change would cost more than a merge of all changes into the bitmap.
 const recentMax = 4096
 
 var nobody = bitmap.Of()
@@ -39,8 +37,8 @@ var nobody = bitmap.Of()
 // changes (changes by API calls).
 func (v *View) Bitmap() *bitmap.Bitmap { return v.merged }
 
-// Mark sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The argument
-// "numbers" of Mark holds, for each user, the number that stands for the user in bitmaps of the generation.
+// The method Mark sets marks[i] to the argument "mark" if users[i] is a member of the set and marks[i] is 0. The
+// argument "numbers" holds each user's number in the bitmaps of the generation.
 func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	if v.images != nil {
 		own := make([]uint8, len(numbers))
@@ -66,11 +64,11 @@ func (v *View) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mar
 	}
 }
 
-// View returns a View of a set: the members in a generation, combined with live changes (changes by API calls). The
-// argument "base" is the bitmap of the set in the generation, or nil. The argument asOf is the time up to which the
-// bitmap contains all changes. The argument "before" is an earlier View of the same base, or nil; View reuses its
-// results. If the new View differs from the earlier View in too many users, the method View merges all changes into the
-// bitmap.
+// The method View returns the members of a set: the members in a generation, combined with live changes (changes by API
+// calls). The argument "base" is the bitmap of the set in the generation, or nil. The argument asOf is the time up to
+// which the bitmap includes all changes. The argument "before" is an earlier View of the same base whose results are
+// reused, or nil. If the bitmap of the earlier View lacks more than recentMax changes, the method View merges all
+// changes into the bitmap.
 func (l *Lists) View(set string, base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -101,8 +99,8 @@ func (l *Lists) view(set string, base *bitmap.Bitmap, asOf capping.Instant, befo
 	return &next
 }
 
-// Merge returns a View (the members of a set) in which the bitmap contains all live changes, so that look-ups are as
-// fast as without such changes.
+// The method Merge returns a View (the members of a set) whose bitmap contains all live changes, so that look-ups are
+// as fast as without live changes.
 func (l *Lists) Merge(set string, v *View) *View {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -123,8 +121,8 @@ func orNobody(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return b
 }
 
-// recent divides the given users into members of the set and other users, and returns both groups as bitmaps. If a
-// user's live change does not override the build, the build determines whether the user is a member.
+// The method recent divides the given users into members of the set and other users, and returns both groups as
+// bitmaps. If a user's live change does not override the build, the build determines whether the user is a member.
 func (l *list) recent(users []capping.UserID, base *bitmap.Bitmap, asOf capping.Instant) (added,
 	removed *bitmap.Bitmap) {
 	var in, out []capping.UserID
@@ -150,8 +148,8 @@ func bitmapOf(users []capping.UserID) *bitmap.Bitmap {
 	return bitmap.Of(capping.AppendDense(nil, users)...)
 }
 
-// merge returns a View (the members of a set) in which the bitmap contains all live changes. merge copies the blocks
-// that have not changed since the View "before".
+// The method merge returns a View (the members of a set) whose bitmap contains all live changes. The method merge
+// copies the blocks that have not changed since the View "before".
 func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *View {
 	v := &View{base: base, asOf: asOf, upTo: l.end(), end: l.end()}
 	from, keys := orNobody(base), narrow(l.keys())
@@ -181,7 +179,7 @@ func (b *block) addTo(w *bitmap.Words, asOf capping.Instant) {
 	}
 }
 
-// narrow returns those of the block keys (upper bits of users) that belong to users below 2^32.
+// The function narrow returns the block keys (upper bits of user ids) that belong to user ids below 2^32.
 func narrow(keys []uint32) (narrow []uint16) {
 	for _, key := range keys {
 		if key < narrowKeys {
@@ -191,8 +189,7 @@ func narrow(keys []uint32) (narrow []uint16) {
 	return narrow
 }
 
-// keysOf returns, in ascending order and without repetitions, the upper 16 bits of those users whose numbers are below
-// 2^32.
+// keysOf returns the upper 16 bits of the given 32-bit user ids, in ascending order and without repetitions.
 func keysOf(users []capping.UserID) []uint16 {
 	var seen [1 << 16]bool
 	var keys []uint16
@@ -206,9 +203,9 @@ func keysOf(users []capping.UserID) []uint16 {
 	return keys
 }
 
-// Look calls the function "each" for every set with live changes (changes by API calls), and passes a function that
-// returns a View (the members) of the set. Look returns the versions of the store's partitions up to which the returned
-// Views (members of sets) contain all changes.
+// The method Look calls the function "each" for every set with live changes (changes by API calls), and passes a
+// function that returns a View (the members) of the set. Look returns the latest version of each store partition whose
+// changes are all in the Views.
 func (l *Lists) Look(each func(set string, view func(base *bitmap.Bitmap, asOf capping.Instant,
 	before *View) *View)) (versions []string, changed uint64) {
 	l.mu.RLock()

@@ -6,29 +6,29 @@ import (
 	"capper/internal/capping"
 )
 
-// activityNamespace is the namespace of the artificial messages under which a store counts the decisions of an hour. No
-// API key has this namespace, because a name contains no blank.
+// activityNamespace is the namespace of artificial messages. A store counts the decisions of each hour under one such
+// message. No API key has this namespace, because a name contains no blank.
 const activityNamespace = "all messages"
 
-// activityHour is the time layout of the id of the artificial message under which a store counts the decisions of an
-// hour.
+// activityHour is the time layout of the ids of artificial messages, which name the hour.
 const activityHour = "2006-01-02T15"
 
-// ActivityStep is the length of the parts of an hour for which a store counts decisions separately.
+// ActivityStep is the length of the parts of an hour. A store counts the decisions of each part separately.
 const ActivityStep = 5 * time.Minute
 
-// ActivityKeep is how long a store keeps the counts of all decisions of an hour.
+// ActivityKeep is the time for which a store keeps the counts of all decisions of an hour.
 const ActivityKeep = MaxKeep
 
 // Activity returns the artificial message under which a store counts the decisions of all calls of an hour, at all
-// instances. In the Answers of the artificial message of an hour, the map Segments has the parts of the hour instead of
-// segments. In the counts of a part of an hour, Allowed does not include replayed users (who had the same send before).
+// instances. In the Answers of this artificial message, the map Segments holds the counts of each five-minute part of
+// the hour, instead of counts by segment. In these counts, Allowed does not include replayed users (who already had the
+// same send).
 func Activity(at time.Time) capping.Message {
 	return capping.Message{Namespace: activityNamespace, ID: at.UTC().Format(activityHour)}
 }
 
-// IsActivity reports whether the message is an artificial one, under which a store counts all decisions of an hour.
-// Lists of messages leave out the artificial messages under which a store counts all decisions of an hour.
+// IsActivity reports whether the message is artificial, because a store counts all decisions of an hour under it. Lists
+// of messages omit artificial messages.
 func IsActivity(m capping.Message) bool { return m.Namespace == activityNamespace }
 
 // ActivityPart returns the name of the five-minute part of an hour that contains the instant. The name of the part is

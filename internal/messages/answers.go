@@ -6,8 +6,7 @@ import (
 	"capper/internal/capping"
 )
 
-// maxConfigs is the maximum number of configuration versions in the Answers of a message. The list Answers.Configs
-// keeps the first maxConfigs versions, and leaves out later versions.
+// maxConfigs is the maximum number of configuration versions in Answers.Configs. Later versions are left out.
 const maxConfigs = 100
 
 // Add adds the counts in the argument "more" to the counts in the receiver. Add copies the numbers, and keeps no
@@ -35,15 +34,15 @@ func (a *Answers) Add(more *Answers) {
 	}
 }
 
-// AddCall counts one call, which was decided at the given instant with the given configuration version. AddCall does
-// not count the decisions in the response to the call.
+// AddCall counts one call at the given time with the given configuration version, but not the decisions of the call.
 func (a *Answers) AddCall(at capping.Instant, config string) {
 	a.called(1, at)
 	a.Last = max(a.Last, at)
 	a.under(config)
 }
 
-// called adds a number of calls about a message to the counts; the first of these calls was at the given instant.
+// The method called adds a number of calls about a message to the counts. The argument "first" is the time of the first
+// of these calls.
 func (a *Answers) called(calls int64, first capping.Instant) {
 	if a.Calls == 0 || first < a.First {
 		a.First = first

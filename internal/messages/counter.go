@@ -25,13 +25,13 @@ type Counter struct {
 	flushing chan struct{} // holds one token, which the flushing goroutine takes
 	mu       sync.Mutex
 	gathered map[Key]*Answers
-	dropped  int64 // users whose decisions were not counted since the last flush, because the counter was full
+	dropped  int64 // number of users not counted since the last flush, because the counter was full
 	failing  bool  // the last write to the store failed
 }
 
-// mostKeys and smallKeys limit for how many messages and channels a Counter collects counts between two writes to the
-// store. For calls with few users, the lower limit smallKeys applies, because a store counts only few messages of such
-// calls.
+// mostKeys and smallKeys limit the number of pairs of message and channel for which a Counter collects counts between
+// two writes to the store. The lower limit smallKeys applies to calls with few users, because a store does not count
+// most of their messages.
 const (
 	mostKeys  = 20_000
 	smallKeys = 4_000
@@ -67,10 +67,10 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	return c, registerer.Register(c.lost)
 }
 
-// Add counts the decisions of a call that requested decisions about the given number of users, for the later write to
-// the store. The argument "told" is a function that adds the decisions of the call to the collected counts, so that
-// most calls need no memory for counts. While the function "told" runs, it blocks other calls of Add. If the Counter
-// already has counts for too many messages, Add does not call the function "told".
+// Add counts the decisions of one call with the given number of users. Add collects the counts for a later write to the
+// store. The argument "told" is a function that adds the decisions of the call to the collected counts, so that most
+// calls need no memory for counts. Other calls of Add wait while the function "told" runs. If the Counter already has
+// counts for too many messages, Add does not call the function "told".
 func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +120,8 @@ func (c *Counter) flushWithin(ctx context.Context) {
 	c.logger.Info("counts of messages are up to date again")
 }
 
-// Flush adds the collected counts to the store. If the store could not add some counts, the Counter keeps them for the
-// next Flush.
+// Flush adds the collected counts to the store. The Counter keeps counts that the store could not add for the next
+// Flush.
 func (c *Counter) Flush(ctx context.Context) error {
 	select {
 	case c.flushing <- struct{}{}:
@@ -169,7 +169,7 @@ func (c *Counter) putBack(deltas []Delta) {
 }
 
 // ListMessages first writes the counts of this instance to the store, and then lists the store's messages; see Store.
-// ListMessages leaves out the artificial messages under which a store counts the decisions of an hour (Activity).
+// ListMessages leaves out artificial messages, which hold the number of decisions of an hour (Activity).
 func (c *Counter) ListMessages(ctx context.Context, q Query) (Page, error) {
 	if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
 		return Page{}, err
@@ -196,9 +196,10 @@ func (c *Counter) SetTitle(ctx context.Context, message capping.Message, title s
 // titlesAtOnce is the maximum number of message titles that Titles reads from the store at the same time.
 const titlesAtOnce = 64
 
-// Titles returns the titles of those given messages that have one, even of messages that the store does not count.
-// Titles reads several titles at once, so that a store on several servers combines the reads into a few round trips.
-// If a read fails, Titles starts no further reads, and returns the error with the titles that it has already read.
+// Titles returns the titles of the given messages. Messages without a title are omitted. A message needs no counts to
+// have a title. Titles reads several titles at once, so that a store on several servers combines the reads into a few
+// round trips. If a read fails, Titles starts no further reads, and returns the error with the titles that it has
+// already read.
 func (c *Counter) Titles(ctx context.Context, of []capping.Message) (map[capping.Message]string, error) {
 	var mu sync.Mutex
 	var failed error

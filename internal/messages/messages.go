@@ -8,18 +8,18 @@ import (
 )
 
 // MinKeep and MaxKeep are the minimum and the maximum time for which a store keeps the counts of a message after the
-// last call. Within the limits MinKeep and MaxKeep, a store keeps the counts of a message for as long as it keeps
-// recorded sends.
+// last call. Between MinKeep and MaxKeep, a store keeps the counts of a message for the same time as recorded sends.
 const (
 	MinKeep = 24 * time.Hour
 	MaxKeep = 31 * 24 * time.Hour
 )
 
-// KeepFor returns how long a store keeps the counts of a message after the last call. The argument "retention" is how
-// long the store keeps recorded sends.
+// KeepFor returns the time for which a store keeps the counts of a message after the last call. The argument
+// "retention" is the time for which the store keeps recorded sends.
 func KeepFor(retention time.Duration) time.Duration { return min(max(retention, MinKeep), MaxKeep) }
 
-// Key identifies which sends and decisions a store counts together: those of one message on one channel.
+// A Key identifies the sends and decisions that a store counts together: all sends and decisions of one message on one
+// channel.
 type Key struct {
 	Message capping.Message
 	Channel capping.Channel // 0: no channel
@@ -50,9 +50,9 @@ type Answers struct {
 	Allowed     int64 // allowed users, including replayed ones
 	Replayed    int64
 	Unavailable int64
-	Denied      map[string]int64 // denied users by limit, or by "suppressed", "holdout" and "quiet"
-	Suppressed  map[string]int64 // users denied by suppression, by suppression set
-	Shadow      map[string]int64 // allowed users whom a limit in shadow mode would have denied, by limit
+	Denied      map[string]int64 // number of denied users by limit, or by "suppressed", "holdout" and "quiet"
+	Suppressed  map[string]int64 // number of users that each suppression set denied
+	Shadow      map[string]int64 // number of allowed users whom a limit in shadow mode would have denied, by limit
 	Segments    map[string]SegmentAnswers
 	First, Last capping.Instant // times of the first and the last call
 	Configs     []string        // configuration versions in the order of first use
@@ -68,10 +68,10 @@ func (a *Answers) AllWithheld() bool {
 	return a.Asked > 0 && withheld == a.Asked
 }
 
-// Begins reports whether a store must begin to count the message if it does not count it yet. A store must begin to
-// count if the counts are those of an hour (Activity), if they have at least capping.BulkUsers requested users, or if
-// all users were withheld (AllWithheld). If all users were withheld (denied by a rule other than a limit), the store
-// gets no filter call, so Begins looks in the given MessageMemory whether the store counts the message.
+// Begins reports whether these counts make a store begin to count the message. A store begins to count for the counts
+// of an hour (Activity), for at least capping.BulkUsers requested users, or if all users were withheld (AllWithheld).
+// If all users were withheld (denied by a rule other than a limit), the store gets no filter call. Begins therefore
+// checks the given MessageMemory for such counts.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
 }
@@ -79,7 +79,7 @@ func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 // SegmentAnswers holds the numbers of decisions about users of one segment.
 type SegmentAnswers struct{ Asked, Allowed, Denied int64 }
 
-// Delta holds counts of decisions that a store must add to the counts of a message on a channel.
+// A Delta holds counts of decisions that a store adds to the counts of a message on a channel.
 type Delta struct {
 	Key
 	Answers
@@ -89,10 +89,10 @@ type Delta struct {
 // capping.Store contains. A Store is safe for concurrent use, and every method of a Store returns within the deadline
 // of ctx.
 //
-// The store counts a message from the first call for which it remembers the message (capping.MessageMemory), even if
-// the call denied every user. If sends are merged from another store with capping.Merge.Counted, the store also begins
-// the counts of their messages. A merge of sends from another store is not a call, and adds no decisions to Answers. A
-// merge of sends changes Answers.Last, with the precision of an hour, but not Answers.First.
+// The store begins to count a message with the first call for which it remembers the message (capping.MessageMemory),
+// even if the call denied every user. If sends are merged from another store with capping.Merge.Counted, the store also
+// begins the counts of their messages. A merge of sends from another store adds no calls and no decisions to Answers.
+// Such a merge changes Answers.Last, with the precision of an hour, but not Answers.First.
 type Store interface {
 	// AddAnswers adds the decision counts of instances to the store's counts. If the store does not count the message
 	// of a delta yet and the delta does not begin the counts (see Delta.Begins), AddAnswers drops the delta. After an
@@ -104,9 +104,9 @@ type Store interface {
 	// MessageCounts returns the counts of the message, one for each channel, in the order of channel numbers. A message
 	// without counts is not an error.
 	MessageCounts(ctx context.Context, message capping.Message) ([]Counts, error)
-	// SetTitle replaces the title of the message durably; the title "" removes it. A message may have a title before
-	// its first call. The store keeps the title as long as the counts, and for the same time if no call follows. If the
-	// store would not count the message, SetTitle returns ErrNotRemembered.
+	// SetTitle durably replaces the title of the message; an empty title removes the old title. A message may have a
+	// title before its first call. The store keeps a title for the same time as counts, even if no call follows. If the
+	// store has no space to remember the message, SetTitle returns ErrNotRemembered.
 	SetTitle(ctx context.Context, message capping.Message, title string) error
 	// Title returns the title of the message, even if the store does not count the message; "" means no title.
 	Title(ctx context.Context, message capping.Message) (string, error)

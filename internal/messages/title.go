@@ -16,8 +16,8 @@ const MaxTitle = 200
 var ErrNotRemembered = errors.New(
 	"the store has no space for the title of this message now, because it already keeps too many new messages")
 
-// CheckTitle returns the title of a message without blanks at its ends. CheckTitle returns an error if the title is
-// not UTF-8, has a hidden character, or is longer than MaxTitle. A message without a title has the title "".
+// CheckTitle removes blanks at both ends of a message's title and returns the title. CheckTitle returns an error if the
+// title is not UTF-8, has a hidden character, or is longer than MaxTitle. A message without a title has the title "".
 func CheckTitle(title string) (string, error) {
 	if !utf8.ValidString(title) {
 		return "", errors.New("a title must be UTF-8")
@@ -33,7 +33,8 @@ func CheckTitle(title string) (string, error) {
 	return title, nil
 }
 
-// hidden reports whether a character is a control character, ends a line, or changes the direction of text.
+// The function hidden reports whether a character is a control character, ends a line, or changes the direction of
+// text.
 func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }

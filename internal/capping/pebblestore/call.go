@@ -16,35 +16,35 @@ import (
 	"capper/internal/trace"
 )
 
-// A step is a function that decides one user of a call. A step stores the result at the user's index in the call. If
-// the user's log changes, the step function appends the entries of the new log to dst. The step function then returns
-// the extended dst, and true as the result "changed". If the new log has no entries, the store removes the user's log.
+// A step is a function that decides about one user of a call and stores the result at the user's index in the call. If
+// the user's log changes, the step function appends the entries of the new log to dst, and returns the extended dst and
+// the result "changed" true. If the new log has no entries, the store removes the user's log.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
-// A counting says which counts of messages a call changes while it changes the users' logs. The zero counting changes
-// no counts of messages.
+// A counting describes the counts of messages that a call changes together with the users' logs. The zero counting
+// changes no counts.
 type counting struct {
 	lives Lives
-	// tally adds the change of one user's log to the counts in t.
+	// The function tally adds the change of one user's log to the counts in t.
 	tally func(t *Tally, before, after capping.Log)
 }
 
-// A call is one call of the methods Filter, Release or Merge of the store that is in progress. The store works on
-// copies of the call's arguments, because the caller may stop waiting and reuse the slices.
+// A call is a running call of the store's method Filter, Release or Merge, or background work on logs. The store works
+// on copies of the call's arguments, because the caller may stop waiting and reuse the slices.
 type call struct {
 	plan     plan
 	portions []portion
 	next     atomic.Int32 // index of the next portion to decide
 	step     step
 	counting counting
-	passing  bool // the logs of this call do not enter the cache, because no API call asked for them
+	passing  bool // do not add the logs of this call to the cache, because no API call needs them
 	verdicts []capping.Verdict
 	released []capping.Released
 	merged   []capping.Merged
 	groups   []uint8
 
 	failures sync.Mutex
-	err      error // the first error because of which users are unavailable
+	err      error // the first error that made users unavailable
 }
 
 func (c *call) begin(users []capping.UserID, r runs, step step) {
@@ -71,7 +71,7 @@ func (c *call) noteError(err error) {
 	}
 }
 
-// run decides all users of a call, several groups of users (portions) at the same time. If run returns an
+// The method run decides about all users of a call, in several groups (portions) at the same time. If run returns an
 // error, no result of the call is valid.
 func (s *Store) run(ctx context.Context, c *call) error {
 	_, part := trace.Start(ctx, "judge and write")
@@ -88,9 +88,8 @@ func (s *Store) run(ctx context.Context, c *call) error {
 	return errors.Join(ctx.Err(), s.db.Broken())
 }
 
-// doPortions decides one portion of the call's users after the other. doPortions ends when none is left, the deadline
-// has passed or the database is broken. If the deadline has passed or the database is broken, doPortions returns
-// nothing, because run returns the error.
+// doPortions decides about one portion of the call's users after another. doPortions ends when no portion is left, the
+// deadline has passed or the database is broken. The method run returns the error in the last two cases.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(ctx, func() error {
@@ -108,15 +107,15 @@ func (s *Store) doPortions(ctx context.Context, c *call) {
 
 func (c *call) takePortion() int { return int(c.next.Add(1)) - 1 }
 
-// worker holds the buffers that one goroutine needs to decide users. Later calls reuse the buffers of a worker.
+// A worker holds the buffers of one goroutine for decisions about users. Later calls reuse the buffers.
 type worker struct {
 	reader  database.Reader
 	scratch []byte // the new log that is being built
 	tally   Tally
 }
 
-// log returns the user's log, and reports whether it was in the cache in memory. If the user has no log, the method log
-// returns an empty one. The returned log is valid until the next call of log or the next Put of the cache.
+// The method log returns the user's log, or an empty log, and reports whether the log was in the cache. The returned
+// log is valid until the next call of the method log or the next Put of the cache.
 func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cached bool, err error) {
 	if log, ok := cache.Log(user); ok {
 		return log, true, nil
@@ -129,9 +128,9 @@ func (w *worker) log(cache *logCache, user capping.UserID) (log capping.Log, cac
 	return log, false, err
 }
 
-// decidePortion decides one portion of the call's users. While decidePortion runs, it holds the locks of the stripes
-// (groups of users with a common lock) of the portion's users. When decidePortion has released the locks, later calls
-// read the writes of decidePortion, although the writes may not be durable yet.
+// decidePortion decides about one portion of the call's users, under the locks of the portion's stripes (groups of
+// users with a common lock). After the release of the locks, later calls see the writes of decidePortion, although the
+// writes may not be durable yet.
 func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker) {
 	users := c.plan.sortPortion(p)
 	s.lockStripes(c, p)
@@ -154,8 +153,8 @@ func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker
 	}
 }
 
-// decideUser decides one user of the call. The argument "packed" of decideUser is the user's element in the plan, the
-// sorted list of the call's users.
+// decideUser decides about one user of the call. The argument "packed" is the user's element in the plan (sorted list
+// of the call's users).
 func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant,
 	packed uint64) {
 	user, index := c.plan.user(packed)
@@ -182,9 +181,8 @@ func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebbl
 	}
 }
 
-// put adds the user's new log to the database batch. If the value has no entries, put adds a removal of the log
-// instead. The argument "value" of the method put must begin with the bytes that beginLog writes (the version of the
-// format).
+// The method put adds the user's new log to the database batch. If the value has no entries, put adds a removal of the
+// log instead. The argument "value" must begin with the format version from beginLog.
 func (s *Store) put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if len(value) <= logHeader {
 		value = nil

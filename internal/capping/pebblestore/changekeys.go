@@ -7,12 +7,12 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// These variables are the prefixes of the database keys under which the store keeps live changes to sets. The keys for
-// live changes sort after the keys for counts of messages.
+// These variables are the prefixes of the database keys for live changes (changes of sets by API calls). These keys
+// sort after the keys for counts of messages.
 var (
 	freedKey     = []byte{database.KeyMeta, 0xFF, 4} // a whole key, and not a prefix
 	freshPrefix  = []byte{database.KeyMeta, 0xFF, 5} // records of calls with few users
-	packedPrefix = []byte{database.KeyMeta, 0xFF, 6} // full records: of calls with many users, and packed records
+	packedPrefix = []byte{database.KeyMeta, 0xFF, 6} // records of calls with many users, and packed records
 )
 
 // changeKeySize is the length in bytes of the key of a change record: the prefix and the record's number (8).
@@ -22,8 +22,8 @@ func changeKey(prefix []byte, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(make([]byte, 0, changeKeySize), prefix...), number)
 }
 
-// changeNumber returns the number of a change record, which it decodes from the record's database key. If the key is
-// not the key of a change record, the result "ok" is false.
+// changeNumber returns the number of a change record from the record's database key. If the key is not the key of a
+// change record, the result "ok" is false.
 func changeNumber(key []byte) (number uint64, ok bool) {
 	if len(key) != changeKeySize {
 		return 0, false

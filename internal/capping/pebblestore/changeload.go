@@ -15,7 +15,7 @@ import (
 	"capper/internal/live"
 )
 
-// openChanges loads the live changes to sets from an open database.
+// openChanges loads the live changes (changes of sets by API calls) from an open database.
 func openChanges(db *database.DB, logger *slog.Logger) (*changeLog, error) {
 	c := newChanges(db, logger)
 	damage := c.load()
@@ -43,8 +43,8 @@ func newChanges(db *database.DB, logger *slog.Logger) *changeLog {
 	return c
 }
 
-// load reads all live changes to sets from the database into the lists in memory. If any record of a live change cannot
-// be read, load returns an error.
+// The method load reads all live changes (changes of sets by API calls) from the database into the lists in memory. If
+// a record of a live change cannot be read, load returns an error.
 func (c *changeLog) load() error {
 	freed, err := c.loadFreed()
 	if err != nil {
@@ -65,15 +65,15 @@ func (c *changeLog) loadFreed() (map[string]capping.Instant, error) {
 	return live.DecodeFreed(value)
 }
 
-// add applies a record of live changes to sets, which was loaded from the database, to the lists in memory.
+// The method add applies a record of live changes from the database to the lists in memory.
 func (c *changeLog) add(prefix []byte, r *live.Record) {
 	c.lists.Apply(r)
 	c.count(prefix, r, 1)
 	c.forgot += forgetsOf(r)
 }
 
-// eachRecord calls the function in the argument "do" for every stored record of live changes to sets. eachRecord sets
-// c.next to a number above those of all records.
+// eachRecord calls the function "do" for every stored record of live changes, and sets c.next to a number above all
+// record numbers.
 func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
 		if _, err := c.eachFrom(prefix, 0, do); err != nil {
@@ -83,9 +83,8 @@ func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	return nil
 }
 
-// eachFrom calls the function in the argument "do" for records of live changes to sets: those with the prefix whose
-// number is at least "from". eachFrom returns the number of the last record that it found. If eachFrom cannot read a
-// record, it returns an error.
+// eachFrom calls the function "do" for the records of live changes with the prefix and a number from the argument
+// "from" on. eachFrom returns the number of the last found record, and an error if a record cannot be read.
 func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: database.After(prefix)})
@@ -102,8 +101,8 @@ func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.R
 	return last, errors.Join(err, it.Close())
 }
 
-// decodeChange decodes the key and the value of a change record. If only the value of the change record cannot be
-// decoded, the returned number is still valid.
+// decodeChange decodes the key and the value of a change record. The returned number is valid even if the value cannot
+// be decoded.
 func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) {
 	number, ok := changeNumber(key)
 	if !ok {
@@ -115,7 +114,8 @@ func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) 
 	return number, r, nil
 }
 
-// salvage loads the readable records of a damaged log of live changes, and writes the log again from them.
+// The function salvage loads the readable records of a damaged log of live changes, and writes the log again with these
+// records.
 func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, error) {
 	c := newChanges(db, logger)
 	if freed, err := c.loadFreed(); err == nil {
@@ -135,9 +135,8 @@ func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, er
 	return c, nil
 }
 
-// Among the live change records whose keys have the prefix, readAround loads those that can be read. After an
-// unreadable record, readAround continues at a larger number, and doubles the distance until it finds a readable
-// record.
+// readAround loads the readable live change records whose keys have the prefix. After an unreadable record, readAround
+// continues at a larger number, and doubles the distance until it finds a readable record.
 func (c *changeLog) readAround(prefix []byte) {
 	for from, step := uint64(0), uint64(1); ; step *= 2 {
 		last, err := c.eachFrom(prefix, from, c.add)
@@ -154,8 +153,8 @@ func (c *changeLog) readAround(prefix []byte) {
 	}
 }
 
-// rewrite replaces change records by records with the changes in memory. rewrite keeps the pending records (records of
-// calls in progress). To check the new records, rewrite reads them back.
+// The method rewrite replaces the stored change records by records with the changes in memory, except the pending
+// records (records of calls in progress). Then rewrite reads the new records back to check them.
 func (c *changeLog) rewrite(pending []interval) error {
 	batch := c.db.NewBatch()
 	defer batch.Close()
@@ -181,7 +180,7 @@ func (c *changeLog) rewrite(pending []interval) error {
 	return c.eachRecord(func(prefix []byte, r *live.Record) { c.count(prefix, r, 1) })
 }
 
-// mend writes all live changes to sets to the database again, from memory, because some records there could not be
+// The method mend writes all live changes from memory to the database again, because some stored records could not be
 // read. mend loses no live change, because the memory has every live change.
 func (c *changeLog) mend(damage error) error {
 	c.packing.pass, c.packing.clean, c.packing.from = nil, -1, 0

@@ -11,40 +11,40 @@ import (
 	"capper/internal/live"
 )
 
-// Packing keeps the stored log of live changes to sets small. To pack is to combine the records of calls with few users
-// into full records. From time to time, a pass over the full records drops changes that were freed, and changes that a
-// later change of the same user replaced.
+// Packing keeps the stored log of live changes (changes of sets by API calls) small, by combining the records of calls
+// with few users into full records. From time to time, a pass over the full records drops changes that all generations
+// contain, and changes that a later change of the same user has replaced.
 const (
-	packFrom   = 64       // from this number of records of small calls on, the records are packed
-	packBytes  = 64 << 10 // size of the records that are packed together; takes about 3 ms
+	packFrom   = 64       // records of small calls are packed if there are more than this number
+	packBytes  = 64 << 10 // approximate size of the records in one pack, which takes about 3 ms
 	packRounds = 16       // largest number of packs of this size in one step
-	packSlack  = 10_000   // superfluous changes that the log may have before a pass starts
+	packSlack  = 10_000   // number of superfluous changes in the log before a pass starts
 )
 
-// packing holds how far the store has packed its records of live changes to sets.
+// The type packing is the progress of packing the records of live changes (changes of sets by API calls).
 type packing struct {
 	mu     sync.Mutex // held during a pack; protects the fields below
 	wanted bool       // a pass must start
-	stuck  bool       // damaged records could not be written again; packing would fail at them again and again
+	stuck  bool       // damaged records could not be written again, so packing would always fail
 	pass   *pass      // nil: no pass is in progress
-	pause  int        // number of steps in which no pass starts that only removes forgotten changes
+	pause  int        // number of steps before the next pass for changes of the kind Forgotten
 	floor  int        // number of changes after the last pass
-	// When changeLog.forgot has the value clean, the log has lost every change that came before a forgotten change. If
-	// there is no such value of changeLog.forgot, clean is -1.
+	// If changeLog.forgot equals clean, a pass has removed every change that a change of the kind Forgotten cancels.
+	// The value -1 means that no such pass has ended.
 	clean int
-	from  uint64 // no record of a small call has a lower number; saves reading over removed keys
+	from  uint64 // lowest possible number of a record of a small call, so that reads skip removed keys
 }
 
-// A pass is a walk over the full change records, which drops changes that are no longer needed. The pass covers those
-// records whose numbers are at least "next" and below "end".
+// A pass is a walk over the full change records that drops unnecessary changes. The remaining records of the pass have
+// numbers from "next" to below "end".
 type pass struct {
 	next, end uint64
-	skip      []interval // records that were pending when the pass started
-	forgot    int        // the value of changeLog.forgot when the pass started
-	whole     bool       // this pass also removes the forgotten changes themselves
+	skip      []interval // records that were pending at the start of the pass
+	forgot    int        // the value of changeLog.forgot at the start of the pass
+	whole     bool       // this pass also removes changes of the kind Forgotten
 }
 
-// Pack runs one step of packing, which combines stored records of live changes into fewer records.
+// The method Pack runs one step of packing: combining stored records of live changes into fewer records.
 func (c *changeLog) Pack(ctx context.Context) error {
 	c.packing.mu.Lock()
 	defer c.packing.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *changeLog) Pack(ctx context.Context) error {
 	return nil
 }
 
-// packSome packs some records of live changes, and reports whether there may be more records to pack.
+// packSome packs some records of live changes, and reports whether more records may need packing.
 func (c *changeLog) packSome() (busy bool, err error) {
 	p := &c.packing
 	fresh, needed := c.need()
@@ -86,8 +86,8 @@ func (c *changeLog) packSome() (busy bool, err error) {
 	return c.continuePass()
 }
 
-// need returns how many records of small calls are stored. need also reports whether a pass over the full records must
-// start.
+// The method need returns the number of stored records of small calls, and reports whether a pass over the full records
+// must start.
 func (c *changeLog) need() (fresh int, pass bool) {
 	p := &c.packing
 	c.mu.Lock()
@@ -96,7 +96,7 @@ func (c *changeLog) need() (fresh int, pass bool) {
 	return c.fresh, pass
 }
 
-// standing returns how many live changes to sets the lists in memory hold. The caller of standing holds c.mu.
+// The method standing returns the number of live changes in the lists in memory. The caller must hold c.mu.
 func (c *changeLog) standing() (n int) {
 	for set := range c.sets {
 		n += c.lists.Len(set)
@@ -104,8 +104,8 @@ func (c *changeLog) standing() (n int) {
 	return n
 }
 
-// packFresh packs the oldest change records of small calls into full records. packFresh returns how many records of
-// small calls remain.
+// packFresh packs the oldest change records of small calls into full records, and returns the remaining number of
+// records of small calls.
 func (c *changeLog) packFresh() (remaining int, err error) {
 	end, skip := c.applied()
 	found, err := c.read(freshPrefix, c.packing.from, end, skip)
@@ -126,9 +126,8 @@ func (c *changeLog) packFresh() (remaining int, err error) {
 	return c.fresh, c.db.Broken()
 }
 
-// applied returns the number that the next change record will get. All change records with lower numbers are also in
-// the lists in memory, with some exceptions. The result "except" of the method applied lists these exceptions: records
-// whose changes the lists in memory may lack.
+// The method applied returns the number of the next change record. The changes of all records with lower numbers are
+// also in the lists in memory, except possibly the changes of the pending records in the result "except".
 func (c *changeLog) applied() (end uint64, except []interval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,9 +162,9 @@ func (c *changeLog) continuePass() (busy bool, err error) {
 	return c.endPass(p), c.db.Broken()
 }
 
-// endPass ends a pass over the full change records. endPass reports whether the next pass can start at once. Some
-// changes say that earlier changes are forgotten. A pass may remove a change that forgets earlier changes only after a
-// pass that removed the forgotten changes.
+// endPass ends a pass over the full change records, and reports whether the next pass can start at once. A change of
+// the kind Forgotten cancels earlier changes of a user. A pass may remove changes of this kind only after another pass
+// has removed the canceled changes.
 func (c *changeLog) endPass(ended *pass) (busy bool) {
 	p := &c.packing
 	p.pass, p.pause = nil, sweepPause
@@ -185,15 +184,15 @@ func lenOf(records []*live.Record) (n int) {
 	return n
 }
 
-// A records value holds the change records that one call has read from the database.
+// The type records holds change records that were read from the database together.
 type records struct {
 	numbers []uint64
 	records []*live.Record
 	next    uint64 // the number at which the next read starts; 0: no record follows
 }
 
-// read reads the change records with numbers from the argument "from" up to, but not including, the argument "end".
-// read leaves out the records whose numbers are in the argument "skip".
+// The method read reads the change records with numbers from the argument "from" to below the argument "end", except
+// the records in the argument "skip".
 func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (found records, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: changeKey(prefix, end)})
@@ -218,7 +217,7 @@ func (c *changeLog) read(prefix []byte, from, end uint64, skip []interval) (foun
 	return found, errors.Join(err, it.Close())
 }
 
-// replace replaces the change records in the argument "found" by packed records, in one atomic step.
+// The method replace replaces the change records in the argument "found" by packed records, in one atomic step.
 func (c *changeLog) replace(prefix []byte, found records, packed []*live.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

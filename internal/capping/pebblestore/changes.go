@@ -18,11 +18,11 @@ import (
 
 var _ live.Store = (*Store)(nil)
 
-// Lists returns all live changes to sets that the store has; see live.Store.
+// Lists returns all live changes (changes of sets by API calls) in the store; see live.Store.
 func (s *Store) Lists() *live.Lists { return s.changes.lists }
 
-// Change stores the changes of a call to the users of a set; see live.Store. If Change returns an error, all users of
-// the batch are Unstored.
+// The method Change stores the changes that an API call makes to a set; see live.Store. If Change returns an error, all
+// users of the batch are Unstored.
 func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	stored, err := s.changes.Change(ctx, b)
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 	return stored, nil
 }
 
-// Free removes the live changes that every generation of segments in use contains; see live.Store. Free removes the
-// live changes from memory. Background work later removes them from the disk.
+// The method Free removes live changes that every generation in use contains; see live.Store. Free removes the changes
+// from memory, and background work later removes them from the disk.
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	if err := s.changes.Free(ctx, upTo); err != nil {
 		return fmt.Errorf("free changes to sets: %w", err)
@@ -40,17 +40,17 @@ func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error
 	return nil
 }
 
-// Renew does nothing, because a store that only one process uses already has every change.
+// Renew does nothing, because the embedded store has every change in memory.
 func (s *Store) Renew(context.Context, []capping.UserID) error { return nil }
 
-// AnnounceAsOf does nothing, because there is no other instance of capper that shares the embedded store.
+// AnnounceAsOf does nothing, because no other instance of capper shares the embedded store.
 func (s *Store) AnnounceAsOf(map[string]capping.Instant) {}
 
-// OthersAsOf returns nil and true, because there is no other instance of capper that shares the embedded store.
+// OthersAsOf returns nil and true, because no other instance of capper shares the embedded store.
 func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) { return nil, true }
 
-// A changeLog keeps the live changes that API calls make to sets. A changeLog has all records in the database, and the
-// latest change of each user in memory. A changeLog is safe for concurrent use.
+// A changeLog keeps the live changes (changes of sets by API calls): all records in the database, and the latest change
+// of each user in memory. A changeLog is safe for concurrent use.
 type changeLog struct {
 	db     *database.DB
 	lists  *live.Lists
@@ -58,31 +58,31 @@ type changeLog struct {
 
 	mu      sync.Mutex // protects the fields below, and writes of records
 	next    uint64     // the number of the next record
-	pending []interval // records of calls whose changes the lists in memory may lack
+	pending []interval // records whose changes may be missing from the lists in memory
 	fresh   int        // number of records under freshPrefix
 	entries int        // number of changes in all records
 	forgets int        // number of changes in all records that forget earlier changes
-	forgot  int        // number of such changes that were ever written or loaded
+	forgot  int        // total number of such changes that were written or loaded
 	sets    map[string]bool
 
 	packing packing
-	lost    string // a text about changes that could not be read and whose loss an operator accepted; "": none
+	lost    string // a text about unreadable changes whose loss an operator accepted; "": none
 }
 
 // An interval is a range of numbers of change records: at least "first" and below "end".
 type interval struct{ first, end uint64 }
 
-// bulkUsers is the number of changed users from which on a call writes full change records and not small ones.
+// A call with at least bulkUsers changed users writes full change records instead of one small record.
 const bulkUsers = 500
 
-// These constants are the numbers of users in a full change record. In a change record, a dense id takes at most five
-// bytes, and an id image (64-bit number that stands for the id) at most ten.
+// recordUsers and recordImages are the maximum numbers of users in a change record. A dense id takes up to five bytes
+// in a record, and an id image (64-bit number that stands for the id) up to ten bytes.
 const (
 	recordUsers  = live.RecordBytes / 5
 	recordImages = live.RecordBytes / 10
 )
 
-// Change stores the changes of the batch durably, and then applies them to the lists in memory.
+// The method Change stores the changes of the batch durably, and then applies them to the lists in memory.
 func (c *changeLog) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	if err := errors.Join(checkBatch(b), c.db.CheckUsers(usersOf(b)...)); err != nil {
 		return live.Stored{}, err
@@ -115,8 +115,8 @@ func (c *changeLog) change(ctx context.Context, b *live.Batch) (live.Stored, err
 	return live.Stored{At: record.Runs[0].At, Superseded: c.lists.Superseded(record)}, nil
 }
 
-// write commits the change records of the batch to the database. write does not wait for a sync to the disk.
-// The written records count as pending until their changes are also in the lists in memory.
+// The method write commits the change records of the batch to the database, without a sync to the disk. The written
+// records are pending until their changes are also in the lists in memory.
 func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, interval, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,16 +147,16 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	return record, numbers, c.db.Broken()
 }
 
-// put adds one record of live changes to the database batch, and gives it the next number. The caller of put must hold
-// the lock c.mu, and must commit the batch.
+// The method put adds one record of live changes with the next record number to the database batch. The caller must
+// hold the lock c.mu, and must commit the batch.
 func (c *changeLog) put(batch *pebble.Batch, prefix []byte, r *live.Record) {
 	_ = batch.Set(changeKey(prefix, c.next), live.AppendRecord(nil, r), nil) // fails only for indexed batches
 	c.next++
 	c.count(prefix, r, 1)
 }
 
-// count adds the change record to the counters of the changeLog. If n is -1, count subtracts the record. The caller of
-// count holds c.mu.
+// The method count adds the change record to the counters of the changeLog; n = -1 subtracts the record. The caller
+// must hold c.mu.
 func (c *changeLog) count(prefix []byte, r *live.Record, n int) {
 	if bytes.Equal(prefix, freshPrefix) {
 		c.fresh += n
@@ -173,7 +173,7 @@ func forgetsOf(r *live.Record) (n int) {
 	return n
 }
 
-// parts splits a large change record into several full records.
+// The method parts splits a large change record into several full records.
 func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 	most := recordUsers
 	if c.db.IDs() != (IDs{}) {
@@ -212,9 +212,9 @@ func checkBatch(b *live.Batch) error {
 
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
-// For each set, Free stores durably up to which instant the generations contain the set's changes. Free then removes
-// these changes from memory. If a set has no live changes up to its instant, Free stores nothing for the set, so that
-// older generations of segments can still be used.
+// The method Free durably stores, for each set, the time up to which all generations contain the set's changes. Free
+// then removes these changes from memory. If a set has no live changes up to this time, Free stores nothing for the
+// set, so that older generations of segments stay usable.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))
 	for _, size := range c.lists.Sizes() {

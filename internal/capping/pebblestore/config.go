@@ -19,25 +19,25 @@ type Config struct {
 	// file system's time at the start, plus the time that has passed since then. A zero ClockBound means 24 hours.
 	ClockBound time.Duration
 	// MustExist (create: false) makes Open return an error if the store does not exist. If MustExist is false, Open
-	// creates an empty store when none exists.
+	// creates a missing store without records.
 	MustExist bool
 	// Registerer registers the metrics that only the embedded store has. If Registerer is nil, the store has no
 	// metrics.
 	Registerer prometheus.Registerer
 	// CacheBytes (cache_size) limits the memory for caches: three quarters are for users' logs, the rest for database
-	// blocks. Zero means DefaultCacheBytes. The store allocates the memory of its caches when it needs it. Write
-	// buffers of the database take at most 192 MiB more.
+	// blocks. Zero means DefaultCacheBytes. The store allocates the memory of the caches on demand. Write buffers of
+	// the database take at most 192 MiB more.
 	CacheBytes int64
-	// SweepInterval is the time between two small steps of background work, which removes expired logs and upgrades the
-	// format. A zero SweepInterval means one second.
+	// SweepInterval is the time between two small steps of the background work that removes expired logs and upgrades
+	// the format. A zero SweepInterval means one second.
 	SweepInterval time.Duration
-	// IDs says which kind of ids the users have. A store never changes its kind of ids. If IDs names another kind, Open
-	// returns an error. The zero IDs means dense ids, which are below 1<<32. With any other kind of ids, the store
-	// knows users by id images (64-bit numbers that stand for their ids).
+	// IDs is the kind of the user ids. The kind of ids never changes in a store: for another kind, Open returns an
+	// error. The zero IDs means dense ids, which are below 1<<32. For any other kind of ids, the store identifies users
+	// by id images (64-bit numbers that stand for ids).
 	IDs IDs
 
 	fs          vfs.FS // for tests; nil: the disk
-	upgradeKeys int    // for tests: number of keys in a step of an upgrade; 0: as many as in a step of the sweep
+	upgradeKeys int    // for tests: number of keys in a step of an upgrade; 0: as in a step of the sweep
 }
 
 // IDs holds the kind of the users' ids, and a check word of the key that makes id images (64-bit numbers that stand for
@@ -66,7 +66,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// database returns the part of the configuration that package database needs.
+// The method database returns the part of the configuration that package database needs.
 func (c Config) database(m *metrics) database.Config {
 	return database.Config{
 		Path: c.Path, Clock: c.Clock, ClockBound: c.ClockBound, Logger: c.Logger, MustExist: c.MustExist,

@@ -1,6 +1,6 @@
 // Package pebblestore is the embedded store of capper. The embedded store keeps the logs of users and pacers, and the
-// counts of messages, in a Pebble database: one process, one directory, no server. The embedded store also keeps the
-// live changes that calls make to sets.
+// counts of messages, in a Pebble database: one process, one directory, no server. The embedded store also keeps live
+// changes (changes of sets by API calls).
 //
 //	Filter(batch)
 //	   │  copy the users, arrange them by stripe            plan.go
@@ -17,26 +17,27 @@
 //	   ▼
 //	verdicts
 //
-// A call for permits loads the logs of its pacers, places the permits in memory under one lock and commits one batch
-// (pacerlogs.go). A call for permits shares its sync to the disk with other calls. Package database, below this
-// package, handles keys, durability and damaged data, but applies no rules. One background goroutine checks the files,
-// continues upgrades of the format and removes expired data (the sweep, sweep.go).
+// A permit request loads the logs of its pacers (named rate limits), places the permits in memory under one lock, and
+// commits one batch (pacerlogs.go). Permit requests share their syncs to the disk with other calls. Package database,
+// below this package, handles keys, durability and damaged data, but applies no rules. One background goroutine checks
+// the files, continues upgrades of the format and removes expired data (the sweep, sweep.go).
 //
 // # Promises
 //
-//   - The store decides like capping.Judge. The store decides and records each user in one atomic step. While the store
-//     decides a user, it holds the lock of the user's stripe (group of users with a common lock). A call releases its
-//     locks after about a thousand users, so that a large call does not block a small one for long.
+//   - The store returns the verdicts of the function capping.Judge. The store decides about each user and records the
+//     send in one atomic step. During this step, the store holds the lock of the user's stripe (group of users with a
+//     common lock). A call releases its locks after about a thousand users, so that a large call does not block a small
+//     one for long.
 //   - The store returns Allowed, Replayed and grants of permits only after an fsync that makes the decisions durable. A
 //     crash can lose only sends whose verdict was never returned.
 //   - After the disk has refused a write, the store is out of service until it is opened again, because the content of
 //     the disk is unknown. The process continues, and calls can still read logs.
-//   - If the log of a user is unreadable, only this user is unavailable. If a block of a Pebble table is damaged, those
-//     users are unavailable whose logs may be in the block. If a user is erased, the unreadable log of the user is
-//     replaced.
-//   - If the log of a pacer is unreadable, only those requests for permits fail that need the log. If the pacer is
-//     forgotten, its unreadable log is replaced.
-//   - When Change returns, the change to a set is in memory and on the disk, so no later decision lacks the change.
+//   - If the log of a user is unreadable, only this user is unavailable. If a block of a Pebble table is damaged, all
+//     users whose logs may be in the block are unavailable. The erasure of a user replaces the user's unreadable log.
+//   - If the log of a pacer is unreadable, only the permit requests that need this log fail. A reset of the pacer
+//     replaces the pacer's unreadable log.
+//   - When the method Change returns, the change of the set is in memory and on the disk, so every later decision takes
+//     the change into account.
 //   - Open returns an error for a store with an unreadable live change, because the change could be of any set and any
 //     user. If an operator accepts the loss of unreadable live changes with the file ACCEPT-LOST-CHANGES, Open
 //     succeeds. If a live change becomes unreadable while the store is open, the store writes the change again from
@@ -48,26 +49,26 @@
 // # Data layout
 //
 //	00 "format"      the format marker, which describes all other keys
-//	00 "upgrade"     while logs are in an older format: that format (1), the first key not yet rewritten
+//	00 "upgrade"     during an upgrade: the older format (1), the first key that is not yet rewritten
 //	00 "id"          the store's id, as in the file beside the directory
 //	00 "mark"        a number that increases while the store is used (8), instant (8)
-//	00 "retention"   milliseconds for which the last policy kept logs
-//	00 "retentions"  the last and longer earlier retentions, each with the time until which it was in force
-//	00 "pacer " name                           the pacer's life (4); none: 0
-//	00 "reset " name                           the pacer's life (4), the time at which it began (8); none: unknown
+//	00 "retention"   retention of the last policy in milliseconds
+//	00 "retentions"  retentions of the last and of earlier policies, each with the end of its time in force
+//	00 "pacer " name                           number of the pacer's life (4), which a reset changes; none: 0
+//	00 "reset " name                           number of the life (4), time of the last reset (8); none: unknown
 //	00 "records"                               the numbers of pacers' records
 //	00 FF 01 token (6) channel (1)                       record of a message: version (1), JSON
 //	00 FF 02 token (6) channel (1) life (8) stripe (1)   sends: version (1), recorded (8), released (8)
 //	00 FF 03 minute (5) token (6) channel (1)            list of messages by last call; call, asked users, text
 //	00 FF 07 token (6)        title of a message: version (1), JSON
 //	00 FF 04                  the instants up to which changes to sets were removed; see live.AppendFreed
-//	00 FF 05 number (8)       record of a call that changed a set for few users; see live.AppendRecord
-//	00 FF 06 number (8)       full record of changes to a set: of a call with many users, or of several calls
-//	00 FF 08 request (16)     lease of a request for permits: version (1), time of its end (8), the call
+//	00 FF 05 number (8)       record of a set change by a call with few users; see live.AppendRecord
+//	00 FF 06 number (8)       full record of set changes: of a call with many users, or of several calls
+//	00 FF 08 request (16)     lease of a permit request: version (1), end time (8), the permit request
 //	01 user (4)      the user's log: version of its format (1), entries in the format of package capping
 //	02 token (6)     instant of expiry (8), message id: a message without a namespace
 //	03 token (6)     instant of expiry (8), 0xFF, namespace, 0xFF, message id
-//	04 user (4)      the user's log was written after its block was damaged
+//	04 user (4)      marker: the user's log was written again after damage of its block
 //	05 request (16)  version (1), time of expiry (8), grant in the format of package pacing
 //	06 life (4) name message             head of a pacer's log: version (1), end (8), total (8), number of runs (4)
 //	06 life (4) name message number (6)  a run in the format of package pacing
@@ -79,10 +80,10 @@
 //
 // # Removal
 //
-// When the store writes a log, it drops the entries that no window counts any more. The sweep, a slow walk over all
-// keys, removes expired logs, message ids, counts and logs of pacers. The sweep reads 20,000 keys a second, so that an
-// idle store becomes empty. The retention by which the store deletes sends is the longest that was recently in force.
-// If a limit is missing for a moment, the store therefore deletes nothing that the limit needs.
+// When the store writes a user's log, it drops the entries that no limit counts any more. The sweep, a slow walk over
+// all keys, removes expired logs, message ids, counts and logs of pacers. The sweep reads 20,000 keys a second, so that
+// an idle store becomes empty. The store keeps sends for the longest retention (storage time of sends) that was
+// recently in force. A limit that is missing for a moment therefore loses no sends that it needs.
 //
 // # More
 //

@@ -17,12 +17,12 @@ type entry struct {
 	key    string
 	log    pacing.Log
 	keep   pacing.Time // the earliest time at which the log may be removed
-	stored int         // number of runs that are the same in the database and in memory
-	damage error       // why the log cannot be read; nil: the log is intact
+	stored int         // number of runs in the database; the last one may be shorter there
+	damage error       // reason why the log cannot be read; nil: the log is intact
 	weight int         // size of the log in bytes, as the cache counts it
 }
 
-// write adds those parts of the pacer's log that have changed to the database batch.
+// The method write adds the changed parts of the pacer's log to the database batch.
 func (e *entry) write(batch *pebble.Batch) {
 	// Set returns an error only for indexed batches.
 	_ = batch.Set([]byte(e.key), encodeHead(head{e.keep, e.log.Total, len(e.log.Runs), e.log.Ahead.Append(nil)}), nil)
@@ -32,14 +32,14 @@ func (e *entry) write(batch *pebble.Batch) {
 	e.stored = len(e.log.Runs)
 }
 
-// clear adds a removal of the pacer's log to the database batch.
+// The method clear adds a removal of the pacer's log to the database batch.
 func (e *entry) clear(batch *pebble.Batch) {
 	_ = batch.DeleteRange([]byte(e.key), database.After([]byte(e.key)), nil)
 	e.stored = 0
 }
 
-// load reads the log of the pacer from the database. If the database has no log for the pacer, the entry stays empty.
-// If parts of the stored log of a pacer are missing, load returns an error.
+// The method load reads the log of the pacer from the database. Without a stored log, the entry stays empty. If parts
+// of the stored log are missing, load returns an error.
 func (e *entry) load(db *database.DB) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(e.key), UpperBound: database.After([]byte(e.key))})
 	if err != nil {
@@ -70,7 +70,7 @@ func (e *entry) load(db *database.DB) error {
 	return e.set(head, runs)
 }
 
-// set puts the decoded head and the runs of permits into the entry.
+// The method set puts the decoded head and the runs of permits into the entry.
 func (e *entry) set(head head, runs []byte) error {
 	log, err := pacing.DecodeRuns(runs, head.total)
 	if err != nil {
@@ -86,17 +86,17 @@ func (e *entry) set(head head, runs []byte) error {
 	return nil
 }
 
-// head is the first stored value of a pacer's log, and has the data about the whole log. After the head of a pacer's
-// log, the database has the runs of permits of the log.
+// The type head is the first stored value of a pacer's log: the data about the whole log. The runs of permits of the
+// log follow in the database.
 type head struct {
 	keep  pacing.Time // the earliest time at which the log may be removed
-	total int64       // number of permits that the runs have ever had
+	total int64       // total number of permits that were added to the log
 	runs  int         // number of runs
 	ahead []byte      // encoded slots ahead
 }
 
-// Each stored head of a pacer's log begins with a byte for the version of its format. A program that knows only the
-// version headVersion cannot read a log with slots ahead (see package pacing).
+// Each stored head of a pacer's log begins with a version byte. Programs that know only headVersion cannot read a log
+// with slots ahead (see package pacing).
 const (
 	headVersion  = 1
 	aheadVersion = 2 // the head ends with slots ahead
@@ -139,7 +139,7 @@ func damaged(format string, arguments ...any) error {
 	return damageError{fmt.Errorf(format, arguments...)}
 }
 
-// isDamage reports whether an error says that stored data is damaged, so that a retry would not help.
+// isDamage reports whether the error is about damaged stored data, so that a retry would not help.
 func isDamage(err error) bool {
 	return errors.As(err, &damageError{}) || pebble.IsCorruptionError(err)
 }

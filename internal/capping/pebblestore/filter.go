@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// Filter decides and records the users of a batch; see capping.Store. The one disk write that makes a call durable
-// comes at the end. If the deadline passes before this disk write begins, all users of the batch are unavailable.
+// Filter decides about the users of a batch and records allowed sends; see capping.Store. One sync to the disk at the
+// end makes the call durable. If the deadline passes before this sync begins, all users of the batch are unavailable.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	if err := b.Check(verdicts); err != nil {
 		return fmt.Errorf("filter: %w", err)
@@ -38,7 +38,7 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 	return err
 }
 
-// judging returns a step function, which decides one user of the batch and records the send if it is allowed.
+// The function judging returns a step function that decides about one user of the batch and records an allowed send.
 func judging(c *call, b *capping.Batch) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		if b.At != 0 {
@@ -75,13 +75,13 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due
 	return s.db.Sync(ctx)
 }
 
-// countingSends returns which counts of messages change when the store records the sends of the batch. If the argument
-// "keep" is true, the store remembers the message, and countingSends creates the message's counts if they do not exist.
+// countingSends returns the counts of messages that change when the store records the sends of the batch. The argument
+// "keep" is true if the store remembers the message. In this case, countingSends creates missing counts of the message.
 func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 	c := counting{tally: func(t *Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}
 	now, err := s.db.Now()
 	switch {
-	case err != nil: // in this case no user is decided either
+	case err != nil: // no user is decided in this case
 	case keep:
 		c.lives = s.counts.Begin(messages.Key{Message: b.Message, Channel: b.Channel}, now)
 	default:
@@ -92,8 +92,7 @@ func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 
 func wasAllowed(v capping.Verdict) bool { return v.Outcome == capping.Allowed }
 
-// promises reports whether the verdict promises the caller something that must survive a crash, as Allowed and Replayed
-// do.
+// The function promises reports whether the verdict is Allowed or Replayed, so that the send must survive a crash.
 func promises(v capping.Verdict) bool {
 	return v.Outcome == capping.Allowed || v.Outcome == capping.Replayed
 }
@@ -118,7 +117,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 		if err := s.run(ctx, c); err != nil {
 			return err
 		}
-		return s.db.Sync(ctx) // a send that is missing may have been released by a call that is not durable yet
+		return s.db.Sync(ctx) // a call that is not durable yet may have released a missing send
 	})
 	if err != nil {
 		return fmt.Errorf("release: %w", err)
@@ -129,8 +128,8 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	return err
 }
 
-// releasing returns a step function, which removes the sends with the token (short hash of a message) from one user's
-// log.
+// The function releasing returns a step function that removes the sends with the token (short hash of a message) from
+// one user's log.
 func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	return func(_ capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, found := log.Release(dst, channel, token)
@@ -142,7 +141,7 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 	}
 }
 
-// countingReleases returns which counts of messages change when a release removes sends.
+// countingReleases returns the counts of messages that change when a release removes sends.
 func (s *Store) countingReleases(channel capping.Channel, token capping.Token) counting {
 	return counting{s.counts.Counted(token, channel), func(t *Tally, before, _ capping.Log) {
 		for i := range before.Len() {
@@ -181,7 +180,7 @@ func (s *Store) erase(user capping.UserID) {
 	s.db.Commit(batch)
 }
 
-// stored returns a copy of the stored value of the user's log, or nil if the user has no log.
+// The method stored returns a copy of the stored value of the user's log, or nil if the user has no log.
 func (s *Store) stored(user capping.UserID) ([]byte, error) {
 	w := s.workers.Get().(*worker)
 	defer s.workers.Put(w)

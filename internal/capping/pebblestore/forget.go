@@ -12,21 +12,20 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// lives is a map that has, for each pacer, the number of its current life (the time since the pacer was last
-// forgotten). The keys of a pacer's logs begin with the number of the pacer's life. The first life of a pacer has the
-// number 0. Each time a pacer is forgotten, its next life gets a number above the numbers of all pacers' lives. The
-// keys of new logs then sort after all old logs. Reads of new logs of the pacer therefore touch no damaged block of old
-// logs.
+// The type lives holds the number of the current life (the time since the last reset) of each pacer. The keys of a
+// pacer's logs begin with this number. The first life of a pacer has the number 0. After a reset, the next life gets a
+// number above the numbers of all pacers' lives, so that the keys of new logs sort after all old logs. Reads of new
+// logs therefore do not touch a damaged block of old logs.
 type lives map[string]uint32
 
-// lifeKey returns the key under which the database stores the number of the pacer's current life. The store never
-// removes the key of a pacer's life.
+// lifeKey returns the database key for the number of the pacer's current life (the time since the last reset). The
+// store never removes this key.
 func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) }
 
 const lifePrefix = "\x00pacer "
 
-// resetKey returns the key under which the database stores when the pacer's current life began. The value is the number
-// of the life and the time.
+// resetKey returns the database key for the time of the pacer's last reset. The value is the number of the current life
+// and the time.
 func resetKey(pacer string) []byte { return append([]byte(resetPrefix), pacer...) }
 
 const resetPrefix = "\x00reset "
@@ -38,8 +37,8 @@ func loadLives(db *database.DB) (lives, error) {
 	})
 }
 
-// eachPacer calls the function "load" for each pacer that has a value under a key with the prefix. If a value does not
-// have the given size in bytes, eachPacer returns an error.
+// eachPacer calls the function "load" for each pacer with a value under a key with the prefix. If a value does not have
+// the given size in bytes, eachPacer returns an error.
 func eachPacer(db *database.DB, prefix string, size int, load func(pacer string, value []byte)) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(prefix), UpperBound: database.After([]byte(prefix))})
 	if err != nil {
@@ -56,10 +55,10 @@ func eachPacer(db *database.DB, prefix string, size int, load func(pacer string,
 	return it.Error()
 }
 
-// next returns a number for a new life, which is higher than the number of any pacer's life.
+// The method next returns a number for a new life (the time after a reset), above the numbers of all pacers' lives.
 func (l lives) next() uint32 { return slices.Max(append(slices.Collect(maps.Values(l)), 0)) + 1 }
 
-// ForgetPacer removes all logs of a pacer, even if they are unreadable; see pacing.Store.
+// ForgetPacer resets a pacer: the method removes all logs of the pacer, even unreadable logs; see pacing.Store.
 func (l *pacerLogs) ForgetPacer(ctx context.Context, pacer, _ string) error {
 	err := l.db.Write(ctx, func() error {
 		if err := l.forget(pacer); err != nil {

@@ -10,14 +10,13 @@ import (
 
 // A logCache holds the logs of some users of one stripe (group of users with a common lock), so that decisions about
 // these users need no database read. Every write of a log also updates the cache, so a cached log is always the newest
-// log of the user. The goroutine that holds the stripe's lock owns the cache.
+// log of the user. Only the goroutine that holds the stripe's lock may use the cache.
 //
-// The cached logs (items) are stored one after the other in slabs, which are byte slices of equal size. Slabs have no
-// pointers, so the garbage collector need not scan them. When all slabs are full, the cache empties and reuses the slab
-// that was filled first.
+// The cached logs (items) are stored one after another in slabs (byte slices of equal size). Slabs contain no pointers,
+// so the garbage collector does not scan them. If all slabs are full, the cache empties and reuses the oldest slab.
 type logCache struct {
-	// slots is a hash table with linear probing, from users to their cached logs. The value of a slot is 1 + the
-	// position of a cached log (slab × slabSize + offset). A free slot of the hash table has the value 0.
+	// The field slots is a hash table with linear probing, from users to their cached logs. The value of a slot is 1 +
+	// the position of a cached log (slab × slabSize + offset). The value 0 means a free slot.
 	slots   []uint32
 	seed    uint32 // seed of the hash, so that chosen ids cannot all collide
 	users   int
@@ -31,13 +30,13 @@ type logCache struct {
 const (
 	slabSize   = 32 << 10
 	itemHeader = 6                      // number of entries (1), capacity in entries (1), dense user (4)
-	wideHeader = 10                     // the same with an image (8) in place of the dense user
+	wideHeader = 10                     // the same with an id image (8) instead of the dense user
 	cachedLog  = 60 * capping.EntrySize // longer logs are not cached
-	roomStep   = 2                      // step of the capacity in entries, so that most sends need no move
+	roomStep   = 2                      // step of the capacity in entries, so that most sends do not move the item
 )
 
-// slabsFor returns how many slabs (byte slices of equal size) a cache of the given size in bytes has. The rest of the
-// cache, a sixth of the bytes, is for its hash table.
+// slabsFor returns the number of slabs (byte slices of equal size) in a cache of the given size in bytes. A sixth of
+// the bytes is for the hash table.
 func slabsFor(bytes int64) int {
 	return int(max(1, min(bytes*5/6/slabSize, 1<<32/slabSize-1)))
 }
@@ -45,13 +44,13 @@ func slabsFor(bytes int64) int {
 // newLogCache returns an empty cache of logs that takes the given number of bytes.
 func newLogCache(bytes int64, wide bool) logCache { return newLogCacheOf(slabsFor(bytes), wide) }
 
-// newLogCacheOf returns an empty cache of logs that may have up to the given number of slabs. The argument "wide" of
-// newLogCacheOf says that users are id images (64-bit numbers that stand for ids).
+// newLogCacheOf returns an empty cache of logs with at most the given number of slabs. The argument "wide" is true if
+// users are id images (64-bit numbers that stand for ids).
 func newLogCacheOf(slabs int, wide bool) logCache {
 	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32(), wide: wide}
 }
 
-// header returns the number of bytes of an item (a cached log) that are before its log entries.
+// The method header returns the number of bytes before the log entries in an item (a cached log).
 func (c *logCache) header() int {
 	if c.wide {
 		return wideHeader
@@ -59,8 +58,8 @@ func (c *logCache) header() int {
 	return itemHeader
 }
 
-// Log returns the user's log from the cache, and reports whether the cache has it. The returned log is valid only until
-// the next call of Put for this cache.
+// The method Log returns the user's log from the cache, and reports whether the cache has the log. The returned log is
+// valid only until the next call of Put for this cache.
 func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	slot, ok := c.find(user)
 	if !ok {
@@ -70,7 +69,8 @@ func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	return capping.Log(item[header : header+int(item[0])*capping.EntrySize]), true
 }
 
-// item returns the bytes of a cached log; the argument "slot" is the value of the log's slot in the hash table.
+// The method item returns the bytes of a cached log. The argument "slot" is the value of the log's slot in the hash
+// table.
 func (c *logCache) item(slot uint32) []byte {
 	at := slot - 1
 	return c.slabs[at/slabSize][at%slabSize:]
@@ -111,8 +111,8 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	c.setSlot(user, at)
 }
 
-// reserve allocates space for a log of the given size in a slab of the cache. reserve returns the value for the log's
-// slot in the hash table.
+// The method reserve allocates space for an item of the given size in a slab of the cache, and returns the value for
+// the log's slot in the hash table.
 func (c *logCache) reserve(size int) (slot uint32) {
 	if len(c.slabs) == 0 || c.used+size > slabSize {
 		c.beginSlab()
@@ -122,8 +122,8 @@ func (c *logCache) reserve(size int) (slot uint32) {
 	return at + 1
 }
 
-// beginSlab makes space in the cache: it starts a new slab or, if all slabs are in use, empties the slab that was
-// filled first.
+// beginSlab makes space in the cache: the method starts a new slab or, if all slabs are in use, empties the oldest
+// slab.
 func (c *logCache) beginSlab() {
 	if len(c.slabs) < c.most {
 		c.slabs = append(c.slabs, make([]byte, slabSize))
@@ -142,8 +142,8 @@ func (c *logCache) beginSlab() {
 	clear(slab)
 }
 
-// find returns the position of the user in the hash table of the cache. For a user who is not in the cache, find
-// returns the free slot of the table where the user would be.
+// The method find returns the position of the user in the hash table of the cache. For a user who is not in the cache,
+// find returns the free slot of the table where the user would be.
 func (c *logCache) find(user capping.UserID) (slot int, ok bool) {
 	mask := len(c.slots) - 1
 	for slot = c.home(user); c.slots[slot] != 0; slot = (slot + 1) & mask {
@@ -191,8 +191,8 @@ func (c *logCache) Drop(user capping.UserID) {
 	}
 }
 
-// freeSlot removes one slot from the hash table with linear probing. freeSlot moves up the slots that follow without a
-// gap, so that no search ends too early.
+// freeSlot frees one slot of the hash table with linear probing. freeSlot moves the following slots up, so that no
+// search ends too early.
 func (c *logCache) freeSlot(slot int) {
 	c.users--
 	mask := len(c.slots) - 1

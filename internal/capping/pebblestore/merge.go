@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// Merge merges logs from another system into the users' logs; see capping.Merger. If the deadline passes before the one
-// disk write at the end, the merge is done for no user, as in Filter.
+// Merge merges logs from another system into the users' logs; see capping.Merger. If the deadline passes before the
+// sync at the end, Merge returns an error, and no result is valid.
 func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
 	if err := m.Check(merged); err != nil {
 		return fmt.Errorf("merge: %w", err)
@@ -36,7 +36,7 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	return err
 }
 
-// cloned returns copies of the logs.
+// The function cloned returns copies of the logs.
 func cloned(logs []capping.Log) []capping.Log {
 	size := 0
 	for _, log := range logs {
@@ -72,7 +72,7 @@ func (s *Store) merge(ctx context.Context, c *call, m *capping.Merge) error {
 	return s.db.Sync(ctx) // an existing send may come from a call that is not durable yet
 }
 
-// merging returns a step function, which merges one of the given logs into one user's log.
+// The function merging returns a step function that merges one of the given logs into one user's log.
 func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, added := log.Union(dst, logs[index], now-capping.Instant(retention.Milliseconds()))
@@ -81,7 +81,7 @@ func merging(c *call, logs []capping.Log, retention time.Duration) step {
 	}
 }
 
-// countingMerged returns which counts of messages change when the store adds the entries of the merge m.
+// countingMerged returns the counts of messages that change when the store adds the entries of the merge m.
 func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -113,8 +113,8 @@ func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 	return c, nil
 }
 
-// membersOf returns a function that reports whether the log has an entry with the same time, channel and token as the
-// given one. The comparison of times works because the merge leaves the times of existing entries unchanged.
+// membersOf returns a function that reports whether the log has an entry with the same time, channel and token as a
+// given entry. The times of equal entries are equal, because the merge does not change the times of existing entries.
 func membersOf(log capping.Log) func(capping.Entry) bool {
 	if log.Len() <= 32 { // a search among so few entries is faster than a hash set
 		return func(e capping.Entry) bool {

@@ -13,16 +13,15 @@ import (
 	"capper/internal/messages"
 )
 
-// shouldRemember returns two answers. The result "keep" of shouldRemember says whether the store remembers the batch's
-// message and counts its sends. The result "due" of shouldRemember says whether the store writes the message's text
-// now.
+// The result "keep" of shouldRemember is true if the store remembers the batch's message and counts the message's
+// sends. The result "due" is true if the store must write the message's text now.
 func (s *Store) shouldRemember(b *capping.Batch) (keep, due bool) {
 	keep = len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
 	return keep, keep && s.memory.Due(b)
 }
 
-// remember writes the texts of the messages to the database. The texts of messages expire at the same time as sends
-// that are recorded now. The texts that remember writes become durable with the next sync.
+// The method remember writes the texts of the messages to the database. The texts expire at the same time as sends that
+// are recorded now, and become durable with the next sync.
 func (s *Store) remember(retention time.Duration, messages ...capping.Message) error {
 	now, err := s.db.Now()
 	if err != nil {
@@ -42,7 +41,7 @@ func (s *Store) remember(retention time.Duration, messages ...capping.Message) e
 	return nil
 }
 
-// Messages returns the messages of those tokens that the store remembers; see capping.Store.
+// Messages returns the remembered message of each token (short hash of a message); see capping.Store.
 func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
 	tokens = slices.Clone(tokens)
 	found := make(map[capping.Token]capping.Message, len(tokens))
@@ -64,8 +63,8 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[cappi
 	return found, nil
 }
 
-// message returns the message that the store remembers for the token (short hash of a message). If the store does not
-// know the token, message returns a message without an ID.
+// The method message returns the remembered message of the token (short hash of a message). For an unknown token, the
+// method returns a message without an ID.
 func (s *Store) message(token capping.Token) (capping.Message, error) {
 	for _, kind := range []byte{database.KeyMessage, database.KeyNamed} {
 		value, err := s.db.Lookup(messageKey(kind, token))
@@ -86,11 +85,11 @@ func (s *Store) message(token capping.Token) (capping.Message, error) {
 	return capping.Message{}, nil
 }
 
-// messageKey returns the database key for the text of a message; the first byte of the key is kind.
+// messageKey returns the database key for the text of a message. The first byte of the key is the argument "kind".
 func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
 
-// keyKind returns the first byte of the database key for the text of the message. The key of a message with a namespace
-// begins with another byte, so that versions of capper without namespaces do not read the key.
+// keyKind returns the first byte of the database key for the text of the message. Keys of messages with a namespace
+// begin with another byte, so that versions of capper without namespaces do not read them.
 func keyKind(m capping.Message) byte {
 	if m.Namespace == "" {
 		return database.KeyMessage
@@ -98,9 +97,8 @@ func keyKind(m capping.Message) byte {
 	return database.KeyNamed
 }
 
-// encodeMessage returns the value that is stored for a message's text: the instant at which it expires (8 bytes, big
-// endian), and the text. The first byte of the value for a message's text is 0, so that a later format can begin with
-// another byte.
+// encodeMessage returns the stored value for a message's text: the time of expiry (8 bytes, big endian) and the text.
+// The first byte of this value is always 0, so that a later format can begin with another byte.
 func encodeMessage(expires capping.Instant, m capping.Message) []byte {
 	text := m.Text()
 	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)
@@ -118,7 +116,7 @@ func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, er
 	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
 }
 
-// AddAnswers adds numbers of decisions to the counts of messages; see messages.Store.
+// AddAnswers adds the decisions of instances to the counts of messages; see messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	deltas = slices.Clone(deltas) // nobody changes the maps of the deltas
 	err := s.db.Write(ctx, func() error {

@@ -11,12 +11,12 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// messageCounts keeps the counts of sends and decisions of all messages. messageCounts is safe for concurrent use.
+// The type messageCounts keeps the counts of sends and decisions of all messages, and is safe for concurrent use.
 type messageCounts struct {
 	db     *database.DB
 	logger *slog.Logger
 	memory *capping.MessageMemory
-	told   sync.Once // used to log only once that a count cannot be read
+	told   sync.Once // limits the log to one line about unreadable counts
 
 	mu    sync.Mutex // protects the fields below, and the records and the list of messages in the database
 	known map[id]known
@@ -27,8 +27,8 @@ func newMessages(db *database.DB, logger *slog.Logger, memory *capping.MessageMe
 	return &messageCounts{db: db, logger: logger, memory: memory, known: make(map[id]known)}
 }
 
-// noteUnreadable logs that counts of a message cannot be read, but only the first time. An unreadable count of messages
-// makes no call fail.
+// noteUnreadable logs, only the first time, that counts of a message cannot be read. Unreadable counts make no call
+// fail.
 func (c *messageCounts) noteUnreadable(err error) {
 	c.told.Do(func() {
 		c.logger.Error("counts of a message cannot be read: the message is still decided, but no longer counted",
@@ -36,8 +36,8 @@ func (c *messageCounts) noteUnreadable(err error) {
 	})
 }
 
-// each calls the function in the argument "yield" for each database key with the prefix, until yield returns
-// an error or no key is left. The arguments "key" and "value" are valid only until yield returns.
+// The method each calls the function "yield" for each database key with the prefix, until "yield" returns an error. The
+// arguments "key" and "value" are valid only until "yield" returns.
 func (c *messageCounts) each(prefix []byte, yield func(key, value []byte) error) error {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: database.After(prefix)})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// These variables are the prefixes of the database keys for counts of messages. The names of all other keys of
-// database.KeyMeta begin with a letter, so the keys for counts of messages sort after them.
+// These variables are the prefixes of the database keys for counts of messages. The byte 0xFF sorts these keys after
+// all other keys of database.KeyMeta, whose names begin with a letter.
 var (
 	recordPrefix = []byte{database.KeyMeta, 0xFF, 1}
 	sendsPrefix  = []byte{database.KeyMeta, 0xFF, 2}
@@ -19,7 +19,8 @@ var (
 	titlePrefix  = []byte{database.KeyMeta, 0xFF, 7} // the numbers 4 to 6 are in changekeys.go, 8 is in pacerleases.go
 )
 
-// An id identifies a message on one channel in the keys of the database: by the message's token and the channel.
+// An id identifies a message on one channel in the keys of the database, by the message's token (short hash) and the
+// channel.
 type id struct {
 	token   capping.Token
 	channel capping.Channel
@@ -31,7 +32,7 @@ const idSize = len(capping.Token{}) + 1
 
 func (i id) appendTo(key []byte) []byte { return append(append(key, i.token[:]...), byte(i.channel)) }
 
-// idAt decodes the message and channel with which the bytes in "b" begin. These bytes must be at least idSize long.
+// idAt decodes the id (message and channel) at the beginning of b, which must have at least idSize bytes.
 func idAt(b []byte) id { return id{capping.Token(b), capping.Channel(b[idSize-1])} }
 
 func recordKey(i id) []byte { return i.appendTo(slices.Clone(recordPrefix)) }
@@ -41,8 +42,8 @@ func sendsKey(i id, life capping.Instant) []byte {
 	return binary.BigEndian.AppendUint64(i.appendTo(slices.Clone(sendsPrefix)), uint64(life))
 }
 
-// minute returns the instant in whole minutes. In the list of messages, the keys are sorted by the minute of each
-// message's last call.
+// The function minute returns the instant in whole minutes. The keys of the list of messages are sorted by the minute
+// of each message's last call.
 func minute(at capping.Instant) int64 { return int64(max(at, 0)) / 60_000 }
 
 func listKey(at capping.Instant, i id) []byte {
@@ -50,8 +51,8 @@ func listKey(at capping.Instant, i id) []byte {
 	return i.appendTo(append(slices.Clone(listPrefix), number[3:]...))
 }
 
-// listed decodes a key of the list of messages: it returns the message, the channel and the minute of the
-// last call.
+// The function listed returns the message, the channel and the minute of the last call from a key of the list of
+// messages.
 func listed(key []byte) (i id, at int64, ok bool) {
 	rest, ok := bytes.CutPrefix(key, listPrefix)
 	if !ok || len(rest) != 5+idSize {

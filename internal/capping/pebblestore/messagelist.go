@@ -40,18 +40,18 @@ func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 		return messages.Counts{}, err
 	}
 	answers := r.Answers
-	// If a merge created a record, its Calls is 0, because no call has asked for decisions.
+	// The record of a merge has Calls 0, because no call has asked for decisions.
 	if answers.Calls == 0 {
 		answers.First = 0
 	}
 	return messages.Counts{Key: r.key(i), Title: title, Sends: sends, Answers: answers}, nil
 }
 
-// mostListed is the maximum number of messages that the store reads to find one page of messages by last call. If the
-// store has read mostListed messages, the page ends, and the next page continues there.
+// mostListed is the maximum number of messages that the store reads for one page of messages by last call. At this
+// number, the page ends, and the next page continues there.
 const mostListed = 500_000
 
-// A listing is a walk over the list of messages, which begins with the latest call.
+// A listing is a walk over the list of messages, from the latest call backwards.
 type listing struct {
 	*messages.Query
 	c      *messageCounts
@@ -96,8 +96,8 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (pag
 	return page, nil
 }
 
-// walk finds the messages that the page shows. If the walk has read mostListed messages, the result "reached" is the
-// position at which it stopped; otherwise, it is nil.
+// The method walk finds the messages of the page. If the walk stops at the limit mostListed, the result "reached" is
+// the position of the stop. Otherwise, the result is nil.
 func (l *listing) walk(ctx context.Context) (reached *messages.Position, err error) {
 	bounds := &pebble.IterOptions{LowerBound: listKey(l.Since, id{}), UpperBound: l.upper()}
 	it, err := l.c.db.NewIter(bounds)
@@ -125,8 +125,8 @@ func (l *listing) walk(ctx context.Context) (reached *messages.Position, err err
 	return reached, errors.Join(err, it.Close())
 }
 
-// upper returns the database key at which the walk over the list of messages starts: a key after all messages that the
-// query can want.
+// The method upper returns the database key at which the walk over the list of messages starts: a key after all
+// messages that may match the query.
 func (l *listing) upper() []byte {
 	until := capping.Never
 	if l.Until > 0 {
@@ -141,7 +141,7 @@ func (l *listing) upper() []byte {
 	return listKey(until+60_000, id{})
 }
 
-// add adds one message of the list to the found messages, if the query wants it.
+// The method add adds one message of the list to the found messages, if the message matches the query.
 func (l *listing) add(i id, value []byte) error {
 	one, err := l.c.candidate(i, value)
 	if err != nil || one == nil {
@@ -158,21 +158,20 @@ func (l *listing) add(i id, value []byte) error {
 	return nil
 }
 
-// listVersion is the byte with which each value in the stored list of messages begins. Earlier versions of capper wrote
-// an empty value.
+// listVersion is the first byte of each value in the stored list of messages. Earlier versions of capper wrote an empty
+// value.
 const listVersion = 1
 
-// listValue returns the value that the stored list has for a message: version, last call, number of asked users, and
-// the message's text. A walk over the stored list of messages therefore needs no other data of messages than the values
-// in the list.
+// listValue returns the value of a message in the stored list of messages: version, last call, number of requested
+// users, and the message's text. A walk over the list therefore needs no other data of messages.
 func listValue(r *record) []byte {
 	value := binary.AppendUvarint([]byte{listVersion}, uint64(max(r.Last, 0)))
 	value = binary.AppendUvarint(value, uint64(max(r.Asked, 0)))
 	return append(value, capping.Message{Namespace: r.Namespace, ID: r.Message}.Text()...)
 }
 
-// candidate decodes one value of the stored list of messages. If this program does not know the version of the value,
-// candidate reads the record of the message instead. If the message has no record, the method candidate returns nil.
+// The method candidate decodes one value of the stored list of messages. If the value has another version, this method
+// reads the record of the message instead, and returns nil if the message has no record.
 func (c *messageCounts) candidate(i id, value []byte) (*messages.Candidate, error) {
 	if len(value) > 0 && value[0] == listVersion {
 		last, n := binary.Uvarint(value[1:])

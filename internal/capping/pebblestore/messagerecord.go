@@ -10,7 +10,7 @@ import (
 	"capper/internal/messages"
 )
 
-// A record holds the stored data of a message on one channel for its counts, except the numbers of sends.
+// A record holds the stored counts of a message on one channel, except the numbers of sends.
 type record struct {
 	Namespace string          `json:"namespace,omitempty"`
 	Message   string          `json:"message"`
@@ -46,7 +46,7 @@ func (r *record) key(i id) messages.Key {
 	return messages.Key{Message: capping.Message{Namespace: r.Namespace, ID: r.Message}, Channel: i.channel}
 }
 
-// load returns the stored record of a message on a channel, or nil if there is none.
+// The method load returns the stored record of a message on a channel, or nil if no record exists.
 func (c *messageCounts) load(i id) (*record, error) {
 	value, err := c.db.Lookup(recordKey(i))
 	if err != nil || value == nil {
@@ -55,18 +55,18 @@ func (c *messageCounts) load(i id) (*record, error) {
 	return decodeRecord(value)
 }
 
-// known is the part of a message's record that the store keeps in memory.
+// The type known is the part of a message's record that the store keeps in memory.
 type known struct{ life, last capping.Instant }
 
-// rest is a time in milliseconds: the real last call that named a message may be this much later than the stored time
-// of the last call.
+// The constant rest is the maximum time in milliseconds by which the real last call about a message may be later than
+// the stored time.
 const rest = capping.Instant(3_600_000)
 
 // mostKnown is the largest number of message records that the cache in memory holds.
 const mostKnown = 10_000
 
-// Begin returns the life (the period since the message's counts began) for which a call counts its sends. If the
-// message has no record, Begin creates it. If the record of the message cannot be read, Begin returns no life, and the
+// Begin returns the life of the message's counts (the time at which the counts began), under which a call counts its
+// sends. Begin creates a missing record of the message. If the record cannot be read, Begin returns no life, and the
 // call does not count its sends.
 func (c *messageCounts) Begin(key messages.Key, now capping.Instant) Lives {
 	return livesOf(idOf(key), c.begin(key, now))
@@ -102,7 +102,7 @@ func newRecord(key messages.Key, now capping.Instant) *record {
 		Answers: messages.Answers{First: now}}
 }
 
-// put writes the record of a message on a channel, and sets the time of the last call in it. The caller of put holds
+// The method put writes the record of a message on a channel, with the time of the last call. The caller must hold
 // c.mu.
 func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Instant) error {
 	before := r.Last
@@ -127,8 +127,8 @@ func (c *messageCounts) remember(i id, k known) {
 	c.known[i] = k
 }
 
-// Counted returns the lives (periods since counts began) of a message's records on the given channel. In the method
-// Counted, channel 0 stands for every channel, and also for sends without a channel.
+// Counted returns the lives (times at which counts began) of a message's records on the given channel. For channel 0,
+// Counted returns the lives on every channel, including sends without a channel.
 func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Lives {
 	if channel != 0 {
 		return c.Known(token, channel)
@@ -148,8 +148,8 @@ func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Li
 	return lives
 }
 
-// Known returns the life (period since counts began) of a message's record, for exactly the given channel. In the
-// method Known, channel 0 stands only for sends without a channel.
+// Known returns the life (time at which the counts began) of a message's record on exactly the given channel. For
+// Known, channel 0 means sends without a channel.
 func (c *messageCounts) Known(token capping.Token, channel capping.Channel) Lives {
 	i := id{token, channel}
 	return livesOf(i, c.life(i))
@@ -162,7 +162,8 @@ func livesOf(i id, begun capping.Instant) Lives {
 	return Lives{{i, begun}}
 }
 
-// life returns the instant at which the counts of a message on a channel began, or 0 if the message is not counted.
+// The method life returns the time at which the counts of a message on a channel began, or 0 if the store does not
+// count the message.
 func (c *messageCounts) life(i id) capping.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,12 +181,12 @@ func (c *messageCounts) life(i id) capping.Instant {
 	return r.Life
 }
 
-// life identifies the counts of a message on one channel, by the instant at which they began.
+// The type life identifies the counts of a message on one channel by the time at which the counts began.
 type life struct {
 	id
 	begun capping.Instant
 }
 
-// Lives lists the counts that a call changes: the messages, each on one channel, whose sends the call counts. If Lives
-// is empty, a call counts no sends.
+// Lives lists the counts of sends that a call changes, by message and channel. With empty Lives, a call counts no
+// sends.
 type Lives []life

@@ -14,7 +14,7 @@ import (
 	"capper/internal/messages"
 )
 
-// title is the stored title of a message. Versions of capper that do not know titles leave the database key of a title
+// The type title is the stored title of a message. Versions of capper without titles leave the database key of a title
 // unchanged.
 type title struct {
 	Namespace string          `json:"namespace,omitempty"`
@@ -29,7 +29,7 @@ func (t *title) message() capping.Message {
 
 func titleKey(t capping.Token) []byte { return append(slices.Clone(titlePrefix), t[:]...) }
 
-// titleVersion is the byte with which each stored title of a message begins.
+// titleVersion is the first byte of each stored title.
 const titleVersion = 1
 
 func decodeTitle(value []byte) (*title, error) {
@@ -65,8 +65,8 @@ func (c *messageCounts) SetTitle(message capping.Message, text string, now cappi
 	return nil
 }
 
-// counted reports whether the store has counts of the message with the token (short hash of a message), on
-// any channel.
+// The method counted reports whether the store has counts, on any channel, of the message with the token (short hash of
+// the message).
 func (c *messageCounts) counted(token capping.Token) (found bool, err error) {
 	enough := errors.New("found")
 	err = c.each(recordKey(id{token: token})[:len(recordPrefix)+len(token)], func([]byte, []byte) error {
@@ -92,7 +92,7 @@ func (c *messageCounts) Title(message capping.Message) (string, error) {
 	return t.Title, nil
 }
 
-// titled returns the messages whose titles contain the text that the query searches (its field Part).
+// The method titled returns the messages whose titles contain the text q.Part.
 func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found map[capping.Message]bool, err error) {
 	found = map[capping.Message]bool{}
 	err = c.each(titlePrefix, func(_, value []byte) error {
@@ -105,9 +105,9 @@ func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found ma
 	return found, err
 }
 
-// SweepTitles checks, in one call, at most "most" titles of messages, beginning at the given key. SweepTitles removes
-// the title of a message without counts, if the title is so old that counts would have expired. SweepTitles returns the
-// key at which its next call must begin, or nil after the last title. SweepTitles skips titles that it cannot read.
+// SweepTitles removes titles of messages without counts that are older than the argument "keep". One call checks at
+// most "most" titles, from the given key on. SweepTitles returns the key for the start of the next call, or nil after
+// the last title. SweepTitles skips unreadable titles.
 func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, keep time.Duration) (next []byte,
 	err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: database.After(titlePrefix)})

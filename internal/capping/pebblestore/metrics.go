@@ -4,8 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics holds those Prometheus metrics that only the embedded store has. The type metrics counts no calls, because
-// package measure counts the calls of every store.
+// The type metrics holds the Prometheus metrics that only the embedded store has. Package measure counts the calls of
+// every store.
 type metrics struct {
 	errors *prometheus.CounterVec // by kind
 }
@@ -20,8 +20,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// register registers the metrics of the embedded store with the registerer. If the registerer is nil, register does
-// nothing.
+// The method register registers the metrics of the embedded store. If the registerer is nil, register does nothing.
 func (m *metrics) register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pacerCache holds the most recently used logs of pacers in memory. The database has every log in the cache, so the
-// cache may drop any log at any time.
+// A pacerCache holds the most recently used logs of pacers in memory. The cache may drop any log at any time, because
+// the database also has the log.
 type pacerCache struct {
 	most   int // approximate largest size in bytes
 	used   int
@@ -14,8 +14,7 @@ type pacerCache struct {
 	recent *list.List               // most recently used log first
 }
 
-// cacheBytes is the maximum memory for cached logs of pacers. cacheBytes is enough for all logs of a few hundred
-// pacers, whatever these logs contain.
+// cacheBytes is the maximum memory for cached logs of pacers: enough for all logs of a few hundred pacers.
 const cacheBytes = 32 << 20
 
 // These constants are the approximate memory of one run of permits and of one pacer's log, in bytes.
@@ -28,7 +27,7 @@ func newPacerCache(most int) pacerCache {
 	return pacerCache{most: most, logs: make(map[string]*list.Element), recent: list.New()}
 }
 
-// entry returns the cached log of the pacer with the key, or nil if the log is not cached.
+// The method entry returns the cached log of the pacer with the key, or nil if the log is not cached.
 func (c *pacerCache) entry(key []byte) *entry {
 	element := c.logs[string(key)]
 	if element == nil {
@@ -43,14 +42,14 @@ func (c *pacerCache) put(e *entry) {
 	c.weigh(e)
 }
 
-// weigh computes the size of the pacer's log again and updates the size of the cache.
+// The method weigh computes the size of the pacer's log again and updates the size of the cache.
 func (c *pacerCache) weigh(e *entry) {
 	c.used -= e.weight
 	e.weight = entryBytes + runBytes*(cap(e.log.Runs)+cap(e.log.Ahead))
 	c.used += e.weight
 }
 
-// shrink drops the least recently used logs of pacers while the cache is too large.
+// The method shrink drops the least recently used logs of pacers while the cache is too large.
 func (c *pacerCache) shrink() {
 	for c.used > c.most {
 		c.remove(c.recent.Back())
@@ -63,7 +62,7 @@ func (c *pacerCache) remove(element *list.Element) {
 	c.used -= e.weight
 }
 
-// drop removes logs of pacers from the cache: those whose keys begin with the prefix.
+// The method drop removes the logs of pacers whose keys begin with the prefix from the cache.
 func (c *pacerCache) drop(prefix []byte) {
 	for key, element := range c.logs {
 		if strings.HasPrefix(key, string(prefix)) {

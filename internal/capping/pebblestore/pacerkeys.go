@@ -8,22 +8,20 @@ import (
 	"capper/internal/pacing"
 )
 
-// firstSize is the number of bytes that a run's number takes in the key of a run of permits. A run is numbered by its
-// first permit: by the position of this permit in the whole log.
+// firstSize is the number of bytes of a run's number in the key of a run of permits. The number of a run is the
+// position of its first permit in the whole log.
 const firstSize = 6
 
-// pacerKey returns the prefix of the keys of all logs that a pacer has in one life (the time until it is forgotten).
-// Each time a pacer is forgotten, a new life of the pacer begins.
+// pacerKey returns the prefix of the keys of all logs in one life (time between two resets) of a pacer.
 func pacerKey(life uint32, pacer string) ([]byte, error) {
 	return appendText(binary.BigEndian.AppendUint32([]byte{database.KeyPacer}, life), pacer)
 }
 
-// lifeSize is the number of bytes that the number of a pacer's life takes in a key.
+// lifeSize is the number of bytes of a life's number (see pacerKey) in a key.
 const lifeSize = 4
 
-// logKey returns the key of the head (the first stored value) of a pacer's log. The key of the head (first value) of a
-// pacer's log is also the prefix of the keys of the log's runs of permits. The key of one log never begins with the key
-// of another log's head.
+// logKey returns the key of the head (first stored value) of a pacer's log. This key is also the prefix of the keys of
+// the log's runs of permits, and never a prefix of another log's keys.
 func logKey(life uint32, pacer, message string) ([]byte, error) {
 	key, err := pacerKey(life, pacer)
 	if err != nil {
@@ -48,8 +46,8 @@ func runKey(log string, first int64) []byte {
 
 func requestKey(r pacing.Request) []byte { return append([]byte{database.KeyRequest}, r[:]...) }
 
-// pacerLogOf returns the key of the head (first value) of the log to which a key belongs. If the key does not belong to
-// a pacer's log, pacerLogOf returns nil.
+// pacerLogOf returns the key of the head (first stored value) of the pacer's log that contains the given key. If no
+// pacer's log contains the key, pacerLogOf returns nil.
 func pacerLogOf(key []byte) []byte {
 	at := 1 + lifeSize
 	for range 2 {

@@ -17,7 +17,8 @@ import (
 // leasePrefix is the prefix of the database keys of leases.
 var leasePrefix = []byte{database.KeyMeta, 0xFF, 8}
 
-// The stored value of a lease has three parts: the version (1 byte), the time of the end (8 bytes) and the call.
+// The stored value of a lease has three parts: the version (1 byte), the time of the end (8 bytes) and the permit
+// request.
 const (
 	leaseVersion = 1
 	leaseHeader  = 1 + 8
@@ -25,15 +26,15 @@ const (
 
 func leaseKey(r pacing.Request) []byte { return append(append([]byte(nil), leasePrefix...), r[:]...) }
 
-// leases holds the time at which each lease of a request for permits ends, in memory. Each lease contains a call for
-// permits; these calls are only in the database.
+// The type leases holds the end time of each lease of a permit request in memory. The permit requests of the leases are
+// only in the database.
 type leases struct {
 	ends  map[pacing.Request]pacing.Time
 	first pacing.Time // no lease ends earlier
 }
 
-// loadLeases reads all leases from the database. If a lease is unreadable, loadLeases ignores it. If the lease of a
-// request for permits is ignored, the request's permits count until their slots have passed.
+// loadLeases reads all leases from the database, and ignores unreadable leases. The unused permits of an ignored lease
+// stay in use until their slots (send times) have passed.
 func loadLeases(db *database.DB) (leases, error) {
 	l := leases{ends: map[pacing.Request]pacing.Time{}, first: pacing.Never}
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: leasePrefix, UpperBound: database.After(leasePrefix)})
@@ -55,8 +56,7 @@ func (l *leases) set(r pacing.Request, ends pacing.Time) {
 	l.first = min(l.first, ends)
 }
 
-// ended returns leases that have ended, but at most as many as the argument "most" says. The lease that ended last
-// comes first.
+// The method ended returns ended leases, at most "most" of them. The lease that ended last comes first.
 func (l *leases) ended(now pacing.Time, most int) (requests []pacing.Request) {
 	if l.first > now {
 		return nil
@@ -85,8 +85,8 @@ func decodeLease(value []byte) (ends pacing.Time, call []byte, err error) {
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), value[leaseHeader:], nil
 }
 
-// KeepLease begins or extends the lease of a request for permits; see pacing.Leases. The leases of all groups of pacers
-// are stored together, so KeepLease ignores the group.
+// KeepLease begins or extends the lease of a permit request; see pacing.Leases. The leases of all groups of pacers are
+// stored together, so KeepLease ignores the group.
 func (l *pacerLogs) KeepLease(ctx context.Context, _ string, r pacing.Request, lasts time.Duration, call []byte) (
 	pacing.LeaseState, error) {
 	var state pacing.LeaseState
@@ -131,7 +131,7 @@ func (l *pacerLogs) keepLease(r pacing.Request, lasts time.Duration, call []byte
 	return state, l.db.Broken()
 }
 
-// EndedLeases returns ended leases of requests for permits, from all groups of pacers; see pacing.Leases.
+// EndedLeases returns the ended leases of permit requests to all groups of pacers; see pacing.Leases.
 func (l *pacerLogs) EndedLeases(ctx context.Context, _ string, most int) ([]pacing.Lease, error) {
 	var ended []pacing.Lease
 	err := l.db.Read(ctx, func() error {
@@ -157,8 +157,8 @@ func (l *pacerLogs) EndedLeases(ctx context.Context, _ string, most int) ([]paci
 	return ended, nil
 }
 
-// RemoveLease removes the lease of a request for permits if the lease has ended; see pacing.Leases. After a crash, the
-// removal may be undone, and the store then removes the lease again.
+// RemoveLease removes the lease of a permit request if the lease has ended; see pacing.Leases. A crash may undo the
+// removal; the caller then removes the lease again.
 func (l *pacerLogs) RemoveLease(ctx context.Context, _ string, r pacing.Request) error {
 	err := l.db.Write(ctx, func() error {
 		l.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// pacerLogs keeps the logs of all pacers in the store, and is safe for concurrent use.
+// The type pacerLogs keeps the logs of all pacers (named rate limits) in the store, and is safe for concurrent use.
 type pacerLogs struct {
 	db *database.DB
 
@@ -24,7 +24,7 @@ type pacerLogs struct {
 
 var _ pacing.Store = (*pacerLogs)(nil)
 
-// openPacerLogs loads from an open database what the store needs in memory about pacers.
+// openPacerLogs loads the data about pacers that the store needs in memory from an open database.
 func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 	lives, err := loadLives(db)
 	if err != nil {
@@ -38,7 +38,7 @@ func openPacerLogs(db *database.DB) (*pacerLogs, error) {
 	return &pacerLogs{db: db, cache: newPacerCache(cacheBytes), lives: lives, forgets: forgets, leases: leases}, err
 }
 
-// TakePermits places the permits of the request "ask" into the logs of its pacers; see pacing.Store.
+// TakePermits adds the permits of the request "ask" to the logs of the request's pacers; see pacing.Store.
 func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	return changed(ctx, l, "take permits", ask, func(kept *pacing.Ask) (pacing.Grant, bool, error) {
 		grant, err := l.take(ctx, kept)
@@ -46,10 +46,9 @@ func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gr
 	})
 }
 
-// changed checks the request "ask", and then calls the function in its argument "change" with a copy of
-// the request. If the function in the argument "change" has an effect on the database, this effect is durable when
-// changed returns. changed also waits for the disk after a repeated request, because the first call of this request may
-// not be durable yet.
+// The function changed checks the request "ask", and calls the function "change" with a copy of the request. If
+// "change" returns the effect true, changed waits for a sync to the disk. A repeated request also has an effect,
+// because the first call of this request may not be durable yet.
 func changed[Answer any](ctx context.Context, l *pacerLogs, what string, ask *pacing.Ask,
 	change func(kept *pacing.Ask) (answer Answer, effect bool, err error)) (Answer, error) {
 	var none, answer Answer
@@ -83,7 +82,8 @@ func clone(ask *pacing.Ask) *pacing.Ask {
 	return &c
 }
 
-// take finds slots for permits in the logs of pacers, and commits the logs without waiting for the disk.
+// The method take finds slots (send times) for permits in the logs of pacers, and commits the logs without a sync to
+// the disk.
 func (l *pacerLogs) take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +145,7 @@ func grantOf(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []
 	return grant
 }
 
-// entries returns the logs of the pacers that the request "ask" names.
+// The method entries returns the logs of the pacers in the request "ask".
 func (l *pacerLogs) entries(ask *pacing.Ask) ([]*entry, error) {
 	entries := make([]*entry, len(ask.Targets))
 	for i, target := range ask.Targets {
@@ -158,7 +158,7 @@ func (l *pacerLogs) entries(ask *pacing.Ask) ([]*entry, error) {
 	return entries, nil
 }
 
-// entry returns the log of a pacer, from the cache or from the database.
+// The method entry returns the log of a pacer, from the cache or from the database.
 func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 	key, err := logKey(l.lives[pacer], pacer, message)
 	if err != nil {
@@ -182,8 +182,8 @@ func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 	return e, e.damage
 }
 
-// record writes two things to the database: the logs with the granted permits, and the remembered request. Later calls
-// read the logs and the request at once, although the two writes become durable only with the next sync.
+// The method record writes the logs with the granted permits and the remembered request to the database. Later calls
+// see these writes at once, but the writes become durable only with the next sync.
 func (l *pacerLogs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []*entry) {
 	batch := l.db.NewBatch()
 	defer batch.Close()

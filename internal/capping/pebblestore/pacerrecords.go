@@ -9,10 +9,10 @@ import (
 	"capper/internal/pacing"
 )
 
-// recordsKey is the database key under which the store counts the stored records of pacers.
+// recordsKey is the database key of the numbers of pacers' stored records (remembered requests and logs).
 var recordsKey = []byte("\x00records")
 
-// A storedGroup is the stored form of a pacing.RecordGroup, together with how many records the group has.
+// A storedGroup is the stored form of a pacing.RecordGroup with its number of records.
 type storedGroup struct {
 	Client  string `json:"client"`
 	Kind    string `json:"kind"`
@@ -20,7 +20,7 @@ type storedGroup struct {
 	Number  int    `json:"number"`
 }
 
-// HasRequest looks up a request for permits by the hash of the request, and reports whether the store remembers it.
+// HasRequest reports whether the store remembers the permit request with the hash r.
 func (l *pacerLogs) HasRequest(ctx context.Context, _ string, r pacing.Request) (bool, error) {
 	var has bool
 	err := l.db.Write(ctx, func() error {
@@ -42,7 +42,7 @@ func (l *pacerLogs) HasRequest(ctx context.Context, _ string, r pacing.Request) 
 	return has, nil
 }
 
-// HasLog reports whether a log is stored for the target, which is a pacer, or a message or key of a pacer.
+// HasLog reports whether the store has a log of the target: of a pacer, or of a message or key of a pacer.
 func (l *pacerLogs) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	pacer, message := target.Pacer, target.Message
 	var has bool
@@ -117,7 +117,7 @@ func encodeRecords(groups map[pacing.RecordGroup]int) ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// decodeRecords returns how many records of pacers are stored, for each group of records that has not expired.
+// decodeRecords returns the number of pacers' stored records in each group that has not expired.
 func decodeRecords(value []byte, now time.Time) (map[pacing.RecordGroup]int, error) {
 	var list []storedGroup
 	if value != nil {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// ReturnPermits returns unused permits of a request to its pacers; see pacing.Store.
+// ReturnPermits gives unused permits of a request back to the pacers; see pacing.Store.
 func (l *pacerLogs) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
 	return changed(ctx, l, "give back permits", ask, func(kept *pacing.Ask) (pacing.Returned, bool, error) {
 		returned, err := l.giveBack(ctx, kept, used)
@@ -17,7 +17,7 @@ func (l *pacerLogs) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int
 	})
 }
 
-// giveBack removes unused permits from the logs of pacers, and commits the logs without waiting for the disk.
+// giveBack removes unused permits from the logs of pacers, and commits the logs without a sync to the disk.
 func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (returned pacing.Returned, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,20 +63,20 @@ func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (re
 	return returned, l.db.Broken()
 }
 
-// forgets holds the time at which each pacer was last forgotten. If an earlier version of capper, which stored no time,
-// forgot a pacer before the database was opened, the time of the opening is used instead. If the clock was set back
-// before a pacer was forgotten, the time of the latest grant counts.
+// The type forgets holds the time of each pacer's last reset. Earlier versions of capper stored no time of a reset; the
+// time at which the database was opened is used instead. If the clock was set back before a reset, the time of the
+// latest grant is used.
 type forgets struct {
 	opened pacing.Time
 	latest pacing.Time // time of the latest grant
 	at     map[string]pacing.Time
 }
 
-// loadForgets loads when each pacer was last forgotten. loadForgets ignores the time of an earlier life of a pacer,
-// because an earlier version of capper has forgotten the pacer since.
+// loadForgets loads the time of each pacer's last reset. loadForgets ignores the time if it belongs to an earlier life
+// (time between two resets), because an earlier version of capper has reset the pacer since.
 func loadForgets(db *database.DB, lives lives) (forgets, error) {
 	f := forgets{opened: pacing.Never, at: map[string]pacing.Time{}}
-	if opened, err := db.Time(); err == nil { // otherwise the clock cannot be right
+	if opened, err := db.Time(); err == nil { // on an error, the clock is surely wrong
 		f.opened = pacing.TimeOf(opened)
 	}
 	return f, eachPacer(db, resetPrefix, lifeSize+timeSize, func(pacer string, value []byte) {
@@ -86,10 +86,10 @@ func loadForgets(db *database.DB, lives lives) (forgets, error) {
 	})
 }
 
-// timeSize is the number of bytes that the database uses for the time at which a pacer was forgotten.
+// timeSize is the number of bytes of a reset's time in the database.
 const timeSize = 8
 
-// forgottenSince reports whether an operator forgot the pacer at the time t or later.
+// forgottenSince reports whether an operator reset the pacer at the time t or later.
 func (l *pacerLogs) forgottenSince(pacer string, t pacing.Time) bool {
 	at, known := l.forgets.at[pacer]
 	if !known && l.lives[pacer] > 0 {

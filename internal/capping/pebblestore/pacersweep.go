@@ -16,9 +16,9 @@ import (
 // pacersSweepFrom returns the database key at which the sweep of expired logs of pacers begins.
 func pacersSweepFrom() []byte { return []byte{database.KeyRequest} }
 
-// Sweep removes expired logs of pacers and expired requests. One call checks at most "most" logs and requests,
-// beginning at the given key. Sweep returns the key at which its next call must begin, or nil after the last key. Sweep
-// skips logs of pacers and requests that it cannot read.
+// Sweep removes expired logs of pacers and expired permit requests. One call checks at most "most" logs and requests,
+// from the given key on. Sweep returns the key for the start of the next call, or nil after the last key. Sweep skips
+// unreadable logs and requests.
 func (l *pacerLogs) Sweep(from []byte, most int) (next []byte, err error) {
 	now, err := l.now()
 	if err != nil {
@@ -53,7 +53,7 @@ func (l *pacerLogs) now() (pacing.Time, error) {
 	return pacing.TimeOf(at), err
 }
 
-// findPast returns the keys of expired data of pacers: requests for permits, and the heads (first values) of logs.
+// findPast returns the keys of expired data of pacers: permit requests, and the heads (first values) of logs.
 func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]byte, next []byte, err error) {
 	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.PacerEnd}})
 	if err != nil {
@@ -83,9 +83,9 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	return past, nil, err
 }
 
-// behindDamage is for a sweep that met an unreadable key: it returns the key at which the sweep continues. If the sweep
-// stopped at an unreadable request, the next key is the first log of a pacer. If it stopped at an unreadable log, the
-// next key is the first log of the next life.
+// behindDamage returns the key at which the sweep continues after an unreadable key. After an unreadable request, the
+// sweep continues at the first log of a pacer. After an unreadable log, the sweep continues at the next life (number of
+// a reset of a pacer) in the keys.
 func (l *pacerLogs) behindDamage(key []byte) []byte {
 	if key[0] == database.KeyRequest {
 		return []byte{database.KeyPacer}
@@ -101,10 +101,11 @@ func (l *pacerLogs) behindDamage(key []byte) []byte {
 	return nil
 }
 
-// isHead reports whether a database key is that of the head (the first stored value) of a pacer's log.
+// isHead reports whether a database key is the key of the head (first stored value) of a pacer's log.
 func isHead(key []byte) bool { return key[0] == database.KeyPacer && bytes.Equal(pacerLogOf(key), key) }
 
-// isPast reports whether a stored value has expired: a request for permits, or the head of a pacer's log.
+// isPast reports whether a stored permit request or a pacer's log has expired. For a log, the argument "value" is the
+// head (first stored value) of the log.
 func isPast(key, value []byte, now pacing.Time) bool {
 	if key[0] == database.KeyRequest {
 		expires, err := decodeExpiry(value)

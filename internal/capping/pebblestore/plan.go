@@ -9,8 +9,8 @@ import (
 
 // A plan holds the users of a call, sorted by stripe (group of users with a common lock). An element of the plan is a
 // 64-bit number. The upper 32 bits of the element are a whole dense id, or the upper half of an id image (64-bit number
-// that stands for the id). The lower 32 bits of the element are the index that the user has in the call. One sort of
-// integers therefore works for dense ids and for id images.
+// that stands for the id). The lower 32 bits of the element are the user's index in the call. One sort of integers
+// therefore works for dense ids and for id images.
 type plan struct {
 	users  []uint64
 	images []capping.UserID       // the users of the call, in a store for images
@@ -19,8 +19,8 @@ type plan struct {
 
 const upperHalf = math.MaxUint32 << 32
 
-// arrange fills the plan p for the given users. The argument "r" of the method arrange says which stripe (group of
-// users with a common lock) each user has.
+// The method arrange fills the plan p for the given users. The argument r determines the stripe (group of users with a
+// common lock) of each user.
 func (p *plan) arrange(users []capping.UserID, r runs) {
 	p.images = p.images[:0]
 	if r.ofImages() {
@@ -46,7 +46,7 @@ func (p *plan) arrange(users []capping.UserID, r runs) {
 	}
 }
 
-// user decodes an element of the plan: it returns the user, and the index that the user has in the call.
+// The method user returns the user and the user's index in the call from an element of the plan.
 func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	index = int(uint32(packed))
 	if len(p.images) > 0 {
@@ -55,25 +55,24 @@ func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 	return capping.UserID(packed >> 32), index
 }
 
-// A portion is a part of a plan: the users of those stripes (groups of users with a common lock) whose index is at
-// least "first" and below "last".
+// A portion is a part of a plan: the users of the stripes (groups of users with a common lock) with an index from
+// "first" to below "last".
 type portion struct{ first, last int }
 
-// portionUsers is the approximate number of users that a call decides before it releases its locks. portionUsers limits
-// how long a call for one user waits for the locks of a large call.
+// portionUsers is the approximate number of users between two releases of the locks of a call. A call for one user
+// therefore does not wait long for a large call.
 const portionUsers = 1024
 
-// sortPortion sorts the users of one portion of a plan, and returns the plan's elements for them. The elements that
-// sortPortion returns have the same order as the keys of the users in the database. Two id images with equal upper
-// halves may be in another order than their keys, which only costs time. A call hardly ever has id images with equal
-// upper halves.
+// sortPortion sorts the users of one portion of a plan in the order of their database keys, and returns the plan's
+// elements of these users. Id images with equal upper halves may be in another order, which only costs time. A call
+// hardly ever has such id images.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)
 	return users
 }
 
-// portions divides the plan into portions and appends them to dst. Each portion has at least one user.
+// The method portions divides the plan into portions (parts with at least one user), and appends the portions to dst.
 func (p *plan) portions(dst []portion) []portion {
 	first := 0
 	for s := range stripeCount {

@@ -9,12 +9,12 @@ import (
 
 var _ pacing.RecordStore = (*Store)(nil)
 
-// HasRequest looks up a request for permits by the hash of the request, and reports whether the store remembers it.
+// HasRequest reports whether the store remembers the permit request with the hash r.
 func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	return s.pacers.HasRequest(ctx, group, r)
 }
 
-// HasLog reports whether a log is stored for the target, which is a pacer, or a message or key of a pacer.
+// HasLog reports whether the store has a log of the target: of a pacer, or of a message or key of a pacer.
 func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	return s.pacers.HasLog(ctx, target)
 }

@@ -9,8 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// The stored value of a remembered request has three parts: the version (1 byte), the time of expiry (8 bytes) and the
-// grant.
+// The stored value of a remembered permit request has three parts: the version (1 byte), the time of expiry (8 bytes)
+// and the grant.
 const (
 	requestVersion = 1
 	requestHeader  = 1 + 8
@@ -38,8 +38,8 @@ func decodeExpiry(value []byte) (pacing.Time, error) {
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), nil
 }
 
-// remembered returns the grant that the request got earlier, and the time at which this grant expires. If the store
-// does not remember the request, remembered returns nil.
+// The method remembered returns the earlier grant of the permit request, and the time at which the grant expires. If
+// the store does not remember the request, the method returns nil.
 func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (
 	grant *pacing.Remembered, expires pacing.Time, err error) {
 	if ask.Request == (pacing.Request{}) {

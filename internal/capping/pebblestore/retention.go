@@ -11,36 +11,36 @@ import (
 )
 
 var (
-	retentionKey  = []byte("\x00retention")  // of the policy in force; earlier versions read this key
+	retentionKey  = []byte("\x00retention")  // retention of the present policy; earlier versions read this key
 	retentionsKey = []byte("\x00retentions") // retentions of the policy in force and of earlier policies
 )
 
-// retention holds two values: the time for which a policy keeps sends, and the time at which this policy was last in
+// The type retention is the time for which a policy keeps sends, with the time until which this policy is or was in
 // force.
 type retention struct {
 	millis int64
 	until  capping.Instant
 }
 
-// passed reports whether the retention has no effect any more, because every send that was recorded under it is older
-// than the retention.
+// The method passed reports whether the retention (time for which sends are kept) has no effect any more. At that time,
+// every send that was recorded under the retention is older than the retention.
 func (r retention) passed(now capping.Instant) bool { return r.until+capping.Instant(r.millis) <= now }
 
-// retentions lists those retentions that can still determine which sends the store deletes. The last element of the
-// list of retentions is the retention of the present policy. Each earlier element of the list of retentions is a longer
-// retention, which was in force until an earlier time.
+// The type retentions lists the retentions (times for which sends are kept) that still protect sends from deletion. The
+// last element is the retention of the present policy. Each earlier element is a longer retention that was in force
+// until an earlier time.
 type retentions []retention
 
 const (
-	// retentionLead is the time by which the end of a retention is stored in advance, so that not every call writes to
-	// the database. Because of the lead, the stored end of a retention is never too early.
+	// The stored end of the retention in force is up to retentionLead in the future, so that not every call writes to
+	// the database. The stored end is therefore never too early.
 	retentionLead = capping.Instant(time.Hour / time.Millisecond)
 	// maxRetentions is the maximum length of the stored list, for the case that an operator often changes the limits.
 	maxRetentions = 16
 )
 
-// with returns the list of retentions as it is after a policy with the given retention in milliseconds comes
-// into force now.
+// The method with returns the new list of retentions for a policy that takes effect now. The argument "millis" is the
+// retention of this policy in milliseconds.
 func (r retentions) with(millis int64, now capping.Instant) retentions {
 	current := retention{millis, now + retentionLead}
 	kept := make(retentions, 0, len(r)+1)
@@ -59,8 +59,8 @@ func (r retentions) with(millis int64, now capping.Instant) retentions {
 	return append(kept, current)
 }
 
-// last returns the retention in force. If the list of retentions is empty, last returns the zero retention
-// (time for which sends are kept).
+// The method last returns the retention of the present policy (time for which sends are kept), or the zero retention
+// for an empty list.
 func (r retentions) last() retention {
 	if len(r) == 0 {
 		return retention{}
@@ -68,9 +68,9 @@ func (r retentions) last() retention {
 	return r[len(r)-1]
 }
 
-// longest returns the longest retention that still has an effect; by this retention (time for which sends are kept),
-// the store deletes log entries now. If no retention in the list has an effect any more, longest returns the retention
-// in force.
+// The method longest returns the longest retention (time for which sends are kept) that has not passed. The store may
+// delete older log entries. If all retentions in the list have passed, longest returns the last one, which is the
+// retention of the present policy.
 func (r retentions) longest(now capping.Instant) retention {
 	for _, old := range r {
 		if !old.passed(now) {
@@ -80,8 +80,8 @@ func (r retentions) longest(now capping.Instant) retention {
 	return r.last()
 }
 
-// warning is for a store that keeps sends longer than the policy in force needs: it returns a text about this for
-// operators, or "".
+// The method warning returns a text for operators if the store keeps sends longer than the present policy needs, and
+// otherwise "".
 func (r retentions) warning(now capping.Instant) string {
 	kept, last := r.longest(now), r.last()
 	if kept.millis == last.millis {
@@ -95,15 +95,15 @@ func (r retentions) warning(now capping.Instant) string {
 
 func span(millis int64) string { return capping.Span(time.Duration(millis) * time.Millisecond) }
 
-// inForce reports whether the list says that a retention is in force for some time to come; the argument "millis" is
-// this retention in milliseconds.
+// inForce reports whether the stored end of the retention in force is far enough in the future, and whether this
+// retention equals the argument "millis" (in milliseconds). Otherwise, the store must write the list again.
 func (r retentions) inForce(millis int64, now capping.Instant) bool {
 	last := r.last()
 	return last.millis == millis && now < last.until-retentionLead/2
 }
 
-// notedRetentions holds the store's list of retentions, so that several goroutines can use it. To read the list, a
-// goroutine needs one atomic load.
+// The type notedRetentions holds the store's list of retentions for concurrent use. A read of the list takes one atomic
+// load.
 type notedRetentions struct {
 	mu    sync.Mutex // protects changes
 	noted atomic.Pointer[retentions]
@@ -116,10 +116,10 @@ func (k *notedRetentions) current() retentions {
 	return nil
 }
 
-// retain returns the longest retention that was recently in force; by this retention (time for which sends are kept),
-// the store deletes log entries. If the call records sends, retain also stores that the retention which the call's
-// policy needs is in force. The store therefore deletes no entry that other policies need if a policy has a shorter
-// retention for a moment or by mistake.
+// The method retain returns the longest retention (time for which sends are kept) that was recently in force. The store
+// may delete older log entries. If the call records sends, retain also puts the argument "asked", the retention of the
+// call's policy, in force. A shorter retention by mistake or for a moment therefore deletes no entry that other
+// policies need.
 func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -135,9 +135,9 @@ func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) 
 	return time.Duration(max(millis, noted.longest(now).millis)) * time.Millisecond, nil
 }
 
-// noteRetention writes a retention (time for which sends are kept) to the database, so that the store still knows it
-// after a restart. The write-ahead log therefore contains the new retention before the sends that are recorded under
-// it.
+// noteRetention writes a retention (time for which sends are kept) to the database, so that the store still knows the
+// retention after a restart. The write-ahead log contains the new retention before the sends that are recorded under
+// the retention.
 func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, error) {
 	s.retained.mu.Lock()
 	defer s.retained.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 }
 
 // loadRetentions reads the store's list of retentions from the database. Earlier versions of capper stored only one
-// retention (time for which sends are kept); loadRetentions treats it as in force until now.
+// retention (time for which sends are kept). loadRetentions treats that retention as in force until now.
 func (s *Store) loadRetentions() error {
 	value, err := s.db.Lookup(retentionsKey)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *Store) loadRetentions() error {
 	return nil
 }
 
-// encodeRetentions encodes each retention as its milliseconds (8 bytes) and the instant until which it was in force (8
+// encodeRetentions encodes each retention as a number of milliseconds (8 bytes) and the end of its time in force (8
 // bytes).
 func encodeRetentions(noted retentions) []byte {
 	var value []byte
@@ -216,8 +216,8 @@ func encodeRetention(millis int64) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(millis))
 }
 
-// decodeRetention decodes a stored retention (time for which sends are kept), and returns it in milliseconds. If no
-// retention is stored (the argument is nil), decodeRetention returns 0.
+// decodeRetention returns a stored retention (time for which sends are kept) in milliseconds, or 0 if the argument is
+// nil, because no retention is stored.
 func decodeRetention(value []byte) (int64, error) {
 	if value == nil {
 		return 0, nil

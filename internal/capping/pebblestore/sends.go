@@ -14,8 +14,8 @@ import (
 // the stripe.
 type Stripe struct{ sends map[cell]*sends }
 
-// A cell identifies one count: the number of sends of a message to the users of one stripe (group of users with a
-// common lock). A cell names the message, the channel and the time at which the counting began.
+// A cell identifies a count of sends by message, channel and the time at which the counts began. Each stripe (group of
+// users with a common lock) has its own count of a cell.
 type cell life
 
 type sends struct {
@@ -23,20 +23,19 @@ type sends struct {
 	unreadable bool // an unreadable count is not increased
 }
 
-// mostCells is the largest number of counts of sends that the cache of one stripe (group of users with a common lock)
-// holds.
+// mostCells is the maximum number of cached counts of sends in one stripe (group of users with a common lock).
 const mostCells = 64
 
-// A Tally sums how many sends one portion of a call adds and removes, by message and channel.
+// A Tally holds the numbers of sends that one portion of a call adds and removes, by message and channel.
 type Tally []tallied
 
-// tallied holds the numbers of sends that a Tally has for one message on one channel.
+// The type tallied holds the numbers of sends of one message on one channel in a Tally.
 type tallied struct {
 	id
 	messages.Sends
 }
 
-// Of returns the numbers in the Tally for the sends of the token's message on the channel.
+// The method Of returns the numbers of sends of the token's message on the channel in the Tally.
 func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends {
 	for i := range *t {
 		if (*t)[i].channel == channel && (*t)[i].token == token {
@@ -48,8 +47,8 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 }
 
 // Count adds a Tally to the stored counts of sends of one stripe (group of users with a common lock). The argument
-// "batch" (the database batch of the call) also contains the changed logs of the users. Count leaves out messages that
-// are not in the argument "lives", because the store does not count the sends of these messages.
+// "batch" is the database batch with the changed logs of the users. Count leaves out messages that are not in the
+// argument "lives", because the store does not count their sends.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
 		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {
@@ -91,7 +90,8 @@ func (c *messageCounts) loadSends(key []byte) *sends {
 	return &sends{found, err != nil}
 }
 
-// sum returns how many sends of a message were recorded and released since its counts began, over all stripes of users.
+// The method sum returns the numbers of recorded and released sends of a message since its counts began, summed over
+// all stripes (groups of users with a common lock).
 func (c *messageCounts) sum(at cell) (total messages.Sends, err error) {
 	err = c.each(sendsKey(at.id, at.begun), func(_, value []byte) error {
 		part, err := decodeSends(value)

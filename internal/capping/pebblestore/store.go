@@ -90,7 +90,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
-// load loads counts, pacers, live changes and retentions from the database.
+// The method load loads counts, pacers, live changes and retentions from the database.
 func (s *Store) load() (err error) {
 	s.counts = newMessages(s.db, s.logger, s.memory)
 	if s.pacers, err = openPacerLogs(s.db); err != nil {
@@ -114,8 +114,8 @@ func newStore(config Config) *Store {
 func (s *Store) ClockTolerance() time.Duration { return 0 }
 
 // Health returns the store's state from memory, without a read from the disk. The state is "down" if the disk has
-// refused a write, or if the clock cannot be right. The state is "degraded" if write buffers cannot be written to
-// tables or if damaged logs are known. In any other case, the state of the store is "ok".
+// refused a write, or if the clock is wrong. The state is "degraded" if tables cannot be written or if damaged logs are
+// known. Otherwise, the state is "ok".
 func (s *Store) Health(ctx context.Context) capping.Health {
 	health := s.db.Health(ctx)
 	if warning := s.retained.current().warning(capping.InstantOf(s.clock())); warning != "" {
@@ -130,7 +130,7 @@ func (s *Store) Health(ctx context.Context) capping.Health {
 	return health
 }
 
-// TakePermits takes permits from pacers, that is, adds them to the pacers' logs; see pacing.Store.
+// TakePermits takes permits from pacers (named rate limits) and adds the permits to the pacers' logs; see pacing.Store.
 func (s *Store) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	return s.pacers.TakePermits(ctx, ask)
 }
@@ -140,30 +140,30 @@ func (s *Store) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (p
 	return s.pacers.ReturnPermits(ctx, ask, used)
 }
 
-// ForgetPacer removes all logs of a pacer; see pacing.Store. The store keeps the logs of all groups of pacers together,
-// so ForgetPacer ignores the group.
+// ForgetPacer resets a pacer: the store removes all logs of the pacer; see pacing.Store. The store keeps the logs of
+// all groups of pacers together, so ForgetPacer ignores the group.
 func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.ForgetPacer(ctx, pacer, group)
 }
 
-// KeepLease begins or extends the lease of a request for permits; see pacing.Leases.
+// KeepLease begins or extends the lease of a permit request; see pacing.Leases.
 func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, lasts time.Duration, call []byte) (
 	pacing.LeaseState, error) {
 	return s.pacers.KeepLease(ctx, group, r, lasts, call)
 }
 
-// EndedLeases returns ended leases of requests for permits; see pacing.Leases.
+// EndedLeases returns the ended leases of permit requests; see pacing.Leases.
 func (s *Store) EndedLeases(ctx context.Context, group string, most int) ([]pacing.Lease, error) {
 	return s.pacers.EndedLeases(ctx, group, most)
 }
 
-// RemoveLease removes the ended lease of a request for permits; see pacing.Leases.
+// RemoveLease removes the ended lease of a permit request; see pacing.Leases.
 func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request) error {
 	return s.pacers.RemoveLease(ctx, group, r)
 }
 
-// missing returns a text about sends and changes to sets that a restored store lacks, as long as limits may still count
-// these sends. If the store lacks nothing that a decision may still need, the method missing returns "".
+// The method missing returns a text about sends and set changes that a restored store lacks and that decisions may
+// still need. If the store lacks no such data, the method missing returns "".
 func (s *Store) missing(now capping.Instant) string {
 	restored := s.db.Restored()
 	if restored == nil {
@@ -180,21 +180,20 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// missingChanges is a duration: for this long, a restored store warns operators that it lacks changes to sets. Before
-// missingChanges has passed, a build of the segments should include the changes that the restored store lacks.
+// missingChanges is the time for which a restored store warns operators about missing set changes. Within this time, a
+// build of the segments should include these changes.
 const missingChanges = 7 * 24 * time.Hour
 
 // IDs returns the kind of the users' ids in the store. The zero IDs means dense ids (32-bit integers).
 func (s *Store) IDs() IDs { return s.db.IDs() }
 
-// Identity returns the id of the store and its newest identity mark (a number that increases while the store is in
+// Identity returns the id and the newest identity mark of the store (a number that increases while the store is in
 // use). An older copy of the store has a lower identity mark.
 func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
 
-// Backup writes an archive of the store's current data while other calls continue. The archive contains everything that
-// the store had answered before the call of Backup. If Backup returns an error, the bytes written so far are useless.
-// The argument "channels" of Backup maps the name of each channel of the policy to the number that stands for the
-// channel.
+// Backup writes an archive of the store's current data while other calls continue. The archive contains the data of all
+// calls that returned before the call of Backup. If Backup returns an error, the written bytes are useless. The
+// argument "channels" holds the number of each channel of the policy, by the channel's name.
 func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]capping.Channel) error {
 	var made database.Copy
 	end := func() error { return nil }
@@ -216,9 +215,9 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 	return nil
 }
 
-// Close stops the background work, waits for calls whose caller has stopped waiting, and closes the database. Close
-// waits up to half a minute, or up to two seconds if the store is out of service. If closing takes longer, Close
-// freezes the files instead of closing Pebble. The freeze loses no write of a call that the store has answered.
+// Close stops the background work, waits for running calls whose caller has stopped waiting, and closes the database.
+// Close waits up to half a minute, or up to two seconds if the store is out of service. If closing takes longer, Close
+// freezes the files instead of closing Pebble. The freeze loses no write of a call that has returned.
 func (s *Store) Close() error {
 	s.stop()
 	return s.db.Close()

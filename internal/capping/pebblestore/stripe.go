@@ -6,10 +6,10 @@ import (
 	"capper/internal/capping"
 )
 
-// stripe is a lock for the logs of some users. A stripe (group of users with a common lock) also holds their cached
-// logs and their cached counts of sends. Users with neighbouring ids (a run) are in the same stripe, so that a batch in
-// ascending order reads neighbouring keys together. If a goroutine locks several stripes, it locks them in ascending
-// order, so that two goroutines never block each other.
+// A stripe is a group of users with a common lock for their logs. A stripe also holds the users' cached logs and cached
+// counts of sends. Users with neighbouring ids (a run) are in the same stripe, so that a batch in ascending order reads
+// neighbouring keys together. Goroutines lock several stripes in ascending order, so that two goroutines never block
+// each other.
 type stripe struct {
 	sync.Mutex
 	cache   logCache
@@ -18,8 +18,8 @@ type stripe struct {
 
 const stripeCount = 256
 
-// A runs value says which users are neighbours (a run): the ids of neighbours differ only in the lower bits, and runs
-// is the number of these bits. The users of a run share a stripe (group of users with a common lock).
+// A run is a group of users with neighbouring ids, which share a stripe (group of users with a common lock). The ids of
+// a run differ only in the lower bits, and the type runs is the number of these bits.
 type runs uint8
 
 const (
@@ -27,15 +27,16 @@ const (
 	imageRuns runs = 48 // one user in 65,536: 76 of 5 million users, 4,100 of 270 million
 )
 
-// ofImages reports whether r is for a store whose users are id images (64-bit numbers that stand for ids).
+// The method ofImages reports whether r is for a store whose users are id images (64-bit numbers that stand for ids).
 func (r runs) ofImages() bool { return r > denseRuns }
 
-// stripe returns the index of the stripe (group of users with a common lock) that holds the user's log. A run is
-// a block of consecutive ids. Fibonacci hashing of the block's number (a multiplication by 2^32 divided by the golden
-// ratio) spreads the blocks over the stripes. Otherwise, ids with a large common step would all be in one stripe.
+// The method stripe returns the index of the stripe (group of users with a common lock) of the user. Fibonacci hashing
+// of the number of the user's run (block of consecutive ids) spreads the runs over the stripes. The hash is a
+// multiplication by 2^32 divided by the golden ratio. Without the hash, ids with a large common step would all be in
+// one stripe.
 func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
 
-// makeStripes creates the locks (stripes) of an open database. Each stripe gets a log cache of the given size in bytes.
+// makeStripes gives each stripe (group of users with a common lock) a log cache of the given size in bytes.
 func (s *Store) makeStripes(cacheBytes int64) {
 	s.runs = denseRuns
 	if s.db.IDs() != (IDs{}) {
@@ -46,8 +47,8 @@ func (s *Store) makeStripes(cacheBytes int64) {
 	}
 }
 
-// cacheOf returns the cache in which the log of the user may be: the log cache of the user's stripe (group of users
-// with a common lock). The caller of cacheOf must hold the lock of this stripe.
+// cacheOf returns the log cache of the user's stripe (group of users with a common lock). The caller must hold the lock
+// of this stripe.
 func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[s.runs.stripe(user)].cache }
 
 func (s *Store) lockStripes(c *call, p portion) {

@@ -12,15 +12,14 @@ import (
 	"capper/internal/messages"
 )
 
-// The sweep is a slow walk over all keys of the database, which removes logs and message texts that have expired. A
-// write of a user's log also removes the log's expired entries. Only the sweep removes the logs of users who receive no
-// more sends.
+// The sweep is a slow walk over all keys of the database that removes expired logs and message texts. A write of a
+// user's log also removes the log's expired entries. Only the sweep removes the logs of users without new sends.
 const (
 	sweepKeys  = 20_000 // largest number of keys in a step, which takes about 10 ms
 	sweepPause = 60     // number of skipped steps after a pass over all keys
 )
 
-// keepTending does the background work of an open store, one step after the other.
+// keepTending does the background work of an open store, one step after another.
 func (s *Store) keepTending(ctx context.Context, config Config) {
 	ticker := time.NewTicker(config.SweepInterval)
 	defer ticker.Stop()
@@ -57,8 +56,7 @@ func (s *Store) reportTending(ctx context.Context, work string, err error) {
 	}
 }
 
-// A sweep walks over some keys of the database and removes expired data. The type sweep holds how far this walk has
-// got.
+// A sweep is a walk over some keys of the database that removes expired data, with the progress of the walk.
 type sweep struct {
 	start []byte
 	step  func(ctx context.Context, from []byte) (next []byte, err error)
@@ -66,7 +64,7 @@ type sweep struct {
 	pause int    // number of steps to skip
 }
 
-// advance runs the next step of the sweep, unless the sweep pauses.
+// The method advance runs the next step of the sweep, unless the sweep pauses.
 func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 	if sweep.pause--; sweep.pause >= 0 || s.db.Broken() != nil {
 		return nil
@@ -81,7 +79,7 @@ func (s *Store) advance(ctx context.Context, sweep *sweep) (err error) {
 }
 
 // sweepStep checks some keys of the database, beginning at the given key, and removes expired logs and message texts.
-// sweepStep returns the key at which the next step must begin, or nil after the last key.
+// sweepStep returns the key for the start of the next step, or nil after the last key.
 func (s *Store) sweepStep(ctx context.Context, from []byte) (next []byte, err error) {
 	now, err := s.db.Now()
 	retention := capping.Instant(s.retained.current().longest(now).millis)
@@ -104,8 +102,8 @@ type dead struct {
 	messages [][]byte // keys of message texts
 }
 
-// findDead finds those logs and message texts that have expired, among the keys of one step of the sweep. findDead
-// skips values that it cannot read.
+// findDead returns the expired logs and message texts among the keys of one step of the sweep. findDead skips
+// unreadable values.
 func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyEnd}})
 	if err != nil {
@@ -137,8 +135,8 @@ func (s *Store) findDead(from []byte, now, horizon capping.Instant) (found dead,
 	return found, nil, nil
 }
 
-// removeLogs removes logs of users that have expired. removeLogs first locks the users' stripes (groups of users with a
-// common lock) and checks again, because a call may have changed one.
+// removeLogs removes expired logs of users. removeLogs first locks the users' stripes (groups of users with a common
+// lock) and checks the logs again, because a call may have changed a log.
 func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retention capping.Instant) error {
 	if len(users) == 0 {
 		return nil
@@ -153,8 +151,8 @@ func (s *Store) removeLogs(ctx context.Context, users []capping.UserID, retentio
 	return c.err
 }
 
-// removeMessages removes the texts of messages that have expired. removeMessages first locks them and checks again,
-// because a call may have changed one.
+// removeMessages removes expired texts of messages. removeMessages first takes the lock for message texts and checks
+// the texts again, because a call may have written a text again.
 func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	if len(keys) == 0 {
 		return
@@ -175,8 +173,8 @@ func (s *Store) removeMessages(keys [][]byte, now capping.Instant) {
 	s.db.Commit(batch)
 }
 
-// sweepCounts returns a step of the sweep that removes expired counts or titles of messages; these are kept about as
-// long as logs.
+// sweepCounts returns a step of the sweep that removes expired counts or titles of messages. The store keeps counts and
+// titles about as long as logs.
 func (s *Store) sweepCounts(sweep func(from []byte, most int, now capping.Instant, keep time.Duration) ([]byte, error),
 ) func(ctx context.Context, from []byte) (next []byte, err error) {
 	return func(ctx context.Context, from []byte) (next []byte, err error) {
@@ -192,12 +190,12 @@ func (s *Store) sweepCounts(sweep func(from []byte, most int, now capping.Instan
 	}
 }
 
-// countsKept returns for how long the store keeps the counts of a message after the last call that named the message.
+// countsKept returns the time for which the store keeps the counts of a message after the last call about the message.
 func (s *Store) countsKept(now capping.Instant) time.Duration {
 	return messages.KeepFor(time.Duration(s.retained.current().longest(now).millis) * time.Millisecond)
 }
 
-// sweepPacers does one step of the sweep that removes expired logs of pacers and expired requests for permits.
+// sweepPacers does one step of the sweep that removes expired logs of pacers and expired permit requests.
 func (s *Store) sweepPacers(ctx context.Context, from []byte) (next []byte, err error) {
 	err = s.db.Rescue(ctx, func() error {
 		next, err = s.pacers.Sweep(from, sweepKeys)

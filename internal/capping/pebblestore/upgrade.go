@@ -9,13 +9,12 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// Upgrades of the store's format run while the store serves calls. As soon as a store in an older format is open, it
-// has the newest format: calls write the newest format and read both formats. A background walk over all logs, as slow
-// as the sweep, rewrites those logs that no call has written. The database stores the progress of the walk in the order
-// of the writes, so that the walk continues after a crash.
+// Upgrades of the store's format run while the store serves calls. From the start on, calls write the newest format and
+// read both formats. A slow background walk over all logs rewrites the logs that no call has written. The database
+// stores the progress of the walk in the order of the writes, so that the walk continues after a crash.
 
-// upgradeStep is one step of an upgrade of the stored format: it checks the given number of keys, and rewrites logs in
-// an older format.
+// upgradeStep runs one step of an upgrade of the stored format: the method checks the given number of keys, and
+// rewrites logs in an older format.
 func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	upgrade := s.db.Upgrade()
 	if upgrade == nil {
@@ -38,8 +37,8 @@ func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	})
 }
 
-// findOld finds logs in an older format among the given number of keys. findOld returns the key at which its next call
-// must begin, or nil after the last log. findOld skips logs that it cannot read.
+// findOld finds logs in an older format among the given number of keys. findOld returns the key for the start of the
+// next call, or nil after the last log. findOld skips unreadable logs.
 func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []byte, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{database.KeyLog + 1}})
 	if err != nil {
@@ -65,7 +64,7 @@ func (s *Store) findOld(from []byte, keys int) (users []capping.UserID, next []b
 	return users, nil, nil
 }
 
-// rewrite writes the users' logs again in the newest format. The entries of the logs stay the same.
+// The method rewrite writes the users' logs with the same entries again, in the newest format.
 func (s *Store) rewrite(ctx context.Context, users []capping.UserID) error {
 	if len(users) == 0 {
 		return nil

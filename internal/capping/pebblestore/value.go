@@ -17,18 +17,16 @@ import (
 const maxLogSize = 256 * capping.LogBound * capping.EntrySize
 
 // The stored value of a user's log is a byte with the version of the format, followed by the entries in the format of
-// package capping. In format 1 of the database, the version byte of a user's log is missing, so the length of the
-// stored value is a multiple of EntrySize. While programs read format 1, no later format may have values whose length
-// is a multiple of EntrySize.
+// package capping. In format 1 of the database, a user's log has no version byte, so the length of the stored value is
+// a multiple of EntrySize. As long as programs read format 1, later formats must not have values of such a length.
 const (
 	logVersion  = 2
 	logHeader   = 1 // bytes before the entries
 	bareVersion = 1 // version of values without a version byte
 )
 
-// decodeLog decodes the stored value of a user's log: it returns the log and the version of the format. An empty value
-// is an error, because the database has no value for a user without sends. The returned log shares the bytes of the
-// value.
+// decodeLog returns the log and the format version in the stored value of a user's log. An empty value is an error,
+// because the database has no value for a user without sends. The returned log shares the bytes of the value.
 func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	log, version = capping.Log(value), bareVersion
 	if len(value)%capping.EntrySize == logHeader {
@@ -52,7 +50,7 @@ func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	return log, version, nil
 }
 
-// beginLog appends the byte with the version of the format to dst; the entries of the log follow it.
+// beginLog appends the version byte of a log value to dst. The caller must append the entries of the log.
 func beginLog(dst []byte) []byte { return append(dst, logVersion) }
 
 // entriesOf returns the log in a value that begins with the version byte from beginLog. If the value is nil, entriesOf
@@ -64,9 +62,8 @@ func entriesOf(value []byte) capping.Log {
 	return value[logHeader:]
 }
 
-// Logs returns users who have a log, and these logs. The users ascend, beginning at the given id. The argument "most"
-// of Logs is the largest number of users that Logs returns. If one of the logs cannot be read, Logs returns only an
-// error.
+// Logs returns users with logs, and their logs, in ascending order of users from the given id on. The argument "most"
+// is the maximum number of returned users. If one of the logs cannot be read, Logs returns only an error.
 func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log,
 	err error) {
 	err = s.db.Rescue(ctx, func() error {

@@ -15,13 +15,13 @@ import (
 
 const (
 	beatEvery  = 5 * time.Second
-	beatPause  = 50 * time.Millisecond // pause between two heartbeats that were requested
+	beatPause  = 50 * time.Millisecond // minimum pause after a heartbeat
 	startPause = 10 * time.Millisecond // pause between two attempts to read the shared records at start
 	silentFor  = 6 * beatEvery         // an instance without a heartbeat for this long leaves the list of instances
 	leastLife  = 30 * 24 * time.Hour   // minimum TTL of the shared records, even if all instances are down
 )
 
-// run sends a heartbeat to Redis every few seconds, until the fleet is closed.
+// The method run sends a heartbeat to Redis every five seconds and on request, until the fleet is closed.
 func (f *fleet) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.cancel = cancel
@@ -47,8 +47,8 @@ func (f *fleet) close() {
 	f.signOff()
 }
 
-// signOff removes this instance from the list of instances that share the store. If signOff cannot remove this
-// instance, the other instances do so when some heartbeats of this instance are missing.
+// signOff removes this instance from the list of instances that share the store. If this fails, the instance leaves the
+// list after half a minute without a heartbeat.
 func (f *fleet) signOff() {
 	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil || f.seen.Load().fleet.Instances == 0 {
@@ -59,9 +59,9 @@ func (f *fleet) signOff() {
 	_ = n.Client().HDel(ctx, f.marker.InstancesKey(), f.id).Err()
 }
 
-// beat sends one heartbeat: beat renews the records in Redis that all instances share, and checks the sentinel key (a
-// marker key that reveals lost data) of every partition. If a server does not answer the heartbeat, the last known
-// state of its partitions stays in force. The topology reports the server's fault.
+// The method beat sends one heartbeat, which renews the shared records of all instances in Redis. The method beat also
+// checks the sentinel key (a marker key that reveals lost data) of every partition. If a server does not answer, the
+// last known state of its partitions stays in force, and the topology reports the server's fault.
 func (f *fleet) beat(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,14 +82,14 @@ func (f *fleet) beat(ctx context.Context) {
 	f.told()
 }
 
-// missed holds the time since which heartbeats have failed, and the error of the latest heartbeat.
+// The type missed holds the start time of a series of failed heartbeats, and the error of the latest heartbeat.
 type missed struct {
 	since time.Time
 	err   error
 }
 
-// tellMissed is the time after which the store reports that heartbeats fail. One or two heartbeats fail in every
-// failover.
+// tellMissed is the time after which the store reports failed heartbeats. The store does not report earlier, because
+// one or two heartbeats fail in every failover.
 const tellMissed = 3 * beatEvery
 
 func (f *fleet) noteBeat(err error) {
@@ -108,9 +108,9 @@ func (f *fleet) noteBeat(err error) {
 	}
 }
 
-// silence returns an error if the heartbeats of this instance have not reached Redis for a while, and otherwise nil.
-// Without a reply to its heartbeats, this instance does not know which retention other instances need, or whether the
-// shared records still exist.
+// The method silence returns an error if the heartbeats of this instance have failed for a while, and otherwise nil.
+// Without heartbeats, this instance does not know the retention that other instances need, or whether the shared
+// records still exist.
 func (f *fleet) silence() error {
 	m := f.missed.Load()
 	if m == nil || time.Since(m.since) < tellMissed {
@@ -120,7 +120,7 @@ func (f *fleet) silence() error {
 		f.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
-// renew runs beat.lua and keeps its reply.
+// The method renew runs the script beat.lua and stores the script's reply.
 func (f *fleet) renew(ctx context.Context, m script.Mode) error {
 	began := time.Now()
 	heard, err := f.runBeat(ctx, m)
@@ -165,8 +165,8 @@ func (f *fleet) learn(heard *script.Heard, began time.Time) {
 	}
 }
 
-// olderFormat is for a store that keeps an older format because some instance cannot read the newest one: olderFormat
-// then returns a warning. olderFormat returns "" if all instances can read the newest format.
+// olderFormat returns a warning if the store keeps an older format because an instance cannot read the newest format.
+// Otherwise, olderFormat returns "".
 func (f *fleet) olderFormat() string {
 	found, newest := f.seen.Load().format, f.marker.Newest()
 	if found == 0 || found >= newest {
@@ -191,7 +191,7 @@ func channelError(r []string) error {
 			"give a new channel a number that was never used", r[0], r[1], r[2], r[3])
 }
 
-// runBeat calls the script beat.lua, which processes a heartbeat, and returns the script's decoded reply.
+// runBeat calls the script beat.lua with a heartbeat, and returns the script's decoded reply.
 func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error) {
 	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil {
@@ -225,12 +225,12 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 	return heard, nil
 }
 
-// restoresEntry is a key in the self-description that each instance sends with its heartbeats. If an instance sends the
-// entry restoresEntry, it confirms restorations of live changes (see liveLogs).
+// restoresEntry is a key in the self-description that each instance sends with its heartbeats. An instance that sends
+// this key confirms restorations of live changes (see liveLogs).
 const restoresEntry = "restores"
 
-// othersOf returns the instances that the reply to a heartbeat lists, except this instance. The heartbeat began at the
-// given time.
+// othersOf returns the other instances in the reply to a heartbeat. The argument "began" is the start time of the
+// heartbeat.
 func othersOf(descriptions map[string]string, began time.Time) instances {
 	found := instances{at: began}
 	for id, description := range descriptions {
@@ -244,8 +244,8 @@ func othersOf(descriptions map[string]string, began time.Time) instances {
 	return found
 }
 
-// asOfEntry is a key in the self-description that each instance sends with its heartbeats. The value for asOfEntry has
-// the as-of instant (time of export) of each set that the instance's generation of segments contains.
+// asOfEntry is a key in the self-description that each instance sends with its heartbeats. The value of this key holds
+// the as-of time (time of export) of each set that the instance uses.
 const asOfEntry = "as_of"
 
 func asOfText(asOf map[string]capping.Instant) string {
@@ -253,8 +253,8 @@ func asOfText(asOf map[string]capping.Instant) string {
 	return string(text)
 }
 
-// oldestAsOf compares the as-of instants (times of export) that other instances report: for each set, oldestAsOf
-// returns the oldest. If some instance reports no as-of instants, oldestAsOf returns nil.
+// oldestAsOf returns, for each set, the oldest as-of time (time of export) that another instance has reported. If an
+// instance has reported no as-of times, oldestAsOf returns nil.
 func oldestAsOf(others map[string]string) map[string]capping.Instant {
 	oldest := map[string]capping.Instant{}
 	for _, description := range others {

@@ -11,8 +11,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// start finds or creates two kinds of records in Redis: those that all instances share, and the sentinel keys of the
-// partitions. start logs which of them are new or lost.
+// The method start finds or creates the shared records of all instances in Redis, and the sentinel keys (marker keys
+// that reveal lost data) of the partitions. The method start logs new and lost records.
 func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,10 +45,10 @@ func (f *fleet) start(ctx context.Context) error {
 }
 
 // makeRecords finds the records in Redis that all instances share. If Redis has no shared records, makeRecords creates
-// them. makeRecords first counts the partitions that have a sentinel key (a marker key that reveals lost data), and
-// then creates the shared records. The result "asked" of makeRecords is the number of partitions whose server has
-// answered. The result "had" of makeRecords is the number of partitions that have a sentinel key. A sentinel key shows
-// that a store existed here earlier, because no instance creates sentinel keys for a store without records.
+// them. Before makeRecords creates shared records, it counts the partitions with a sentinel key (a marker key that
+// reveals lost data). The result "asked" is the number of partitions whose server has answered, and "had" is the number
+// of partitions with a sentinel key. A sentinel key shows that a store existed here earlier, because no instance
+// creates sentinel keys for a store without records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)
@@ -58,11 +58,10 @@ func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	return had, asked, f.renewUntilDone(ctx, script.MakeOrMend)
 }
 
-// judgeAdopted is for a store without a shared record: judgeAdopted decides whether the record was lost. If a store
-// without the shared record has no sentinel keys (marker keys that reveal lost data), an older version of capper
-// created it. If a store without the shared record (record in Redis that all instances share) has sentinel keys, the
-// shared record was lost. If the shared record of a store was lost, judgeAdopted makes every missing sentinel key count
-// as lost data.
+// judgeAdopted decides whether a store without the shared record (record in Redis that all instances share) has lost
+// this record. If the store has no sentinel keys (marker keys that reveal lost data), an older version of capper
+// created the store. If the store has sentinel keys, the shared record was lost. In this case, judgeAdopted records
+// that a missing sentinel key means lost data.
 func (f *fleet) judgeAdopted(ctx context.Context) {
 	if !f.seen.Load().adopted {
 		return
@@ -88,17 +87,15 @@ func (f *fleet) renewUntilDone(ctx context.Context, m script.Mode) error {
 // sets again.
 func (f *fleet) signLife() time.Duration { return max(leastLife, 2*f.retention()) }
 
-// warnOfLoss logs that the start of this process has accepted a loss of data, and keeps the warning so that Health
-// shows it.
+// warnOfLoss logs that the start of this process has accepted a loss of data, and keeps the warning for Health.
 func (f *fleet) warnOfLoss(what string) {
 	warning := "store created again from the remaining data: " + what
 	f.warnings = append(f.warnings, warning)
 	f.config.Logger.Error("Redis store", "warning", warning)
 }
 
-// mend accepts, at the start of the process, that records were lost. mend then creates the missing sentinel keys
-// (marker keys that reveal lost data) again. If Config.MustExist is true, mend does not accept the loss, and returns an
-// error.
+// The method mend accepts a loss of records at the start of the process, and creates the missing sentinel keys (marker
+// keys that reveal lost data) again. If Config.MustExist is true, mend returns an error instead.
 func (f *fleet) mend(ctx context.Context) error {
 	accepted, whats := map[int]bool{}, map[string]int{}
 	for p, bar := range f.top.Lost() {
@@ -125,9 +122,8 @@ func (f *fleet) mend(ctx context.Context) error {
 	return nil
 }
 
-// restoreForOthers begins to restore the live changes to sets in all partitions, if this start creates the store while
-// other instances run. The other instances may still have live changes to sets from before this start created the store
-// again.
+// restoreForOthers begins to restore the live changes (changes of sets by API calls) in all partitions, if this start
+// created the store while other instances run. The other instances may still have live changes from the time before.
 func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	seen := f.seen.Load()
 	if !seen.made || had > 0 || len(seen.others.other) == 0 {
@@ -143,15 +139,15 @@ func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	return nil
 }
 
-// withUsers returns the partitions of the list that have users, that is, all except the partition of the shared
-// records.
+// withUsers returns the given partitions without the partition of the shared records, because that partition has no
+// users.
 func (f *fleet) withUsers(partitions []int) []int {
 	return slices.DeleteFunc(partitions, func(p int) bool { return p >= f.keyspace.Partitions })
 }
 
 // lookAtSigns checks the sentinel keys (marker keys that reveal lost data) of all partitions. Until the store has
-// recorded that every partition had a sentinel key, lookAtSigns creates missing ones. The argument "accept" of
-// lookAtSigns holds the partitions whose loss of data this start has found and accepted.
+// recorded that every partition had a sentinel key, lookAtSigns creates missing sentinel keys. The argument "accept"
+// holds the partitions whose loss of data this start has accepted.
 func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	look := topology.Look{
 		Make: !f.top.Signed() && f.seen.Load().gone == nil, Accept: accept,
@@ -162,8 +158,8 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	}
 }
 
-// markSigned records in Redis that all partitions have got their sentinel keys (marker keys that reveal lost data). If
-// a sentinel key is missing after markSigned has returned, a Redis server has lost the key.
+// markSigned records in Redis that all partitions have sentinel keys (marker keys that reveal lost data). From then on,
+// a missing sentinel key means that a Redis server has lost data.
 func (f *fleet) markSigned(ctx context.Context) {
 	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed",
 		"1").Err() == nil {

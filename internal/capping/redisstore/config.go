@@ -28,24 +28,24 @@ type Acks = topology.Acks
 // as failed. At least one replica must confirm the send.
 const Healthy = topology.Healthy
 
-// FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas; if
-// the master is lost, an allowed send may then be lost with it.
+// FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas:
+// the loss of the master may then lose allowed sends.
 func FixedAcks(n int) Acks { return topology.FixedAcks(n) }
 
 // ParseAcks parses "healthy" or a number from 0 to 5.
 func ParseAcks(text string) (Acks, error) { return topology.ParseAcks(text) }
 
-// HintedError is the error of a store that cannot be opened, together with a hint for the operator.
+// A HintedError is an error of Open with a hint for the operator.
 type HintedError = topology.HintedError
 
 // IsAuth reports whether the error says that a server rejected the user name or the password.
 func IsAuth(err error) bool { return fault.IsAuth(err) }
 
-// Config is the configuration of a Redis store. Addrs is required. If a field of Config other than Addrs is zero, the
-// default in the comment of the field applies.
+// Config is the configuration of a Redis store. The field Addrs is required. For every other field, the zero value
+// means the default in the comment of the field.
 type Config struct {
-	// Addrs (addrs) lists the host:port of some nodes of a cluster. For servers outside a cluster it lists a master and
-	// its replicas, and the store finds the master. With SentinelMaster, Addrs lists Redis Sentinels.
+	// Addrs (addrs) lists the host:port of some nodes of a cluster. For servers outside a cluster, Addrs lists a master
+	// and its replicas, and the store finds the master. With SentinelMaster, Addrs lists Redis Sentinels.
 	Addrs          []string
 	SentinelMaster string      // sentinel_master: name of the master that Redis Sentinel watches; "": no Sentinel
 	Username       string      // username
@@ -65,18 +65,18 @@ type Config struct {
 	Namespace string // prefix of every key; default "fc"
 	IDs       IDs    // the ids of the users; default: dense
 	// WithoutAppendOnly (allow_no_append_only) accepts servers whose append-only file is off. A server without an
-	// append-only file must never restart empty under its old name and address. A managed service that replaces a lost
-	// node by a copy of its replica never starts such a server empty.
+	// append-only file must never restart empty under its old name and address. Managed services that replace a lost
+	// node by a copy of a replica meet this condition.
 	WithoutAppendOnly bool
 
-	// MustExist (create: false) makes Open return an error if the store has no shared records or lost some of them. If
-	// MustExist is false, Open creates the missing records and logs a warning.
+	// MustExist (create: false) makes Open return an error if shared records of the store are missing. If MustExist is
+	// false, Open creates the missing records and logs a warning.
 	MustExist bool
 
 	// Timeout is the deadline of a call whose context has none; the default is 10 s.
 	Timeout time.Duration
-	// AttemptTimeout is the time limit of one pipeline to one node, plus four round trips; the default is 1 s. If a
-	// command has no reply within AttemptTimeout, the store retries the command.
+	// AttemptTimeout, plus the time of four round trips, is the time limit of one pipeline to one node. The default is
+	// 1 s. If a command has no reply within AttemptTimeout, the store retries the command.
 	AttemptTimeout time.Duration
 
 	Clock      func() time.Time      // default time.Now
@@ -86,21 +86,21 @@ type Config struct {
 	// certificatesEvery is the interval between two checks of the servers' TLS certificates; 0 means the topology's
 	// default.
 	certificatesEvery time.Duration
-	// dial replaces the dialer in tests that put a proxy between the store and a server.
+	// The function dial replaces the dialer in tests with a proxy between the store and a server.
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// IDs describes the users' ids in a store. Two things never change in a store: the kind of ids, and the key that makes
-// id images (64-bit numbers that stand for ids) from ids. Open rejects a store with another kind of ids or another key.
-// The zero IDs means dense ids (32-bit integers), the numbers from 0 to 4294967295.
+// IDs describes the user ids of a store. The kind of ids never changes in a store. The key that makes id images (64-bit
+// numbers that stand for ids) also never changes. Open rejects a store with another kind of ids or another key. The
+// zero IDs means dense ids (32-bit integers), the numbers from 0 to 4294967295.
 type IDs struct {
 	Kind string // the name of the kind in the format marker, such as "uuid"; "" and "dense": dense
-	// Check is a word that changes with the kind of ids and with the key that makes id images. The store rejects a
-	// configuration with another Check, and therefore with another key. Check is required for every kind except dense.
+	// Check is a fingerprint of the kind of ids and of the key that makes id images. The store rejects a configuration
+	// with another Check, and so with another key. Check is required for every kind except dense.
 	Check string
-	// Users is the expected number of users, from which a new store chooses the size of its buckets. If the number is
-	// wrong by a factor of up to four, the store needs little extra memory. 0 means that the number of users is not
-	// known. An existing store keeps the size of its buckets.
+	// Users is the expected number of users. A new store chooses the size of its buckets by this number. An error by a
+	// factor of up to four costs little extra memory. The value 0 means that the number of users is not known. An
+	// existing store keeps the size of its buckets.
 	Users int
 }
 
@@ -109,8 +109,8 @@ const denseIDs = "dense"
 
 func (i IDs) isDense() bool { return i.Kind == "" || i.Kind == denseIDs }
 
-// layout returns how a new store for these ids distributes users over Redis keys, and which versions of the stored
-// format such stores may have.
+// The method layout returns the keyspace (distribution of users over Redis keys) of a new store for these ids, and the
+// possible versions of the stored format.
 func (i IDs) layout() (script.Keyspace, script.Formats) {
 	if i.isDense() {
 		return script.Standard, script.Known
@@ -118,7 +118,7 @@ func (i IDs) layout() (script.Keyspace, script.Formats) {
 	return script.Spread(script.DepthFor(i.Users)), script.SpreadKnown
 }
 
-// marked returns the kind of ids and the check word of their key, in the form in which the format marker contains them.
+// The method marked returns the kind of ids and the check word of the ids' key, in the form of the format marker.
 func (i IDs) marked() script.IDs {
 	if i.isDense() {
 		return script.IDs{}
@@ -179,7 +179,7 @@ func (c *Config) validate() error {
 	return errors.Join(faults...)
 }
 
-// topology returns the part of the configuration that package topology needs: the settings for the servers.
+// The method topology returns the part of the configuration that package topology needs: the settings for the servers.
 func (c *Config) topology(partitions []topology.Partition, hashFields int, scripts []string) topology.Config {
 	return topology.Config{
 		Options: topology.Options{
@@ -199,6 +199,6 @@ func (c *Config) topology(partitions []topology.Partition, hashFields int, scrip
 // questions about the cluster.
 const poolSize = dispatch.Lanes + 4
 
-// waitForAcks returns how long the command WAIT may wait for replicas to confirm a write: half of AttemptTimeout,
-// because AttemptTimeout limits the whole pipeline.
+// waitForAcks returns the time limit of the command WAIT, which waits until replicas confirm a write: half of
+// AttemptTimeout, because AttemptTimeout limits the whole pipeline.
 func (c *Config) waitForAcks() time.Duration { return max(time.Millisecond, c.AttemptTimeout/2) }

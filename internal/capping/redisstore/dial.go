@@ -8,11 +8,12 @@ import (
 )
 
 // mostAnswered is the maximum number of bytes that a survey of the servers reads from one connection. The replies of a
-// real Redis server take a few kilobytes, plus about a hundred bytes for each node of the cluster. mostAnswered is
-// necessary because the Redis client itself does not limit the length of a line.
+// real Redis server take a few kilobytes, plus about a hundred bytes for each node of the cluster. This limit is
+// necessary because the Redis client does not limit the length of a line.
 const mostAnswered = 8 << 20
 
-// dial connects to a server that capper does not trust yet, because it may be another program than Redis, or hostile.
+// The function dial connects to a server that capper does not trust yet: the server may be another program than Redis,
+// or hostile.
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: 2 * attempt, KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
 	if err != nil {
@@ -21,7 +22,7 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return &bounded{Conn: conn, addr: addr, left: mostAnswered}, nil
 }
 
-// bounded is a connection from which at most a fixed number of bytes can be read.
+// The type bounded is a connection with a maximum number of bytes to read.
 type bounded struct {
 	net.Conn
 	addr string

@@ -31,43 +31,44 @@
 //
 // # Keyspace
 //
-// In a store with dense ids (the numbers from 0 to 4294967295), a bucket is a Redis hash of 190 neighbouring user ids.
-// In a bucket, the name of a user's field is the position of the user's id in the bucket, as a decimal number. In the
-// Redis hash of a bucket, the value of a user's field is the log of the user (see capping.Log). Each of the 64
+// In a store with dense ids (the numbers from 0 to 4294967295), a bucket is a Redis hash with one field for each of 190
+// neighbouring user ids. The name of a user's field is the position of the user's id in the bucket, as a decimal
+// number. The value of a user's field is the user's log, the list of recorded sends (see capping.Log). Each of the 64
 // partitions consists of every 64th bucket. All keys of a partition share a hash tag, and therefore a hash slot of the
 // cluster. Every key has a TTL, which the next write to the key extends.
 //
 //	fc:{53t}:2rk             bucket 3584 (base 36) of partition 0: users 680,960 to 681,149
 //	fc:{53t}:m:…             a message's text, in its token's partition: the id, or 0xFF, namespace, 0xFF, id
-//	fc:{53t}:c:…             how many sends of a message were recorded and released in this partition
+//	fc:{53t}:c:…             numbers of recorded and released sends of a message in this partition
 //	fc:{53t}:a:…             decision counts and title of a message whose text is in the partition
-//	fc:{53t}:a:index         an index of these messages by their last call or import
-//	fc:{53t}:a:asked:17      an index of the messages last called within 8 days, by the users in all their calls
+//	fc:{53t}:a:index         an index of messages with counts, by the time of the last call or import
+//	fc:{53t}:a:asked:17      an index of messages with the last call in one period, by number of users
 //	fc:{53t}:-sign           the sentinel key: the latest time that the partition's server has shown
-//	fc:{53t}:-mark           the mark: the same time, times of partitions on another master, accepted losses
+//	fc:{53t}:-mark           the mark: the same time, times of other partitions, time of an accepted loss
 //	fc:{53t}:-promises       a copy of the ledger of broken promises, in four partitions
 //	fc:{53t}:rate:…          the shared rate budget of a client
 //	fc:{53t}:-live           the log of live changes to sets, for the partition's users
 //	fc:{…}:p:carrier         the log of a pacer; fc:{…}:p:campaign:0a1b… is the log of a message
-//	fc:{…}:pf:campaign       the time until which the pacer's logs were removed
-//	fc:{…}:pq:…              the grant of a request for permits
-//	fc:{…}:pl:lease-ends     the ends of the leases of such requests; fc:{…}:pl:lease-calls has their calls
-//	fc:{…}:pn:records        how many requests and logs of messages exist, by client and by expiry
+//	fc:{…}:pf:campaign       the time of the pacer's last reset
+//	fc:{…}:pq:…              the grant of a permit request
+//	fc:{…}:pl:lease-ends     end times of the leases of permit requests; fc:{…}:pl:lease-calls has the requests
+//	fc:{…}:pn:records        numbers of stored permit requests and logs of messages, by client and expiry
 //	fc:{format}              the format marker; :store, :retentions, :channels and :instances beside it are shared
 //
-// For other ids, the keyspace uses id images (64-bit numbers that stand for the ids). For each user, the lower 6 bits
-// of the id image choose the partition, and the upper bits choose the bucket. The depth of a store is how many upper
-// bits of an id image choose the bucket. A new store gets a depth (number of bits that choose the bucket) with which a
-// bucket holds about 60 users. In a store with id images, the name of a user's field is the bits of the image that
-// choose neither the partition nor the bucket. In the name of a user's field, the bits of the id image take 6 raw
-// bytes, or 7 with a depth below 10. Apart from buckets and their fields, the keys of the store are the same as with
-// dense ids.
+// If user ids are not dense numbers, the keyspace uses id images (64-bit numbers that stand for the ids). For each
+// user, the lower 6 bits of the id image choose the partition, and the upper bits choose the bucket. The depth of a
+// store is the number of upper bits of an id image that choose the bucket. A new store gets a depth at which a bucket
+// holds about 60 users. In a store with id images, a user's field is named by the remaining bits of the image, which
+// choose neither the partition nor the bucket. The field name has 6 raw bytes, or 7 if the depth (number of bits that
+// choose the bucket) is below 10. Stores with dense ids and stores with id images differ only in the keys and fields of
+// buckets.
 //
 // # Formats
 //
-// The format marker names the version of the stored format, the keyspace, and the least version that a program must
-// know to use the store. This program reads the versions 1 to 3 of stores with dense ids, which have the same format of
-// users' logs (script/format.go), and version 4 of stores with other ids:
+// The format marker is a Redis value that names the version of the stored format, and the keyspace. The marker also
+// names the lowest format version that a program must know to use the store. In stores with dense ids, this program
+// reads the format versions 1 to 3, whose users' logs have the same format (script/format.go). In stores with other
+// ids, the program reads version 4:
 //
 //	1  capper log 1 bucket 190 partitions 64 epoch 2024-01-01
 //	2  capper log 2 least 2 bucket 190 partitions 64 epoch 2024-01-01
@@ -86,28 +87,29 @@
 // # Shared records
 //
 // Every five seconds, each instance sends a heartbeat (beat.go, script/beat.lua). The heartbeat renews the records in
-// Redis that all instances share, and reports the configuration of the instance. The reply to a heartbeat says which
-// retention is in force, which numbers the channels have, and how the instances differ. The retention in force is the
-// longest of any instance, so a policy that is missing for a moment deletes no sends.
+// Redis that all instances share, and reports the configuration of the instance. The reply to a heartbeat contains the
+// retention in force (the time for which sends are kept), the numbers of the channels, and the differences between the
+// instances. The retention in force is the longest retention of any instance. A policy that is missing for a moment
+// therefore deletes no sends.
 //
 // # Counts by message
 //
-// The scripts count the sends that they record and remove, in the same atomic step. The counts of sends are in one
+// A Lua script counts the sends that it records or removes in the same atomic step. The counts of sends are in one
 // Redis hash for each message and partition. While the cluster is moving a hash slot, a script can use only one Redis
-// key of this slot. While a hash slot is moving, the run (see package dispatch) splits a command into commands of one
-// bucket each, and these count no sends. Before a run sends commands of one bucket, the run marks the message's counts
-// in this partition as lower bounds (script/atleast.lua).
+// key of this slot. While a hash slot is moving, package dispatch splits a command into commands of one bucket each.
+// Commands of one bucket count no sends. Before package dispatch sends commands of one bucket, it marks the message's
+// counts in this partition as lower bounds (script/atleast.lua).
 //
 // # Live changes
 //
-// A call that changes a set appends a record to the live change log of each partition with changed users (live.go,
-// script/live.lua). Every instance reads the live change logs each second (liverenew.go) and keeps the changes in
-// live.Lists. The script filter.lua compares two versions of the partition's live change log: the stored one, and the
-// one that the caller has. If the caller has another version of the live change log than Redis, filter.lua decides no
-// user. A command of one bucket cannot read the live change log. Before the command of one bucket, the run therefore
-// reads the version of the live change log with a separate command. From time to time, instances replace many records
-// of a live change log by few packed records (livepack.go). Changes to sets are allowed only from format 3 on, because
-// older programs would ignore the changes.
+// A live change is a change of a set by an API call. A call that changes a set appends a record to the live change log
+// of each partition with changed users (live.go, script/live.lua). Every instance reads the live change logs each
+// second (liverenew.go) and keeps the changes in live.Lists. The script filter.lua compares the stored version of the
+// partition's live change log with the caller's version. If the two versions of the live change log differ, filter.lua
+// decides about no user. A command of one bucket cannot read the live change log. Before the command of one bucket, the
+// run therefore reads the version of the live change log with a separate command. From time to time, instances replace
+// many records of a live change log by few packed records (livepack.go). Changes to sets are allowed only from format 3
+// on, because older programs would ignore the changes.
 //
 // # Promises
 //
@@ -116,17 +118,17 @@
 //     script.
 //   - If too few replicas confirm a send, the user is Unavailable and never Allowed. The store never accepts fewer
 //     replicas than Config.ReplicaAcks requires.
-//   - The store retries a command that has no reply. If an earlier attempt recorded the send, the user's log has the
-//     token of the message, which shows this.
+//   - The store retries a command that has no reply. If an earlier attempt recorded the send, the script finds the
+//     token of the message (hash of its id) in the user's log.
 //   - A script checks all its arguments before it writes. If the server is full or its clock is wrong, a script rejects
 //     the call before it writes anything. A script also rejects a call that arrives later than the clock tolerance
 //     allows.
-//   - A change to a set counts as stored when the replicas have confirmed its record. Once the replicas have confirmed
-//     the record, no instance makes a later decision without the change. If a record of a live change cannot be
-//     decoded, the users of its partition are Unavailable.
-//   - A partition that may have lost logs is in quarantine: its users are Unavailable until an operator accepts the
-//     loss.
+//   - A change of a set by an API call is stored when the replicas have confirmed the record of the change. Every later
+//     decision of any instance takes the stored change into account. If a record of a live change cannot be decoded,
+//     the users of its partition are Unavailable.
+//   - A partition that may have lost users' logs is in quarantine: the users of the partition are Unavailable until an
+//     operator accepts the loss.
 //   - A send is lost if the master and all replicas of its shard are lost. Redis syncs its append-only file every
-//     second. If a master is killed during a slow sync and restarts before a failover, it may lose its newest sends.
+//     second. If a master is killed during a slow sync and restarts before a failover, the newest sends may be lost.
 //     The Redis setting "appendfsync always" prevents the loss of sends during a slow sync.
 package redisstore

@@ -11,7 +11,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// filterOperation is the operation with which a run decides the users of a batch and records the allowed sends.
+// A filterOperation decides about the users of a batch and records the allowed sends.
 type filterOperation struct {
 	store    *Store
 	batch    *capping.Batch
@@ -19,9 +19,8 @@ type filterOperation struct {
 	header   script.Header
 	rules    script.Rulebook
 	counted  bool // the script counts the sends of this message
-	// reads holds, for each command that bare commands replace, the command that reads the version of the live changes.
-	// The version is read before bare commands (which use only the key of one bucket), because bare commands cannot
-	// read it.
+	// The map reads holds, for each command that bare commands replace, a separate command that reads the version of
+	// the live changes. Bare commands use only the key of one bucket, so they cannot read this version themselves.
 	reads map[*dispatch.Command]*single
 	bad   script.BadLogs
 }
@@ -33,10 +32,10 @@ func (o *filterOperation) Encode(c *dispatch.Command) {
 		o.batch.Groups, &o.rules, script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token}, o.known(c))
 }
 
-// known returns the version of the live changes to sets that the caller has. The script filter.lua compares
-// the caller's version of the live changes with the stored version. If known returns nil, the script compares nothing.
-// For a bare command (which may use only the key of one bucket), the method known returns nil. A bare command cannot
-// read the key of the live changes, so the run compares the versions before it sends the command.
+// The method known returns the caller's version of the live changes (changes of sets by API calls). The script
+// filter.lua compares this version with the stored version; nil means no comparison. For a bare command (which may use
+// only the key of one bucket), the method known returns nil, because the run compares the versions before the bare
+// command.
 func (o *filterOperation) known(c *dispatch.Command) *string {
 	if c.Bare || c.Partition >= len(o.batch.Known) {
 		return nil
@@ -44,8 +43,8 @@ func (o *filterOperation) known(c *dispatch.Command) *string {
 	return &o.batch.Known[c.Partition]
 }
 
-// beforeBare returns operations that must run first, before the run replaces the command c by bare commands (which use
-// the key of one bucket each).
+// beforeBare returns operations that must run before bare commands (which use the key of one bucket each) replace the
+// command c.
 func (o *filterOperation) beforeBare(c *dispatch.Command) (operations []dispatch.Operation) {
 	if o.counted {
 		operations = o.store.counts.AtLeast(true, o.batch.Token)
@@ -58,8 +57,8 @@ func (o *filterOperation) beforeBare(c *dispatch.Command) (operations []dispatch
 	return operations
 }
 
-// allowBare reports whether the store still has the version of the live changes to sets that the caller has. If the
-// versions of the live changes differ, allowBare marks the users of the command as outdated.
+// allowBare reports whether the stored version of the live changes (changes of sets by API calls) equals the caller's
+// version. If the versions differ, allowBare marks the users of the command as outdated.
 func (o *filterOperation) allowBare(c *dispatch.Command) bool {
 	known := o.known(c)
 	if read := o.reads[c]; known == nil || read.done && read.reply == *known {
@@ -69,7 +68,7 @@ func (o *filterOperation) allowBare(c *dispatch.Command) bool {
 	return false
 }
 
-// outdate sets the verdict Unavailable and Outdated for all users of the command, because sets have changed.
+// The method outdate marks all users of the command as Unavailable and Outdated, because sets have changed.
 func (o *filterOperation) outdate(c *dispatch.Command) {
 	script.MarkOutdated(c.Items, o.verdicts, c.Since())
 	if o.batch.Outdated != nil {
@@ -97,7 +96,7 @@ func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeVerdicts(c.Reply, c.Items, o.batch, o.verdicts, &o.bad)
 }
 
-// Filter judges every user of the batch and records the allowed sends.
+// Filter decides about every user of the batch and records the allowed sends.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	if err := b.Check(verdicts); err != nil {
 		return err
@@ -131,7 +130,7 @@ var (
 		"find the program and move its key away")
 )
 
-// prepare encodes those arguments that are the same in all commands of the batch.
+// The method prepare encodes the arguments that are equal in all commands of the batch.
 func (o *filterOperation) prepare(skew time.Duration) {
 	b := o.batch
 	o.header = script.Header{

@@ -19,8 +19,8 @@ import (
 	"capper/internal/zones"
 )
 
-// fleet represents this instance among all instances that use the same namespace. Every few seconds, the fleet renews
-// the records in Redis that the instances share, and checks that these records still exist.
+// The type fleet represents this instance among all instances that use the same namespace. Every five seconds, the
+// fleet renews the records in Redis that the instances share, and checks that these records still exist.
 type fleet struct {
 	config   *Config
 	top      *topology.Topology
@@ -28,27 +28,28 @@ type fleet struct {
 	marker   script.Marker
 	beatLua  *script.Script
 	widening time.Duration // extra time of rolling windows, see capping.Widening
-	told     func()        // runs after each check of the records and sentinel keys
-	// useDepth changes the depth of the store's buckets (how many bits of an id image choose a bucket) during the
-	// start. useDepth then returns the store's format marker.
+	told     func()        // called after each check of the records and sentinel keys
+	// useDepth changes the depth of the store (number of id image bits that choose a bucket) during the start, and
+	// returns the new format marker.
 	useDepth func(depth int) script.Marker
 	// beginRestoration begins to restore the live changes of partitions (see liveLogs.begin).
 	beginRestoration func(ctx context.Context, partitions []int) (failed map[int]error)
 
 	mismatch atomic.Pointer[capping.FormatError] // set when another version or configuration has taken the keyspace
 	warnings []string                            // warnings about losses of data that a start has accepted
-	// announced is the retention of this instance's policy in milliseconds; 0 means that no policy was announced yet.
+	// The field announced is the retention of this instance's policy in milliseconds; 0 means that no policy was
+	// announced yet.
 	announced atomic.Int64
 	id        string
 	cancel    context.CancelFunc
 	wait      sync.WaitGroup
 
 	longest  atomic.Int64                               // milliseconds: the longest known retention in force
-	wanted   atomic.Int64                               // retention in ms of a call that needed more than announced
+	wanted   atomic.Int64                               // retention in ms that a call needed, if longer than announced
 	asOf     atomic.Pointer[map[string]capping.Instant] // as-of instants by set; nil: not reported yet
 	seen     atomic.Pointer[sight]
 	missed   atomic.Pointer[missed] // nil: the latest heartbeat succeeded
-	loggedAt time.Time              // when failed heartbeats were last logged
+	loggedAt time.Time              // time of the last log line about failed heartbeats
 	made     bool                   // this start created the store without any records
 
 	mu  sync.Mutex // serializes heartbeats
@@ -60,32 +61,32 @@ type fleet struct {
 type announcement struct {
 	retention time.Duration
 	channels  map[string]capping.Channel
-	text      map[string]string // the other instances compare text key by key
+	text      map[string]string // each instance compares these values with its own
 }
 
-// sight holds what the reply to the latest heartbeat says about the store and the other instances.
+// The type sight holds the contents of the reply to the latest heartbeat: the state of the store and of the other
+// instances.
 type sight struct {
 	gone, channel error // gone: the shared records are missing; channel: a channel's number contradicts the stored one
 	fleet         capping.Fleet
 	made          bool // the heartbeat created the store
 	adopted       bool // the heartbeat found a format marker without the store's record
 	format        int  // format version of the store; 0: not known
-	// othersAsOf holds the oldest as-of instant (time of export) of each set in the other instances; nil: some instance
-	// has reported none.
+	// othersAsOf holds the oldest as-of time (time of export) of each set in the other instances; nil: an instance has
+	// reported no times.
 	othersAsOf map[string]capping.Instant
 	others     instances
 }
 
-// instances returns this instance together with the other instances that the reply to the latest heartbeat listed.
+// The method instances returns this instance and the other instances in the reply to the latest heartbeat.
 func (f *fleet) instances() instances {
 	all := f.seen.Load().others
 	all.own = f.id
 	return all
 }
 
-// newFleet returns the fleet of a store, through which its instance knows the other instances. The fleet calls the
-// function in the argument "told" after every check of the shared records and sentinel keys (marker keys that reveal
-// lost data).
+// newFleet returns the fleet of a store: this instance's part among all instances. The fleet calls the function "told"
+// after every check of the shared records and sentinel keys (marker keys that reveal lost data).
 func newFleet(s *Store, told func()) *fleet {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
@@ -98,7 +99,7 @@ func newFleet(s *Store, told func()) *fleet {
 	return f
 }
 
-// halted returns the error that makes this instance decide no user, or nil if the instance decides users.
+// The method halted returns the reason why this instance makes no decisions, or nil if the instance makes decisions.
 func (f *fleet) halted() error {
 	if m := f.mismatch.Load(); m != nil {
 		return m
@@ -106,8 +107,8 @@ func (f *fleet) halted() error {
 	return f.seen.Load().channel
 }
 
-// markMismatched is called when another version or configuration has taken over the keys of the store. markMismatched
-// stops all decisions of this instance.
+// markMismatched stops all decisions of this instance, because another version or configuration has taken over the keys
+// of the store.
 func (f *fleet) markMismatched(found string) {
 	err := f.marker.Refusal(found)
 	if f.mismatch.CompareAndSwap(nil, err) {
@@ -115,7 +116,7 @@ func (f *fleet) markMismatched(found string) {
 	}
 }
 
-// describe returns the settings of this instance that all instances must have in common, except the policy.
+// The method describe returns the settings that must be equal in all instances, except the policy.
 func (f *fleet) describe() map[string]string {
 	return map[string]string{
 		"replica_acks": f.config.ReplicaAcks.String(), "clock_skew": f.config.ClockSkew.String(),
@@ -134,7 +135,7 @@ func (f *fleet) announcementOf(p *capping.Policy) announcement {
 	return a
 }
 
-// announce implements Store.Announce.
+// The method announce implements Store.Announce.
 func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,13 +156,13 @@ func (f *fleet) announce(ctx context.Context, p *capping.Policy) error {
 	return nil
 }
 
-// retention returns for how long the store keeps sends: the longest retention in force that this instance knows of.
+// The method retention returns the time for which the store keeps sends: the longest retention in force that this
+// instance knows.
 func (f *fleet) retention() time.Duration {
 	return time.Duration(f.longest.Load()) * time.Millisecond
 }
 
-// remarks returns warnings for operators about two things: the other instances, and the records in Redis that all
-// instances share.
+// The method remarks returns warnings for operators about the other instances and about the shared records in Redis.
 func (f *fleet) remarks(seen *sight) (remarks []string) {
 	if f.made {
 		remarks = append(remarks, "the store was created at this start without records: every user may receive a "+
@@ -192,8 +193,8 @@ func (f *fleet) keptLonger() string {
 		span(longest), span(own))
 }
 
-// extend returns for how long a call must keep its sends: the given retention or, if longer, the retention in force. If
-// the given retention (time for which sends are kept) is longer than the retention in force, extend puts it in force.
+// The method extend returns the retention (time for which sends are kept) of a call: the given retention or the
+// retention in force, whichever is longer. If the given retention is longer, extend puts the given retention in force.
 func (f *fleet) extend(retention time.Duration) time.Duration {
 	longest := f.longest.Load()
 	if retention.Milliseconds() > longest {
@@ -207,8 +208,8 @@ func (f *fleet) extend(retention time.Duration) time.Duration {
 // beatSoon makes the fleet send its next heartbeat at once.
 func (f *fleet) beatSoon() { f.top.DoubtSigns() }
 
-// compare counts the other instances that share the store with this instance. For each key of the announcement, compare
-// also counts how many instances report another value than this one.
+// The method compare counts the instances that share the store. For each key of the announcement, compare also counts
+// the other instances whose value differs from this instance's value.
 func (a *announcement) compare(others map[string]string, made time.Time) capping.Fleet {
 	told := map[string]map[string]string{}
 	for id, description := range others {

@@ -15,19 +15,19 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// remembered is the time after a failed call during which Health still reports the call. Health reports failed calls
-// because the topology, which checks the servers, does not notice some faults, such as a full server.
+// The constant remembered is the time for which Health reports a failed call. The checks of the servers (package
+// topology) do not notice some faults, such as a full server.
 const remembered = 30 * time.Second
 
-// trouble keeps the error of the latest call that left users undecided, so that Health can report the error.
+// The type trouble keeps the error of the latest call that left users undecided, so that Health can report the error.
 type trouble struct {
 	mu  sync.Mutex
 	err error
 	at  time.Time
 }
 
-// note stores why a call left users undecided. If a deadline passed without any fault, note ignores this, because the
-// caller chose that deadline.
+// The method note stores the error of a call that left users undecided. A deadline that passed without another fault is
+// ignored, because the caller chose the deadline.
 func (t *trouble) note(f *dispatch.Faults, err error) {
 	if err == nil || f.Users[fault.Deadline] > 0 && len(f.Attempts) == 0 {
 		return
@@ -46,8 +46,8 @@ func (t *trouble) latest() error {
 	return fmt.Errorf("error within the last %s: %w", capping.Span(remembered), t.err)
 }
 
-// Health returns the result of the latest topology refresh, at most a few seconds old. Health also names the latest
-// error of the last 30 s that left users undecided.
+// Health returns the result of the latest topology refresh, at most a few seconds old. If an error in the last 30 s
+// left users undecided, Health also reports the latest such error.
 func (s *Store) Health(context.Context) capping.Health {
 	seen := s.fleet.seen.Load()
 	h := capping.Health{
@@ -76,9 +76,8 @@ func (s *Store) Health(context.Context) capping.Health {
 	return h
 }
 
-// lost describes which parts of the store have missing or possibly incomplete data. If all partitions with
-// users are in quarantine (no decisions until an operator accepts the loss), the result "all" of the method lost is
-// true.
+// The method lost returns texts about missing or possibly incomplete data of the store. The result "all" is true if all
+// partitions with users are in quarantine (no decisions until an operator accepts the loss).
 func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	if seen.gone != nil {
 		lost = append(lost, seen.gone.Error())
@@ -101,8 +100,8 @@ func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	return lost, barred == s.keyspace.Partitions
 }
 
-// eachBar calls the function in the argument "it" for every partition with users that is in quarantine (no decisions
-// until an operator accepts the loss).
+// eachBar calls the function "it" for every partition with users in quarantine (no decisions until an operator accepts
+// the loss).
 func (s *Store) eachBar(it func(*topology.Bar)) {
 	for p := range s.keyspace.Partitions {
 		if b := s.top.Bar(p); b != nil {
@@ -111,8 +110,8 @@ func (s *Store) eachBar(it func(*topology.Bar)) {
 	}
 }
 
-// barredPartitions counts, for each cause, the partitions in quarantine (no decisions until an operator accepts the
-// loss). Only partitions that have users count.
+// barredPartitions returns, for each cause, the number of partitions with users in quarantine (no decisions until an
+// operator accepts the loss).
 func (s *Store) barredPartitions() map[string]int {
 	counts := map[string]int{}
 	s.eachBar(func(b *topology.Bar) { counts[b.Reason]++ })

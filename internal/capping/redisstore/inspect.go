@@ -24,15 +24,14 @@ type Report struct {
 	Nodes   []*Node // masters first, then sorted by address
 	// Silent holds the configured addresses from which no server answered, with the error for each address.
 	Silent map[string]error
-	// Hint explains why no server answers; "" when the reason is not known.
+	// Hint is a text about the reason why no server answers; "": the reason is not known.
 	Hint string
 	// State is the cluster_state of the first node that answers. Covered is the number of the 16,384 hash slots whose
 	// master the cluster does not flag as failed. Moving is the number of slots that are being moved. State, Covered
 	// and Moving are empty outside a cluster.
 	State           string
 	Covered, Moving int
-	// State, Covered and Moving have their zero values outside a cluster. MadeErr says why the survey could not find
-	// out whether the namespace has a store.
+	// Made is true if the namespace has a store. MadeErr is the reason why the survey could not find this out.
 	Made    bool
 	MadeErr error
 	// Broken lists the promises that servers have broken and that no operator has accepted yet.
@@ -52,15 +51,14 @@ type Node struct {
 	Facts    topology.Facts    // the replies of INFO and CLUSTER INFO
 	Settings map[string]string // server settings by name; nil: the user may not run CONFIG GET
 	Trips    []time.Duration   // durations of round trips, in ascending order
-	// Off is the difference between the server's clock and this machine's clock; positive: the server is ahead. Sure is
-	// the uncertainty of the clock difference Off.
+	// Off is the difference between the server's clock and this machine's clock; a positive Off means that the server
+	// is ahead. Sure is the uncertainty of Off.
 	Off, Sure time.Duration
-	// Survey holds the findings of the checks that a start runs. Lacking lists missing rights, and Refusals lists
-	// settings that break a promise. Warnings lists settings that cost memory or cannot be read.
+	// The embedded field Survey holds the findings of the checks that a start runs. Lacking lists missing rights,
+	// Refusals lists settings that break a promise, and Warnings lists settings that cost memory or cannot be read.
 	topology.Survey
 	// Certificates is the TLS certificate chain of the server. Distrust is the reason why this machine does not trust
-	// the server's certificate chain. Away is the connection error because of which the certificate chain could not be
-	// read.
+	// the server's certificate chain. Away is the connection error that prevented the read of the certificate chain.
 	Certificates []*x509.Certificate
 	Distrust     error
 	Away         error
@@ -76,7 +74,7 @@ func (n *Node) Version() string {
 	return "Redis " + n.Facts["redis_version"]
 }
 
-// survey holds the state of one call of Survey while Survey examines all servers.
+// The type survey holds the state of one call of Survey.
 type survey struct {
 	config   Config
 	options  topology.Options
@@ -84,11 +82,11 @@ type survey struct {
 	prefixes []string
 }
 
-// attempt is the time limit for each request that a survey sends to a server.
+// The constant attempt is the time limit for each request of a survey to a server.
 const attempt = 3 * time.Second
 
-// Survey examines all servers in parallel, within the deadline of the context. If a server fails, Survey returns no
-// error; an error means that the configuration is wrong. The Report holds the errors of the servers.
+// The function Survey examines all servers in parallel, within the deadline of the context. Survey returns an error
+// only if the configuration is wrong. The Report holds the errors of the servers.
 func Survey(ctx context.Context, config Config) (*Report, error) {
 	if len(config.Addrs) == 0 {
 		return nil, errors.New("addrs: must contain the host:port of at least one Redis server")
@@ -127,7 +125,8 @@ func Survey(ctx context.Context, config Config) (*Report, error) {
 	return r, nil
 }
 
-// find adds nodes to the report: the servers at the configured addresses, and the servers that those servers list.
+// The method find adds nodes to the report: the servers at the configured addresses, and all nodes that these servers
+// list.
 func (s *survey) find(ctx context.Context, r *Report) {
 	type answer struct {
 		nodes   []*Node
@@ -163,7 +162,7 @@ func (s *survey) find(ctx context.Context, r *Report) {
 	}
 }
 
-// covered counts the hash slots that have a working master, and the hash slots that the cluster is moving.
+// The function covered counts the hash slots with a working master, and the hash slots that the cluster is moving.
 func covered(nodes []*Node) (slots, moving int) {
 	for _, n := range nodes {
 		moving += n.member.Moving
@@ -177,8 +176,8 @@ func covered(nodes []*Node) (slots, moving int) {
 	return slots, moving
 }
 
-// client returns a Redis client for the address. If the configuration names a master of Sentinels, client returns a
-// client for this master.
+// The method client returns a Redis client for the address. If the address is the result of the method sentinel, the
+// client connects to the master that Redis Sentinel watches.
 func (s *survey) client(addr string) *redis.Client {
 	if addr == s.sentinel() {
 		return s.options.Client(addr, &topology.RoundTrips{}, nil)
@@ -186,8 +185,8 @@ func (s *survey) client(addr string) *redis.Client {
 	return s.options.DirectClient(addr, &topology.RoundTrips{}, nil)
 }
 
-// sentinel returns "sentinel:" and the name of the master if Redis Sentinel watches the master; otherwise, sentinel
-// returns "".
+// The method sentinel returns "sentinel:" and the name of the master that Redis Sentinel watches, or "" without
+// Sentinel.
 func (s *survey) sentinel() string {
 	if s.config.SentinelMaster == "" {
 		return ""
@@ -195,7 +194,7 @@ func (s *survey) sentinel() string {
 	return "sentinel:" + s.config.SentinelMaster
 }
 
-// neighbours returns the server at the address, and all nodes that this server lists.
+// The method neighbours returns the server at the address, and all nodes that this server lists.
 func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cluster topology.Facts, err error) {
 	if name := s.sentinel(); name != "" {
 		addr = name
@@ -220,8 +219,7 @@ func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cl
 	return clustered(topology.Members(list.Val(), addr)), topology.ParseInfo(state.Val()), nil
 }
 
-// besides is for servers that form no cluster: besides returns a server together with its
-// replicas.
+// The function besides returns a server outside a cluster together with its replicas.
 func besides(addr string, facts topology.Facts) []*Node {
 	own := &Node{Addr: addr}
 	if facts["role"] == "slave" {
@@ -235,7 +233,7 @@ func besides(addr string, facts topology.Facts) []*Node {
 	return nodes
 }
 
-// clustered returns those of the listed nodes that take part in the cluster.
+// The function clustered returns the listed nodes that take part in the cluster.
 func clustered(members []topology.Member) (nodes []*Node) {
 	addrs := map[string]string{}
 	for _, m := range members {
@@ -254,7 +252,7 @@ func clustered(members []topology.Member) (nodes []*Node) {
 	return nodes
 }
 
-// trial returns a key and settings for a test of the Redis user's rights. The survey makes the same test as Open.
+// The method trial returns a key and settings for a test of the Redis user's rights. Open makes the same test.
 func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	trial := topology.Trial{Who: "node " + n.Addr, Key: s.prefixes[0] + "RIGHTS", Cluster: r.Cluster}
 	if n.Master != "" {
@@ -269,7 +267,7 @@ func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	return trial
 }
 
-// rules returns the rules by which Open would accept or reject the servers.
+// The method rules returns the rules by which Open would accept or reject the servers.
 func (s *survey) rules() *topology.Rules {
 	return &topology.Rules{
 		Namespace: s.config.Namespace, Username: s.config.Username, HashFields: s.keyspace.HashFields(),
@@ -297,8 +295,8 @@ func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *r
 	}
 }
 
-// lookAtStore finds out whether a store exists: lookAtStore reads the format marker (value that names the version of
-// the stored format) from the node that serves the marker's key.
+// lookAtStore reads the format marker (value that names the version of the stored format) from the node that serves the
+// marker's key, to find out whether a store exists.
 func (s *survey) lookAtStore(ctx context.Context, r *Report, n *Node, client *redis.Client) {
 	if n.Master != "" || r.Cluster && !n.member.Serves(s.keyspace.Slot(s.keyspace.FormatPartition())) {
 		return

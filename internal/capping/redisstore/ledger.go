@@ -23,8 +23,8 @@ func ledgerCopies(l script.Keyspace) []int {
 }
 
 // openLedger reads the ledger (list of broken promises) from Redis, and compares it with the present state of the
-// servers. openLedger thus notices if a server evicted keys while no instance of capper ran. The argument "made" of
-// openLedger says that the store was just created and has no records.
+// servers. The comparison reveals keys that a server evicted while no instance of capper ran. The argument "made" is
+// true if the store was just created and has no records.
 func (f *fleet) openLedger(ctx context.Context, made bool) {
 	if made {
 		f.top.BeginLedger()
@@ -49,12 +49,12 @@ func (f *fleet) keepLedger(ctx context.Context) {
 	_, _ = f.top.KeepLedger(ctx, f.signLife(), f.longestWindow())
 }
 
-// longestWindow returns after which time a lost send can no longer change a decision. If an operator accepts a loss of
-// data, Health reports the acceptance for the time that longestWindow returns.
+// longestWindow returns the time after which a lost send can no longer change a decision. Health reports an accepted
+// loss of data for this time.
 func (f *fleet) longestWindow() time.Duration { return f.retention() }
 
-// acceptedWarnings returns warnings about losses of data that operators have accepted. When no limit counts sends from
-// before an accepted loss any more, the warning about the loss ends.
+// acceptedWarnings returns warnings about losses of data that operators have accepted. A warning ends when no limit
+// counts sends from before the loss any more.
 func (s *Store) acceptedWarnings() (warnings []string) {
 	for _, b := range s.top.AcceptedPromises(s.fleet.longestWindow()) {
 		warnings = append(warnings, fmt.Sprintf("node %s: %s, since %s: accepted at %s (%s): users of %d partitions "+
@@ -67,9 +67,8 @@ func (s *Store) acceptedWarnings() (warnings []string) {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// mendRecords is called when servers have lost the records that all instances share: mendRecords creates them again. If
-// the partition of the shared records (records in Redis that all instances share) has also lost data for another
-// reason, mendRecords does nothing.
+// mendRecords creates the shared records (records in Redis that all instances share) again after servers have lost
+// them. If the partition of the shared records has also lost data for another reason, mendRecords does nothing.
 func (f *fleet) mendRecords(ctx context.Context) error {
 	if err := f.renew(ctx, script.LookOnly); err != nil {
 		return fmt.Errorf("read the records in Redis that describe the store: %w", err)
@@ -88,8 +87,8 @@ func (f *fleet) mendRecords(ctx context.Context) error {
 	return nil
 }
 
-// AcceptLoss accepts that Redis servers which broke a promise may have lost data. After an operator has accepted the
-// loss with AcceptLoss, the store decides the affected users again. The store then uses the logs that remain.
+// AcceptLoss accepts that Redis servers with a broken promise may have lost data. After AcceptLoss, the store decides
+// about the affected users again, with the remaining logs.
 func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.AcceptedLoss, error) {
 	f := s.fleet
 	f.mu.Lock()

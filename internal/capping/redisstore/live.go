@@ -27,19 +27,20 @@ type liveConfig struct {
 	Scripts    script.Scripts
 	Prefixes   []string // key prefixes, by partition
 	Partition  func(capping.UserID) int
-	Images     bool // the ids of the users are not dense
+	Images     bool // id images (64-bit numbers) stand for the users, because their ids are not dense
 	Clock      func() time.Time
 	ClockSkew  time.Duration
 	Logger     *slog.Logger
 	Timeout    time.Duration // time limit of a call whose context has no deadline
-	// Perform calls the function "work" and returns the faults of the run that work returned, as one error. Quietly
-	// does the same as Perform, but neither counts the faults in metrics nor reports them in Health.
+	// Perform calls the function "work", which returns a run (the sending of commands), and returns the faults of this
+	// run as one error. Quietly does the same as Perform, but does not count the faults in metrics or report them in
+	// Health.
 	Perform, Quietly func(work func() *dispatch.Run) error
 	Instances        func() instances
 }
 
-// liveLogs keeps the live changes to sets: one log in Redis for each partition (script/live.lua), with the changes of
-// all instances. liveLogs is safe for concurrent use.
+// The type liveLogs keeps live changes (changes of sets by API calls). Each partition has one log in Redis with the
+// changes of all instances (script/live.lua). liveLogs is safe for concurrent use.
 type liveLogs struct {
 	config liveConfig
 	lists  *live.Lists
@@ -53,7 +54,7 @@ type liveLogs struct {
 	packOne  sync.Mutex // held while a log is packed
 
 	owing sync.Mutex                   // protects owed
-	owed  []map[string]capping.Instant // by partition: freed instants that its log does not have yet
+	owed  []map[string]capping.Instant // by partition and set: changes up to this time must still be removed
 }
 
 // A liveLog is the state in memory that this instance keeps about the live change log (log of changes to sets by API
@@ -66,7 +67,7 @@ type liveLog struct {
 
 	packing  atomic.Bool
 	packed   atomic.Int64 // the number of the latest record that was packed, as far as known
-	doubtful atomic.Bool  // the partition was in quarantine, so that the log may have lost records
+	doubtful atomic.Bool  // the partition was in quarantine, so the log may have lost records
 
 	restored restoration // protected by mu
 }
@@ -84,8 +85,8 @@ const liveTTL = 400 * 24 * time.Hour
 
 var _ live.Store = (*Store)(nil)
 
-// newLiveLogs returns the live change logs (logs of changes to sets by API calls) of a store. These logs are empty. The
-// lists in memory contain no live changes until liveLogs has read Redis for the first time.
+// newLiveLogs returns the live change logs (logs of changes to sets by API calls) of a store. The lists in memory
+// contain no live changes until liveLogs has read Redis for the first time.
 func newLiveLogs(config liveConfig) *liveLogs {
 	n := len(config.Prefixes)
 	l := &liveLogs{config: config, lists: live.New(n), logs: make([]liveLog, n)}
@@ -102,12 +103,12 @@ func (l *liveLogs) close() {
 	l.wait.Wait()
 }
 
-// Lists returns the live changes to sets that this instance has read or stored; see live.Store.
+// Lists returns the live changes (changes of sets by API calls) that this instance has read or stored; see live.Store.
 func (s *Store) Lists() *live.Lists { return s.live.lists }
 
-// Change appends the changes in the batch to the live change logs of the users' partitions, and applies them to Lists;
-// see live.Store. If the partition of a user is in quarantine (no decisions until an operator accepts the loss), Change
-// marks the user as Unstored.
+// The method Change appends the changes in the batch to the live change logs of the users' partitions, and applies the
+// changes to Lists; see live.Store. If the partition of a user is in quarantine (no decisions until an operator accepts
+// the loss), Change marks the user as Unstored.
 func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	seen := s.fleet.seen.Load()
 	switch {
@@ -119,7 +120,7 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 	return s.live.change(ctx, b)
 }
 
-// Renew reads from Redis the live changes to sets that other instances have stored; see live.Store.
+// Renew reads the live changes (changes of sets by API calls) of other instances from Redis; see live.Store.
 func (s *Store) Renew(ctx context.Context, users []capping.UserID) error {
 	err := s.live.renewUsers(ctx, users)
 	if err != nil && ctx.Err() == nil && !isRestoration(err) { // Health reports restorations separately
@@ -128,20 +129,20 @@ func (s *Store) Renew(ctx context.Context, users []capping.UserID) error {
 	return err
 }
 
-// Free removes the live changes that every generation of segments in use contains; see live.Store.
+// The method Free removes the live changes that every generation of segments in use contains; see live.Store.
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	return s.live.free(ctx, upTo)
 }
 
-// AnnounceAsOf reports, with the next heartbeat, when the sets of this instance's generation were exported; see
-// live.Store.
+// AnnounceAsOf stores the as-of times (times of export) of the sets that this instance uses. The next heartbeat sends
+// these times to the other instances; see live.Store.
 func (s *Store) AnnounceAsOf(asOf map[string]capping.Instant) {
 	asOf = maps.Clone(asOf)
 	s.fleet.asOf.Store(&asOf)
 }
 
-// OthersAsOf returns the as-of instants (times of export) of sets that other instances reported with their latest
-// heartbeats; see live.Store. While the heartbeats of this instance fail, the result "ok" of OthersAsOf is false.
+// OthersAsOf returns the as-of times (times of export) of sets from the latest heartbeats of the other instances; see
+// live.Store. While the heartbeats of this instance fail, the result "ok" of OthersAsOf is false.
 func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 	seen := s.fleet.seen.Load()
 	if s.fleet.missed.Load() != nil || seen.othersAsOf == nil {
@@ -150,11 +151,11 @@ func (s *Store) OthersAsOf() (asOf map[string]capping.Instant, ok bool) {
 	return maps.Clone(seen.othersAsOf), true
 }
 
-// changeRounds is how many times the store tries to store one live change to a set. An attempt to store a live change
-// fails if another instance has stored a later change of the same user.
+// changeRounds is the maximum number of attempts to store a live change (change of a set by an API call). The store
+// makes a further attempt if another instance has stored a later change of the same user.
 const changeRounds = 5
 
-// change implements Store.Change.
+// The method change implements Store.Change.
 func (l *liveLogs) change(ctx context.Context, b *live.Batch) (live.Stored, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -176,7 +177,7 @@ func (l *liveLogs) change(ctx context.Context, b *live.Batch) (live.Stored, erro
 				stored.Unstored = append(stored.Unstored, usersOf(part)...)
 				continue
 			}
-			if n := l.lists.Superseded(part); n > 0 { // another instance has stored a later instant
+			if n := l.lists.Superseded(part); n > 0 { // another instance has stored a later change
 				stored.Superseded += n
 				users := &part.Runs[0].Users
 				again.Add = append(again.Add, users[live.Added]...)
@@ -202,8 +203,8 @@ func usersOf(r *live.Record) (users []capping.UserID) {
 	return users
 }
 
-// append stores one record in the live change log (log of changes to sets by API calls) of each partition, and applies
-// the records to Lists. append returns those partitions in which this failed.
+// The method append stores one record in the live change log (log of changes to sets by API calls) of each partition,
+// and applies the records to Lists. The result "failed" contains the partitions without a stored or applied record.
 func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (failed map[int]bool, err error) {
 	operations := make(map[int]*appendOperation, len(parts))
 	err = l.config.Perform(func() *dispatch.Run {
@@ -240,8 +241,8 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 }
 
 // applyAfter applies records of a live change log (log of changes to sets by API calls) to Lists, if Lists contains
-// exactly the records up to the version "before". The argument "freed" of applyAfter holds new instants up to which
-// changes were removed from the live change log, or is nil. If Lists has another version of the live change log,
+// exactly the records up to the version "before". The argument "freed" holds, for each set, the time up to which
+// changes were removed from the log; nil means no removals. If Lists has another version of the log than "before",
 // applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
@@ -254,9 +255,9 @@ func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capp
 	return true
 }
 
-// appendOperation is the operation with which a run appends a record to the live change log (log of changes to sets by
-// API calls) of a partition. If the reply to a successful attempt was lost, the next attempt appends the same record
-// again, which does not change the result for users.
+// An appendOperation appends a record to the live change log (log of changes to sets by API calls) of a partition. If
+// the reply to a successful attempt was lost, the next attempt appends the same record again. The repeated record does
+// not change the result for users.
 type appendOperation struct {
 	logs   *liveLogs
 	id     string
@@ -272,8 +273,8 @@ func (l *liveLogs) newAppend(r *live.Record) *appendOperation {
 	return &appendOperation{logs: l, id: newLiveName(), nonce: []byte(newLiveName()), record: live.AppendRecord(nil, r)}
 }
 
-// newLiveName returns a random text, as the id of a new live change log (log of changes to sets by API calls) or as the
-// nonce of a record.
+// newLiveName returns a random text: the id of a new live change log (log of changes to sets by API calls), or the
+// nonce (random name) of a record.
 func newLiveName() string {
 	var name [script.LiveHex / 2]byte
 	_, _ = rand.Read(name[:]) // never fails
@@ -287,16 +288,16 @@ func (o *appendOperation) Encode(c *dispatch.Command) {
 }
 
 // Stamp sets the time of the attempt, so that live.lua rejects the change if the clock is wrong. Each attempt to append
-// a record has a new nonce. After a failover, the live change log (log of changes to sets by API calls) may be another
-// one than the log to which an earlier attempt appended. If two attempts append to different live change logs, their
-// records follow different records, so the nonces must differ.
+// a record has a new nonce (random name of the record). After a failover, the live change log may differ from the log
+// of an earlier attempt. The records of the two attempts may then have different predecessors, so the nonces must
+// differ.
 func (o *appendOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	copy(o.nonce, newLiveName())
 	c.Args.StampTime(at.Now, o.logs.config.ClockSkew)
 }
 
-// Apply stores which version the live change log (log of changes to sets by API calls) had before the new record, and
-// which it has with the record.
+// Apply stores the versions of the live change log (log of changes to sets by API calls) before and after the new
+// record.
 func (o *appendOperation) Apply(c *dispatch.Command) (n int, err error) {
 	o.before, o.after, o.meta, err = script.DecodeLiveAppended(c.List)
 	o.done = err == nil

@@ -13,29 +13,29 @@ import (
 )
 
 // Packing replaces the records of single calls in a live change log by packed records, each with the changes of many
-// calls. A packed record leaves out a change if a later change of the same user has replaced it. The result of packing
-// depends only on the log, and not on the changes in this instance's memory. A failover may have removed some changes
-// in memory from the log.
+// calls. A packed record leaves out changes that a later change of the same user has replaced. The result of packing
+// depends only on the log in Redis, because this instance's memory may contain changes that a failover has removed from
+// the log.
 
 const (
-	mostUnpacked = 128 // a log with more records of single calls than this is packed
-	leftUnpacked = 256 // the same, for a log that the instances which stored the records did not pack
-	// keptUnpacked is the number of latest records that packing leaves alone, so that other instances read them one by
-	// one.
+	mostUnpacked = 128 // an instance packs a log with more records of single calls after it has appended to the log
+	leftUnpacked = 256 // an instance packs a log with more records of single calls that other instances did not pack
+	// keptUnpacked is the number of latest records that packing leaves unchanged, so that other instances can still
+	// read them one by one.
 	keptUnpacked = 64
-	packTail     = 16 // packing also adds changes to so many of the latest packed records
+	packTail     = 16 // number of latest packed records to which packing may add changes
 	packBytes    = 1_000_000
 	packFields   = 1000
 )
 
-// packWhenLong is called after this instance has appended to a live change log (log of changes to sets by API calls).
-// If the log has many records of single calls, packWhenLong packs them.
+// packWhenLong packs a live change log (log of changes to sets by API calls) with many records of single calls, after
+// this instance has appended to the log.
 func (l *liveLogs) packWhenLong(p int, version string, meta *script.LiveMeta) {
 	l.logs[p].packed.Store(int64(meta.Packed))
 	l.packBeyond(p, version, mostUnpacked)
 }
 
-// packWhenLeft packs a live change log (log of changes to sets by API calls) with many unpacked records, which other
+// packWhenLeft packs a live change log (log of changes to sets by API calls) with many unpacked records that other
 // instances stored and did not pack.
 func (l *liveLogs) packWhenLeft(p int, version string) { l.packBeyond(p, version, leftUnpacked) }
 
@@ -57,9 +57,8 @@ func (l *liveLogs) packBeyond(p int, version string, most int64) {
 	})
 }
 
-// pack combines records of single calls with those of the latest packed records that are not full yet. If the live
-// change log (log of changes to sets by API calls) has doubled since it was last compacted, pack compacts the whole
-// log.
+// The method pack combines records of single calls with the latest packed records that are not full yet. If the live
+// change log (log of changes to sets by API calls) has doubled since the last compaction, pack compacts the whole log.
 func (l *liveLogs) pack(ctx context.Context, p int) error {
 	page, err := l.readPage(ctx, p, "", script.LiveTail(packTail))
 	if err != nil || page.Version == "" {
@@ -115,12 +114,12 @@ func (p *packPart) add(f *liveField) {
 
 func (p *packPart) full() bool { return p.bytes >= packBytes || len(p.fields) >= packFields }
 
-// compactAttempts limits how often a compaction starts again because another instance is packing the same live change
-// log (log of changes to sets by API calls).
+// compactAttempts is the maximum number of attempts of a compaction. A compaction starts again if another instance is
+// packing the same live change log (log of changes to sets by API calls).
 const compactAttempts = 5
 
-// compact packs a whole live change log (log of changes to sets by API calls). compact leaves out changes up to the
-// freed instants of upTo and of the log, and stores these instants in the log.
+// The method compact packs a whole live change log (log of changes to sets by API calls). compact leaves out each set's
+// changes up to the time in the argument "upTo" or in the log, and stores the later of the two times in the log.
 func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.Instant) error {
 	for range compactAttempts {
 		done, err := l.compactOnce(ctx, p, upTo)
@@ -164,20 +163,20 @@ func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]cappi
 	return true, nil
 }
 
-// A packEnd says how one call of live.lua changes the description of the packed records in a live change log (log of
-// changes to sets by API calls). If a call of live.lua packs only the latest records, its packEnd has the zero value.
+// A packEnd describes the changes that one call of live.lua makes to the metadata of a live change log (log of changes
+// to sets by API calls). For a call that packs only the latest records, the packEnd is zero.
 type packEnd struct {
 	whole bool // the part is the whole log
 	last  bool // the part is the last part of a compaction
 	first int  // with last: the number of the first packed record that stays
 	kept  int  // with last: the number of packed records outside this part
 	nonce string
-	freed map[string]capping.Instant // stored if there is a nonce
+	freed map[string]capping.Instant // stored only if nonce is not empty
 }
 
-// parts divides a whole live change log (log of changes to sets by API calls) into parts. One call of live.lua replaces
-// one part. If the live change log is large, parts leaves out full packed records that need no change, because each of
-// their changes is still the latest of its user.
+// The method parts divides a whole live change log (log of changes to sets by API calls) into parts; one call of
+// live.lua replaces one part. If the log is large, the result omits long packed records whose changes are all still the
+// latest of their users.
 func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	bytes := 0
 	for i := range r.fields {
@@ -203,8 +202,8 @@ func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	return parts, end
 }
 
-// replace replaces one part of a live change log by packed records. replace returns how many packed records this took,
-// or -1 if another call has changed the log. replace also updates its argument "read", which describes the log in
+// The method replace replaces one part of a live change log by packed records. replace returns the number of new packed
+// records, or -1 if another call has changed the log. replace also updates the argument "read", the copy of the log in
 // memory.
 func (l *liveLogs) replace(ctx context.Context, p int, read *liveReading, part *packPart, lists *live.Lists,
 	end packEnd) (n int, err error) {
@@ -264,8 +263,8 @@ func (l *liveLogs) packRun(ctx context.Context, p int, op *packOperation) error 
 	})
 }
 
-// packOperation packs records of a live change log (log of changes to sets by API calls). If an earlier attempt has
-// already packed the records, a repeated attempt sees that the log has changed, and writes nothing.
+// A packOperation packs records of a live change log (log of changes to sets by API calls). If an earlier attempt has
+// already packed the records, a repeated attempt detects the changed log and writes nothing.
 type packOperation struct {
 	logs    *liveLogs
 	packing script.LivePacking
@@ -280,7 +279,7 @@ func (o *packOperation) Encode(c *dispatch.Command) {
 	c.Args.LivePack(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, &o.packing)
 }
 
-// Stamp has nothing to do, because it sets times in commands, and a command of packOperation contains no time.
+// Stamp does nothing, because the command of a packOperation contains no time.
 func (o *packOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply of live.lua.
@@ -289,8 +288,7 @@ func (o *packOperation) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// free implements Store.Free. If free cannot remove the changes in some partitions, the background work of this store
-// tries again.
+// The method free implements Store.Free. The background work of this store retries removals that fail.
 func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) error {
 	for p := range l.owed {
 		l.owe(p, upTo, nil)
@@ -298,9 +296,10 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// owe stores instants up to which changes must still be removed from a live change log (log of changes to sets by API
-// calls). These are the instants in the argument "freed" that are later than the log's own instants in the argument
-// "stored". The method settleOwed removes the changes later.
+// The method owe stores, for each set, the time up to which changes must still be removed from a live change log (log
+// of changes to sets by API calls). The argument "freed" holds these times. The argument "stored" holds the times up to
+// which the log has already removed changes, and owe ignores earlier times in "freed". The method settleOwed removes
+// the changes later.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -315,8 +314,8 @@ func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	}
 }
 
-// takeOwed returns the instants that the method owe has stored for the partition, and then forgets them. Live changes
-// up to these instants must still be removed.
+// takeOwed returns the times that the method owe has stored for the partition, and removes them from memory. The caller
+// must remove the live changes up to these times.
 func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -325,8 +324,8 @@ func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	return owed
 }
 
-// settleOwed repeats removals that failed. In each live change log (log of changes to sets by API calls), settleOwed
-// removes the changes up to the freed instants that the log still has.
+// settleOwed removes the changes that the method owe has noted from the live change logs (logs of changes to sets by
+// API calls). Failed removals stay noted for the next call of settleOwed.
 func (l *liveLogs) settleOwed(ctx context.Context) error {
 	l.freeing.Lock()
 	defer l.freeing.Unlock()

@@ -22,12 +22,12 @@ const (
 	renewEvery   = time.Second
 	renewTTLs    = 12 * time.Hour
 	settleEvery  = 30 * time.Second // retries of unfinished removals
-	startForLive = 2                // a start waits for so many attempts; slower partitions follow later
+	startForLive = 2                // number of attempts for which a start waits; slower partitions follow later
 )
 
-// start reads the live change logs (logs of changes to sets by API calls) of all partitions whose logs can be read at
-// this time. Users of other partitions are decided only when a later renewal has read the live change log of their
-// partition.
+// The method start reads the live change logs (logs of changes to sets by API calls) of all partitions that a known
+// node serves and that are not in quarantine. The store decides about users of other partitions only after a later read
+// of the partition's log.
 func (l *liveLogs) start(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startForLive*l.config.Topology.LongestAttempt())
 	defer cancel()
@@ -42,8 +42,8 @@ func (l *liveLogs) start(ctx context.Context) {
 	}
 }
 
-// run reads the live change logs (logs of changes to sets by API calls) again and again in the background, until the
-// store is closed.
+// The method run checks the live change logs (logs of changes to sets by API calls) every second in the background and
+// reads changed logs, until the store is closed.
 func (l *liveLogs) run() {
 	l.wait.Go(func() {
 		ticker := time.NewTicker(renewEvery)
@@ -69,9 +69,9 @@ func (l *liveLogs) run() {
 	})
 }
 
-// look sends one pipeline to each node, and so reads the versions of all live change logs (logs of changes to sets by
-// API calls). If the version of a live change log has changed, look reads this log again. If the argument "touch" is
-// true, look also extends the TTLs of the live change logs.
+// The method look reads the versions of all live change logs (logs of changes to sets by API calls), with one pipeline
+// to each node. If the version of a log has changed, look starts a read of this log. If the argument "touch" is true,
+// look also extends the TTLs of the logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}
@@ -121,9 +121,9 @@ func (l *liveLogs) lookAt(n *topology.Node, partitions []int, touch bool) {
 	}
 }
 
-// renewUsers reads the live change logs (logs of changes to sets by API calls) of those partitions that have the given
-// users. If the argument "users" is nil, renewUsers reads all logs. If one live change log cannot be read, renewUsers
-// still reads the logs of the other partitions.
+// renewUsers reads the live change logs (logs of changes to sets by API calls) of the given users' partitions. If the
+// argument "users" is nil, renewUsers reads the logs of all partitions. If one live change log cannot be read,
+// renewUsers still reads the logs of the other partitions.
 func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -150,7 +150,7 @@ func (l *liveLogs) renewUsers(ctx context.Context, users []capping.UserID) error
 	return first
 }
 
-// await waits for the end of the renewal or of ctx.
+// The method await waits until the renewal or the context ends.
 func (r *renewal) await(ctx context.Context) error {
 	select {
 	case <-r.done: // first, because ctx may have ended too
@@ -165,10 +165,9 @@ func (r *renewal) await(ctx context.Context) error {
 	}
 }
 
-// renewSoon returns a read that has not begun yet: a read of the live change log (log of changes to sets by API calls).
-// The read that renewSoon returns will include all live changes that were stored before the call of renewSoon.
-// Concurrent calls of renewSoon return the same renewal (read of a live change log), so that one read of Redis serves
-// all of them.
+// renewSoon returns a renewal (read of a live change log from Redis) that has not begun yet. The read will include all
+// live changes (changes of sets by API calls) that were stored before the call of renewSoon. Concurrent calls of
+// renewSoon return the same renewal, so that one read of Redis serves all of them.
 func (l *liveLogs) renewSoon(p int) *renewal {
 	log := &l.logs[p]
 	log.mu.Lock()
@@ -183,8 +182,8 @@ func (l *liveLogs) renewSoon(p int) *renewal {
 	return log.next
 }
 
-// renewAll makes renewals of a partition (reads of its live change log), one after the other, until no call waits for
-// one.
+// renewAll makes renewals of a partition (reads of the partition's live change log) one after another, until no call
+// waits for a renewal.
 func (l *liveLogs) renewAll(p int) {
 	log := &l.logs[p]
 	for {
@@ -203,7 +202,7 @@ func (l *liveLogs) renewAll(p int) {
 	}
 }
 
-// logDamage writes an error to capper's own log if a record of a live change log cannot be decoded, but only once.
+// logDamage reports, once in capper's own log, that a record of a live change log cannot be decoded.
 func (l *liveLogs) logDamage(log *liveLog, err error) {
 	var damage *damagedError
 	text := ""
@@ -216,13 +215,13 @@ func (l *liveLogs) logDamage(log *liveLog, err error) {
 	log.logged = text
 }
 
-// renewAttempts limits how often a renewal starts again because the live change log (log of changes to sets by API
-// calls) changes while it is read.
+// renewAttempts is the maximum number of attempts of a renewal (read of a live change log). A renewal starts again if
+// the log changes during the read.
 const renewAttempts = 20
 
-// renew reads those records of the partition's live change log (log of changes to sets by API calls) that this instance
-// does not know yet, and applies them. If Redis has lost a record that this instance has, for example after an accepted
-// loss, renew stores the changes of the lost record again.
+// The method renew reads the records of the partition's live change log (log of changes to sets by API calls) that this
+// instance does not know yet, and applies them. If Redis has lost live changes that this instance has, for example
+// after an accepted loss, renew stores the lost changes again.
 func (l *liveLogs) renew(ctx context.Context, p int) error {
 	if err := l.logs[p].restoring(p); err != nil {
 		return err
@@ -245,9 +244,10 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 	return fmt.Errorf("partition %d of Redis receives changes of sets faster than this instance can read them", p)
 }
 
-// renewOnce makes one attempt to read the live change log (log of changes to sets by API calls) after the version in
-// the argument "asked". The argument "asked" of renewOnce is the known version of the live change log, or "" to read
-// the whole log. If done is false, the caller must call renewOnce again.
+// renewOnce makes one attempt to read the live change log (log of changes to sets by API calls) and to apply the
+// records. The argument "known" is the version in memory. The argument "asked" is the same version, to read only later
+// records, or "", to read the whole log. If renewOnce returns neither true nor an error, the caller must call renewOnce
+// again.
 func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
 	read, err := l.read(ctx, p, asked, "")
 	if err != nil || read == nil {
@@ -276,17 +276,17 @@ func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (d
 		l.lists.ApplyUpTo(p, read.version, read.freed, read.records())
 		return true, nil
 	}
-	// Meanwhile, a change by this instance has changed the version. The next check compares the new version with the
-	// version in the store.
+	// A change by this instance has changed the version in memory during the read. The next check compares the new
+	// version with the version in Redis.
 	l.lists.Drop(read.freed)
 	l.lists.Apply(read.records()...)
 	return true, nil
 }
 
-// applyUnderRestoration applies a whole live change log during a restoration, and confirms that the log has every live
-// change of this instance. applyUnderRestoration sets the known version to "", so that every decision asks for a
-// renewal (read of a live change log). During a restoration (all instances store their live changes again), each
-// renewal of the partition's live changes returns an error.
+// applyUnderRestoration applies a whole live change log during a restoration (all instances store their live changes
+// again), and confirms that the log has every live change of this instance. applyUnderRestoration sets the known
+// version to "", so that every decision needs a renewal (read of the log). Each renewal returns an error until the
+// restoration has ended.
 func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveReading) (done bool, err error) {
 	l.applying.Lock()
 	l.lists.ApplyUpTo(p, "", read.freed, read.records())
@@ -297,7 +297,8 @@ func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveR
 	return false, l.logs[p].restoring(p) // nil: the restoration has ended meanwhile
 }
 
-// heal stores those live changes again that the log in Redis has lost but this instance has.
+// The method heal stores the live changes in the argument "lost" again: changes that this instance has and the log in
+// Redis has lost.
 func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	n := 0
 	err := l.config.Quietly(func() *dispatch.Run {
@@ -316,8 +317,8 @@ func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	return err
 }
 
-// lostFrom returns live changes for users of the partition: those that this instance has and that the whole log in
-// Redis does not have.
+// lostFrom returns the live changes of the partition's users that this instance has and the log in Redis lacks. The
+// argument "whole" is the whole log in Redis.
 func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	stored := whole.lists()
 	for _, record := range l.lists.Records(func(user capping.UserID) bool { return l.config.Partition(user) == p }) {
@@ -340,8 +341,8 @@ func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	return lost
 }
 
-// lacks reports whether a live change is newer than the stored change of the same user, so that it would replace that
-// change.
+// The function lacks reports whether the stored lists lack a live change, because the change is newer than the stored
+// change of the same user.
 func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Instant, kind live.Kind) bool {
 	of, ok := stored.Of(set, user)
 	if !ok {
@@ -350,11 +351,11 @@ func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Insta
 	return at > of.At || at == of.At && kind > of.Kind
 }
 
-// A liveReading is what was read from a live change log (log of changes to sets by API calls): the whole log, or its
-// records after a version.
+// A liveReading holds a live change log (log of changes to sets by API calls) that was read from Redis: the whole log,
+// or the records after a version.
 type liveReading struct {
 	kind      byte
-	version   string // version of the live change log at the latest record in fields
+	version   string // version of the live change log after the latest record in fields
 	restoring string // token of the restoration in progress; "": none
 	metaText  string
 	meta      script.LiveMeta
@@ -378,7 +379,7 @@ func (r *liveReading) records() (records []*live.Record) {
 	return records
 }
 
-// lists returns the changes in a whole live change log (log of changes to sets by API calls) as live.Lists.
+// The method lists returns the changes in a whole live change log (log of changes to sets by API calls) as live.Lists.
 func (r *liveReading) lists() *live.Lists {
 	lists := live.New(0)
 	lists.Drop(r.freed)
@@ -386,10 +387,11 @@ func (r *liveReading) lists() *live.Lists {
 	return lists
 }
 
-// read reads the live change log (log of changes to sets by API calls) of the partition, from the known version to the
-// end of the log. If known is "", read reads the whole live change log. from is "", or the place in the log where
-// reading begins. read returns nil if another instance has packed the log meanwhile, so that the caller must start
-// again. read waits until replicas have confirmed the log, so that a failover loses no record that read has returned.
+// The method read returns the records of the partition's live change log (log of changes to sets by API calls) after
+// the version "known". If "known" is "", read returns the whole log. The argument "from" is the place in the log where
+// reading begins; "" means the beginning. If another instance has packed the log during the read, read returns nil, and
+// the caller must start again. The method read waits until replicas have confirmed the log, so that a failover loses no
+// returned record.
 func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveReading, error) {
 	var whole *liveReading
 	for {
@@ -419,8 +421,8 @@ func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveRe
 	}
 }
 
-// add decodes the records on one page of the live change log (log of changes to sets by API calls), and adds them to
-// the reading.
+// The method add decodes the records on one page of the live change log (log of changes to sets by API calls), and adds
+// the records to the reading.
 func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	for _, field := range page.Fields {
 		decoded := liveField{LiveField: field}
@@ -435,13 +437,14 @@ func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 	return nil
 }
 
-// damage returns the error for a live change that is stored but cannot be decoded. If a live change were missing, a
-// decision could allow a send to a user who objected, so the users of the partition stay Unavailable.
+// The method damage returns the error for a stored live change (change of a set by an API call) that cannot be decoded.
+// The users of the partition then stay Unavailable, because a decision without the change could allow a send to a user
+// who objected.
 func (l *liveLogs) damage(p int, field string, err error) error {
 	return &damagedError{key: string(script.AppendLiveKey(nil, l.config.Prefixes[p])), field: field, err: err}
 }
 
-// A damagedError reports that a live change is stored but cannot be decoded.
+// A damagedError reports that a stored live change cannot be decoded.
 type damagedError struct {
 	key, field string
 	err        error
@@ -466,7 +469,7 @@ func (l *liveLogs) readPage(ctx context.Context, p int, known, from string) (*sc
 	return op.page, err
 }
 
-// pageOperation is the operation with which a run reads one page (a limited number of records) of a live change log.
+// A pageOperation reads one page (a limited number of records) of a live change log.
 type pageOperation struct {
 	logs        *liveLogs
 	known, from string
@@ -479,7 +482,7 @@ func (o *pageOperation) Encode(c *dispatch.Command) {
 	c.Args.LiveRead(config.Scripts.Live, config.Prefixes[c.Partition], o.known, o.from)
 }
 
-// Stamp has nothing to do, because it sets times in commands, and a command of pageOperation contains no time.
+// Stamp does nothing, because the command of a pageOperation contains no time.
 func (o *pageOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the page.

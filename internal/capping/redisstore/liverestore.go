@@ -14,13 +14,14 @@ import (
 
 // An instance that accepts a loss of records begins a restoration of the partition's live changes (changes to sets by
 // API calls). The instance begins the restoration before it creates the partition's sentinel key again. During the
-// restoration, every instance stores its live changes in Redis again, and then confirms that it has done so. Until the
-// end of the restoration, no instance decides users of the partition whom a set could suppress.
+// restoration, every instance stores its live changes in Redis again, and then confirms this. Until the end of the
+// restoration, no instance decides about those users of the partition whom a set could suppress.
 
-// These constants state when a restoration of live changes to sets may end.
+// These constants are the minimum ages of a restoration of live changes (changes of sets by API calls) before it may
+// end.
 const (
-	// listAfter is the age of a restoration of live changes at which the list of instances is complete. By then, every
-	// running instance has sent a heartbeat, even if Redis had lost the list.
+	// listAfter is the age at which the list of instances is complete, even if Redis had lost the list. By this time,
+	// every running instance has sent a heartbeat.
 	listAfter = beatEvery + time.Second
 	// olderAfter is the age of a restoration at which instances of older versions have stored their live changes again.
 	// Instances of older versions do not confirm that they have stored their live changes.
@@ -34,8 +35,8 @@ func (e *restorationError) Error() string {
 	return fmt.Sprintf("partition %d: the changes of sets are being restored after an accepted loss", e.partition)
 }
 
-// restoration holds what this instance has seen and done in the restoration of one partition's live changes. If a
-// restoration value is zero, no restoration is in progress in the partition.
+// The type restoration is this instance's state in the restoration of one partition's live changes. The zero value
+// means that no restoration is in progress in the partition.
 type restoration struct {
 	token     string
 	seen      time.Time // when this instance first read the token
@@ -43,17 +44,17 @@ type restoration struct {
 	waitsFor  []string  // the instances that had not confirmed at the latest check
 }
 
-// instances lists the instances of capper that must confirm a restoration of live changes.
+// The type instances lists the instances of capper that must confirm a restoration of live changes.
 type instances struct {
 	own   string
 	other []string  // ids of the other instances
 	older bool      // some instances of older versions run too
-	at    time.Time // when the heartbeat began that returned this list
+	at    time.Time // start time of the heartbeat whose reply contained this list
 }
 
-// begin starts the restoration of live changes in the given partitions. begin returns the errors of those partitions in
-// which the restoration (all instances store their live changes again) did not begin. The work in each partition has
-// its own time limit.
+// The method begin starts the restoration of live changes (all instances store their live changes again) in the given
+// partitions. begin returns an error for each partition in which no restoration began. The work in each partition has a
+// separate time limit.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
 	for _, p := range partitions {
@@ -79,8 +80,8 @@ func (l *liveLogs) beginRestoration(ctx context.Context, p int) error {
 	return nil
 }
 
-// restoring returns an error if a restoration of the partition's live changes is in progress and this instance has
-// already confirmed it.
+// The method restoring returns an error if this instance has confirmed a restoration of the partition's live changes
+// and the restoration is still in progress.
 func (l *liveLog) restoring(p int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,9 +91,9 @@ func (l *liveLog) restoring(p int) error {
 	return &restorationError{p}
 }
 
-// sees stores the restoration token that was read from the live change log; "" means that no restoration is
-// in progress. sees reports whether this instance must still confirm that it has stored its live changes
-// again.
+// The method sees stores the restoration token (id of a restoration) from the live change log. The token "" means that
+// no restoration is in progress. The result of sees says whether this instance must still store its live changes again
+// and confirm this.
 func (l *liveLog) sees(token string) (confirm bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +106,7 @@ func (l *liveLog) sees(token string) (confirm bool) {
 	return token != "" && !l.restored.confirmed
 }
 
-// confirm records in Redis that this instance has again stored all of its live changes in the partition.
+// The method confirm records in Redis that this instance has stored all its live changes in the partition again.
 func (l *liveLogs) confirm(ctx context.Context, p int, token string) error {
 	n := l.config.Topology.Route(p)
 	if n == nil {
@@ -125,7 +126,7 @@ func (l *liveLogs) confirm(ctx context.Context, p int, token string) error {
 	return nil
 }
 
-// endRestorations ends those restorations of live changes that every instance has confirmed.
+// endRestorations ends the restorations of live changes that every instance has confirmed.
 func (l *liveLogs) endRestorations() {
 	for p := range l.logs {
 		log := &l.logs[p]
@@ -170,8 +171,8 @@ func (l *liveLogs) endRestoration(p int, state *restoration) (ended bool, waitsF
 		append([]string{all.own}, all.other...))
 }
 
-// restorations describes, for Health, the restorations of live changes that are in progress. If there are none,
-// restorations returns "".
+// The method restorations returns a text for Health about the restorations of live changes that are in progress, or ""
+// if none is in progress.
 func (l *liveLogs) restorations() string {
 	n, waits := 0, []string{}
 	for p := range l.logs {
@@ -195,7 +196,7 @@ func (l *liveLogs) restorations() string {
 	return text
 }
 
-// isRestoration reports whether an error says nothing more than that a restoration of live changes is in progress.
+// isRestoration reports whether the error or one of its causes is a restorationError.
 func isRestoration(err error) bool {
 	var under *restorationError
 	return errors.As(err, &under)

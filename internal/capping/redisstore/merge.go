@@ -12,7 +12,7 @@ import (
 	"capper/internal/messages"
 )
 
-// mergeOperation is the operation with which a run merges logs which another system recorded into users' logs.
+// A mergeOperation merges logs from another system into users' logs.
 type mergeOperation struct {
 	store   *Store
 	merge   *capping.Merge
@@ -33,7 +33,7 @@ func (o *mergeOperation) Encode(c *dispatch.Command) {
 		counted)
 }
 
-// tokens returns the tokens of those messages whose sends must be counted and that occur in the logs of the command's
+// The method tokens returns the tokens (hashes of message ids) of the counted messages in the logs of the command's
 // users.
 func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	if len(o.counted) == 0 {
@@ -63,7 +63,7 @@ func (o *mergeOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeUnited(c.Reply, c.Items, o.merged, &o.bad)
 }
 
-// Merge merges the logs of the users with logs that another system recorded.
+// Merge merges logs from another system into the logs of the users.
 func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
 	if err := m.Check(merged); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	})
 }
 
-// campaigns returns the campaigns (messages on channels) whose sends the merge counts, each once.
+// The method campaigns returns, without repetitions, the campaigns (messages on channels) whose sends the merge counts.
 func (o *mergeOperation) campaigns() (keys []messages.Key) {
 	owned := make(map[capping.Token]capping.Message, len(o.counted))
 	for _, message := range o.merge.Messages {
@@ -126,11 +126,12 @@ func tokensOf(owned []capping.Message) map[capping.Token]bool {
 	return tokens
 }
 
-// mergedBytes is approximately how many bytes of logs one command of a merge may contain. The script union.lua reads
-// about twice as many bytes at once: the new logs and the stored logs.
+// mergedBytes is the approximate maximum size of the logs in one command of a merge. The script union.lua reads about
+// twice this size at once: the new logs and the stored logs.
 const mergedBytes = 48_000
 
-// mergedUsers returns how many of a merge's users one command may contain, so that their logs fit into the command.
+// mergedUsers returns the maximum number of users in one command of a merge, so that the users' logs fit into the
+// command.
 func mergedUsers(logs []capping.Log) int {
 	bytes := 0
 	for _, log := range logs {

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// addMessage adds a command to the run if the store remembers this message. The command stores the text of the message.
-// A stored message text expires at the same time as the users' logs.
+// If the text of the batch's message must be stored now, addMessage adds a command for this to the run. A stored
+// message text expires at the same time as the users' logs.
 func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) {
 	if !s.memory.Due(b) {
 		return
@@ -21,8 +21,8 @@ func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) 
 	r.AddAside(set, s.messagePartition(b.Token))
 }
 
-// messagePartition returns the partition that stores a message's text. The token of a message chooses the partition of
-// the message's text, so that the texts are spread over the nodes.
+// messagePartition returns the partition that stores a message's text. The token (hash of the message id) determines
+// the partition, so that the texts are spread over the nodes.
 func (s *Store) messagePartition(t capping.Token) int {
 	return (int(t[0])<<8 | int(t[1])) % s.keyspace.Partitions
 }
@@ -31,7 +31,7 @@ func (s *Store) messageKey(t capping.Token) string {
 	return s.prefixes[s.messagePartition(t)] + "m:" + hex.EncodeToString(t[:])
 }
 
-// Messages returns the messages of the tokens; see capping.Store.
+// Messages returns the message of each token (hash of a message id); see capping.Store.
 func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[capping.Token]capping.Message, error) {
 	found := make(map[capping.Token]capping.Message, len(tokens))
 	if len(tokens) == 0 {

@@ -12,8 +12,8 @@ import (
 	"capper/internal/messages"
 )
 
-// These constants limit how many entries of an index the search for one page of messages reads. If the search for a
-// page of messages reaches its limit, the page says at which position the next page continues.
+// These constants are the maximum numbers of index entries that the search for one page of messages reads. If a search
+// reaches the maximum, the page ends, and the next page continues at this position.
 const (
 	mostListed = 200_000
 	mostAsked  = 20_000  // when the search also reads the decision counts of each entry
@@ -26,25 +26,25 @@ type entry struct {
 	score int64
 }
 
-// A shelf is one Redis sorted set, which holds the part of an index that is in one partition. A shelf also records how
-// far a search has read the sorted set.
+// A shelf is one Redis sorted set: the part of an index in one partition. A shelf also holds the progress of a search
+// in the sorted set.
 type shelf struct {
 	partition int
 	key       string
 	period    int64 // number of the period, in an index by asked users
 	read      int   // number of entries read so far
-	score     int64 // score of the entry read last: all further entries have this score or a lower one
+	score     int64 // score of the last read entry; all further entries have this or a lower score
 	done      bool
 }
 
-// browse is a search through the indexes of messages, from the highest score downwards.
+// The type browse is a search through the indexes of messages, from the highest score downwards.
 type browse struct {
 	c         *messageCounts
 	q         *messages.Query
 	order     messages.Order // the order of the index
 	shelves   []shelf
 	low, high int64
-	wanted    int // stop when this many messages are found and no other message can come before them
+	wanted    int // stop after this many found messages, if no unread message can precede them
 	most      int // stop after this many index entries
 	found     []messages.Candidate
 }
@@ -76,7 +76,7 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (mes
 	return page, nil
 }
 
-// list returns the messages of one page, and the position at which the next page begins.
+// The method list returns the messages of one page, and the position at which the next page begins.
 func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages.Candidate, *messages.Position, error) {
 	if q.Order == messages.ByAsked || q.AtLeast > 0 {
 		if err := c.mend(ctx); err != nil {
@@ -101,8 +101,8 @@ func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages
 	return found, next, err
 }
 
-// browse returns messages in the order that the query wants, and the position at which the next page begins. The
-// argument "most" of the method browse is the largest number of messages that browse returns.
+// The method browse returns messages in the order of the query, and the position at which the next page begins. The
+// argument "most" is the maximum number of returned messages.
 func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int) ([]messages.Candidate,
 	*messages.Position, error) {
 	b := browse{c: c, q: q, order: q.Order, low: int64(q.Since), high: math.MaxInt64, wanted: most, most: mostListed}
@@ -139,8 +139,8 @@ func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int)
 	return found, next, nil
 }
 
-// sizes returns some of the indexes that sort campaigns by the number of users in their calls: the indexes of the
-// periods in which messages for the query may be.
+// The method sizes returns indexes that sort messages by the number of users in their calls. Each index belongs to one
+// period. The result contains only periods that may have messages for the query.
 func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	now := capping.InstantOf(c.config.Clock())
 	first := script.Period(max(q.Since, now-capping.Instant(messages.MaxKeep.Milliseconds()), 0))
@@ -156,9 +156,9 @@ func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	return list
 }
 
-// read reads the sorted sets of the index piece by piece. read stops when no unread entry can belong to the wanted
-// messages. If read stops because of a limit, the result "reached" is the position at which read stopped; otherwise, it
-// is nil.
+// The method read reads the sorted sets of the index piece by piece, until no unread entry can belong to the wanted
+// messages. If read stops earlier because of a limit, the result "reached" is the position of the stop. Otherwise, the
+// result "reached" is nil.
 func (b *browse) read(ctx context.Context) (reached *messages.Position, err error) {
 	for i := range b.shelves {
 		b.shelves[i].score = math.MaxInt64
@@ -198,8 +198,8 @@ func (b *browse) read(ctx context.Context) (reached *messages.Position, err erro
 	}
 }
 
-// reached returns the score down to which all sorted sets of the index were read. reached drops the messages at or
-// below this score, because the next page finds them again.
+// The method reached returns the lowest score to which all sorted sets of the index were read. The method drops the
+// messages at or below this score, because the next page finds them again.
 func (b *browse) reached(undone []int) *messages.Position {
 	score := int64(0)
 	for _, place := range undone {
@@ -209,7 +209,7 @@ func (b *browse) reached(undone []int) *messages.Position {
 	return &messages.Position{Value: score}
 }
 
-// pieces returns commands that read further entries of those sorted sets that may still have a wanted message.
+// The method pieces returns commands that read further entries of the sorted sets that may still have a wanted message.
 func (b *browse) pieces(piece int) (asked []int, reads []reading) {
 	for i, s := range b.shelves {
 		if s.done || len(b.found) > b.wanted && s.score < b.found[b.wanted].At(b.order).Value {
@@ -228,7 +228,7 @@ func (b *browse) pieces(piece int) (asked []int, reads []reading) {
 	return asked, reads
 }
 
-// take decodes the entries of a sorted set that one command has read.
+// The method take decodes the entries of a sorted set in the reply to one command.
 func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	s.read += len(list) / 2
 	s.done = len(list) < 2*piece
@@ -245,8 +245,8 @@ func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	return entries, nil
 }
 
-// add selects the entries that match the query, and appends them to the found messages. The element i of the
-// argument "of" is the shelf (sorted set) that contains entries[i].
+// The method add appends the entries that match the query to the found messages. The element of[i] is the shelf (sorted
+// set) that contains entries[i].
 func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	var wanted []entry
 	var shelves []*shelf
@@ -294,8 +294,8 @@ func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	return nil
 }
 
-// answered reads one number of each message from the message's decision counts; 0 means that there is no
-// such number.
+// The method answered reads one number from the decision counts of each message. The result 0 means that the number is
+// missing.
 func (c *messageCounts) answered(ctx context.Context, list []entry, field func(capping.Channel) string) ([]int64,
 	error) {
 	reads, partitions := make([]single, len(list)), make([]int, len(list))
@@ -321,7 +321,7 @@ func (c *messageCounts) answered(ctx context.Context, list []entry, field func(c
 	return values, nil
 }
 
-// each runs several commands, each of them in its own partition.
+// The method each runs several commands; commands[i] runs in the partition partitions[i].
 func (c *messageCounts) each(ctx context.Context, commands []single, partitions []int) error {
 	if len(commands) == 0 {
 		return nil

@@ -8,18 +8,18 @@ import (
 	"capper/internal/messages"
 )
 
-// mended says how far this process has updated the indexes that sort campaigns by the number of users in their calls.
-// The update adds campaigns (messages on channels) that earlier versions of capper stored.
+// The type mended is the progress of an update of the indexes that sort campaigns (messages on channels) by the number
+// of users in their calls. The update adds campaigns that earlier versions of capper stored.
 type mended struct {
 	working chan struct{} // holds one token, which the call that runs mend takes
 	done    bool
 	next    *messages.Position // nil: from the first campaign
 }
 
-// mend adds campaigns (messages on channels) to the indexes that sort campaigns by the number of users in their calls.
-// These are campaigns that an earlier version of capper stored without such indexes. Each process calls mend before the
-// first list of messages that needs the indexes, until mend has succeeded once. If the time of a call of mend runs out,
-// the next call continues with the same campaign.
+// The method mend adds campaigns (messages on channels) that an earlier version of capper stored to the indexes that
+// sort campaigns by the number of users in their calls. Each process calls mend before lists of messages that need the
+// indexes, until mend has succeeded once. If the time of a call runs out, the next call of mend continues at the same
+// campaign.
 func (c *messageCounts) mend(ctx context.Context) error {
 	select {
 	case c.mended.working <- struct{}{}:
@@ -41,7 +41,7 @@ func (c *messageCounts) mend(ctx context.Context) error {
 	return nil
 }
 
-// mendedAtOnce is how many campaigns (messages on channels) one step of mend adds to the indexes.
+// mendedAtOnce is the maximum number of campaigns (messages on channels) that one step of mend adds to the indexes.
 const mendedAtOnce = 2000
 
 // addSizes adds campaigns (messages on channels) to the indexes that sort campaigns by the number of users in their

@@ -7,16 +7,15 @@ import (
 	"capper/internal/messages"
 )
 
-// atLeastOperation is the operation with which a run marks a message's counts of sends in one partition as lower
-// bounds.
+// An atLeastOperation marks a message's counts of sends in one partition as lower bounds.
 type atLeastOperation struct {
 	counts *messageCounts
 	token  capping.Token
 	begins bool // also mark a message that has no counts yet
 }
 
-// AtLeast returns operations that mark, in one partition, the messages' counts of sends as lower bounds. If the
-// argument "begins" is true, these operations also mark messages that have no counts of sends yet.
+// AtLeast returns operations that mark the messages' counts of sends in one partition as lower bounds. If the argument
+// "begins" is true, the operations also mark messages without counts.
 func (c *messageCounts) AtLeast(begins bool, tokens ...capping.Token) (marks []dispatch.Operation) {
 	for _, token := range tokens {
 		marks = append(marks, &atLeastOperation{c, token, begins})
@@ -30,18 +29,18 @@ func (o *atLeastOperation) Encode(c *dispatch.Command) {
 	c.Args.AtLeast(config.Scripts.AtLeast, config.Prefixes[c.Partition], o.token, config.Retention(), o.begins)
 }
 
-// Stamp sets the time of the call, from which atleast.lua computes when the counts expire.
+// Stamp sets the time of the call. The script atleast.lua computes the expiry of the counts from this time.
 func (o *atLeastOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) { c.Args.StampAtLeast(at.Now) }
 
 // Apply ignores the reply.
 func (o *atLeastOperation) Apply(*dispatch.Command) (int, error) { return 0, nil }
 
-// addOperation is the operation with which a run adds the numbers of a Delta to a message's decision counts.
+// An addOperation adds the numbers of a Delta to a message's decision counts.
 type addOperation struct {
 	counts *messageCounts
 	delta  *messages.Delta
 	flush  [script.FlushSize]byte
-	begins bool // a message without stored data is counted from now on
+	begins bool // the counts of a message without stored data begin now
 	added  bool
 }
 
@@ -55,7 +54,7 @@ func (o *addOperation) Encode(c *dispatch.Command) {
 		o.delta, o.flush, keep, o.begins)
 }
 
-// Stamp has nothing to do, because it sets times in commands, and a command of addOperation contains no time.
+// Stamp does nothing, because the command of an addOperation contains no time.
 func (o *addOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply of answers.lua.
@@ -67,7 +66,7 @@ func (o *addOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// titleOperation stores the title of a message.
+// A titleOperation stores the title of a message.
 type titleOperation struct {
 	counts  *messageCounts
 	message capping.Message
@@ -94,7 +93,7 @@ func (o *titleOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// readOperation is an operation that runs one Redis command whose reply is an array of strings.
+// A readOperation runs one Redis command whose reply is an array of strings.
 type readOperation struct {
 	args []string
 	list []string
@@ -103,7 +102,7 @@ type readOperation struct {
 // Encode sets the command.
 func (o *readOperation) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
 
-// Stamp has nothing to do, because it sets times in commands, and a command of readOperation contains no time.
+// Stamp does nothing, because the command of a readOperation contains no time.
 func (o *readOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply stores the reply.

@@ -11,12 +11,12 @@ import (
 	"capper/internal/messages"
 )
 
-// mostMessagesRead is the maximum number of messages whose counts one read requests. To read the counts of one message,
-// the store needs one command for each partition.
+// mostMessagesRead is the maximum number of messages in one read of counts. The read needs one command for each message
+// and partition.
 const mostMessagesRead = 64
 
 // MessageCounts returns the counts of the message on each channel; see messages.Store. If a shard does not answer,
-// MessageCounts returns an error. MessageCounts never returns the sum of only some shards.
+// MessageCounts returns an error and not the sum of the other shards.
 func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	if message.ID == "" {
 		return nil, nil
@@ -30,7 +30,7 @@ func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Messa
 	return campaigns, nil
 }
 
-// readAll reads the counts of any number of messages, and requests at most mostMessagesRead messages at once.
+// readAll reads the counts of any number of messages, at most mostMessagesRead at once.
 func (c *messageCounts) readAll(
 	ctx context.Context,
 	asked []capping.Message,
@@ -46,8 +46,8 @@ func (c *messageCounts) readAll(
 	return found, nil
 }
 
-// read returns the counts of several different messages. read returns one entry for each campaign (message on a
-// channel). The counts of a message are its decision counts, and its counts of sends summed over all partitions.
+// The method read returns the counts of several different messages, with one entry for each campaign (message on a
+// channel). An entry contains the decision counts, and the counts of sends summed over all partitions.
 func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[messages.Key]messages.Counts, error) {
 	var reads []reading
 	ends := make([]int, len(asked)) // by message: the end of its commands in reads
@@ -77,9 +77,9 @@ func (c *messageCounts) read(ctx context.Context, asked []capping.Message) (map[
 	return found, nil
 }
 
-// decode decodes the replies that belong to one message, and adds the message's campaigns (one for each channel) to the
-// argument "found". The first element of the argument "reads" contains the decision counts. Its other elements contain
-// the counts of sends.
+// The function decode decodes the replies about one message, and adds the message's campaigns (one for each channel) to
+// the argument "found". The first element of "reads" contains the decision counts; the other elements contain the
+// counts of sends.
 func decode(message capping.Message, reads []reading, found map[messages.Key]messages.Counts) error {
 	answers, err := script.DecodeAnswers(reads[0].list)
 	if err != nil {
@@ -108,12 +108,12 @@ func decode(message capping.Message, reads []reading, found map[messages.Key]mes
 	return nil
 }
 
-// hash returns a command that reads all fields of a Redis hash.
+// The function hash returns a command that reads all fields of a Redis hash.
 func hash(partition int, key string) reading {
 	return reading{readOperation{args: []string{"hgetall", key}}, partition}
 }
 
-// do runs all read commands in their partitions.
+// The method do runs all read commands in their partitions.
 func (c *messageCounts) do(ctx context.Context, reads []reading) error {
 	return c.config.Perform(func() *dispatch.Run {
 		r := c.config.Dispatcher.NewRun(nil, false)

@@ -22,11 +22,12 @@ type messagesConfig struct {
 	Retention  func() time.Duration       // retention of the users' logs
 	Clock      func() time.Time
 	ClockSkew  time.Duration
-	// Perform calls the function "work" and returns the faults of the run that work returned, as one error.
+	// Perform calls the function "work", which returns a run (the sending of commands), and returns the faults of this
+	// run as one error.
 	Perform func(work func() *dispatch.Run) error
 }
 
-// messageCounts keeps the counts of messages in Redis, and is safe for concurrent use.
+// The type messageCounts keeps the counts of messages in Redis, and is safe for concurrent use.
 type messageCounts struct {
 	config messagesConfig
 	mended mended
@@ -39,13 +40,14 @@ func newMessages(config messagesConfig) *messageCounts {
 	return &messageCounts{config: config, mended: mended{working: make(chan struct{}, 1)}}
 }
 
-// keep returns for how long the store keeps the counts of a message after the last call that named the message.
+// The method keep returns the time for which the store keeps the counts of a message after the last call about the
+// message.
 func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.Retention()) }
 
-// AddAnswers adds the numbers of decisions that instances have returned to the counts of messages; see messages.Store.
-// If the reply was lost, AddAnswers retries the command, and the script answers.lua adds the numbers only once. If no
-// reply arrives before the deadline, the script may nevertheless have added the numbers of the deltas that the error
-// names. If the caller repeats deltas that the script has already added, the script counts their decisions twice.
+// AddAnswers adds the decisions of instances to the counts of messages; see messages.Store. If a reply was lost,
+// AddAnswers retries the command, and the script answers.lua adds the numbers only once. If no reply arrives before the
+// deadline, the script may have added the numbers of deltas in the error. A second call with such deltas counts their
+// decisions twice.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	if len(deltas) == 0 {
 		return nil
@@ -74,24 +76,24 @@ func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta)
 	return left
 }
 
-// newFlush returns a random name for one addition to decision counts. From the random name of the addition, the script
-// answers.lua recognizes a repeated command.
+// newFlush returns a random name for one addition to decision counts. The script answers.lua recognizes a repeated
+// command by this name.
 func newFlush() (flush [script.FlushSize]byte) {
 	_, _ = rand.Read(flush[:]) // never fails
 	return flush
 }
 
-// List is for a call that decided no users, such as a merge: List adds the campaign (message on a channel) to the index
-// of messages. If the run repeats a command from List, the repetition does not change the index of messages. If List
-// fails, the store counts the campaign nevertheless, but lists of messages do not show it.
+// List adds a campaign (message on a channel) to the index of messages after a call without decisions, such as a merge.
+// A repeated command from List does not change the index. If the command fails, the store still counts the campaign,
+// but lists of messages do not show the campaign.
 func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Instant) {
 	delta := &messages.Delta{Key: key, Answers: messages.Answers{Last: at}}
 	r.AddOnce(&addOperation{counts: c, delta: delta, flush: newFlush(), begins: true},
 		c.config.Partition(key.Message.Token()))
 }
 
-// answerKeys returns the Redis keys that a command needs to change a message's decision counts. The argument "last" of
-// answerKeys is the instant of the message's last call, whose period determines which index the keys include.
+// answerKeys returns the Redis keys of a command that changes a message's decision counts. The argument "last" is the
+// time of the message's last call. The period of this time determines the index among the keys.
 func (c *messageCounts) answerKeys(t capping.Token, last capping.Instant) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]
 	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix),

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// metrics holds those Prometheus metrics that only the Redis store has. The type metrics counts no calls, because
-// package measure counts the calls of every store. A nil *metrics is valid and records nothing.
+// The type metrics holds the Prometheus metrics that only the Redis store has. Package measure counts the calls of
+// every store. A nil *metrics is valid and records nothing.
 type metrics struct {
 	errors *prometheus.CounterVec
 
@@ -26,7 +26,7 @@ type metrics struct {
 	shards    *shards
 }
 
-// shards is a Prometheus collector for the Redis masters that the newest store found in its last refresh of the
+// The type shards is a Prometheus collector for the Redis masters of the newest store, as of the last refresh of the
 // topology.
 type shards struct {
 	store                          atomic.Pointer[Store] // nil: no store yet
@@ -100,7 +100,7 @@ func (s *shards) Collect(to chan<- prometheus.Metric) {
 	gauge(s.least, store.config.ReplicaAcks.NeededReplicas())
 }
 
-// showShards makes the collector of the type shards report the masters of the store s.
+// showShards makes the collector shards report the masters of the store s.
 func (m *metrics) showShards(s *Store) {
 	if m != nil {
 		m.shards.store.Store(s)
@@ -124,7 +124,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		return nil, err
 	}
 	for _, k := range fault.Kinds() {
-		m.errors.WithLabelValues("redis", string(k)) // an alert then sees the first error as an increase from 0
+		m.errors.WithLabelValues("redis", string(k)) // so that an alert sees the first error as an increase from 0
 	}
 	return m, nil
 }
@@ -155,7 +155,7 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 	return errors.Join(faults...)
 }
 
-// showFleet sets those metrics whose values come from the latest heartbeat.
+// showFleet sets the metrics whose values come from the latest heartbeat.
 func (m *metrics) showFleet(s *Store) {
 	if m == nil {
 		return
@@ -185,8 +185,8 @@ func (m *metrics) showFleet(s *Store) {
 	}
 }
 
-// register registers the collector c. If another store has already registered an equal collector, register returns that
-// one.
+// The function register registers the collector c. If another store has already registered an equal collector, register
+// returns the existing collector.
 func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C, error) {
 	err := registerer.Register(c)
 	var already prometheus.AlreadyRegisteredError

@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// look examines one Redis server for the survey, and stores its findings in n.
+// The method look examines one Redis server for the survey, and stores the findings in n.
 func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	client := s.client(n.Addr)
 	defer func() { _ = client.Close() }()
@@ -32,10 +32,10 @@ func (s *survey) look(ctx context.Context, r *Report, n *Node) {
 	s.lookAtLedger(bounded, r, n, client)
 }
 
-// pings is how many round trips to a server the survey measures.
+// The constant pings is the number of round trips to a server that the survey measures.
 const pings = 7
 
-// ask reads three things from the server of the node: the clock, the facts in INFO, and the settings.
+// The method ask reads the clock, the reply of INFO and the settings of the node's server.
 func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*attempt)
 	defer cancel()
@@ -54,7 +54,7 @@ func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 		at, err := client.Time(ctx).Result()
 		took := s.config.Clock().Sub(began)
 		if err != nil {
-			break // the user lacks the right; Lacking lists it
+			break // the Redis user lacks the right; the field Lacking reports this
 		}
 		// The server read its clock at some instant within the round trip.
 		if off := at.Sub(began.Add(took / 2)); i == 0 || took/2 < n.Sure {
@@ -67,7 +67,7 @@ func (s *survey) ask(ctx context.Context, n *Node, client *redis.Client) error {
 	return nil
 }
 
-// settings lists the settings of Redis servers that the survey reads.
+// The variable settings lists the settings of Redis servers that the survey reads.
 var settings = []string{"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "hash-max-*", "cluster-*",
 	"repl-backlog-size", "client-output-buffer-limit", "repl-timeout", "min-replicas-*", "auto-aof-*", "maxclients",
 	"timeout"}
@@ -87,8 +87,8 @@ func (n *Node) askSettings(ctx context.Context, client *redis.Client) {
 	}
 }
 
-// lookAtCertificates reads the certificate chain of the node without checking it. When lookAtCertificates has the
-// certificate chain, it checks whether this machine trusts the chain, by the same rules as the store's own connections.
+// lookAtCertificates reads the TLS certificate chain of the node, even if this machine does not trust the chain. Then
+// lookAtCertificates checks the chain by the same rules as the store's own connections.
 func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -109,7 +109,8 @@ func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	n.Distrust = believes(n.Certificates, secure, n.Addr, time.Now())
 }
 
-// believes returns why this machine does not trust a certificate chain, or nil if it does.
+// The function believes returns the reason why this machine does not trust a certificate chain, or nil if the machine
+// trusts the chain.
 func believes(chain []*x509.Certificate, secure *tls.Config, addr string, now time.Time) error {
 	name := secure.ServerName
 	if name == "" {
@@ -124,7 +125,7 @@ func believes(chain []*x509.Certificate, secure *tls.Config, addr string, now ti
 	return err
 }
 
-// Chain returns a Node for the server at the address. In this Node, only the certificates of the server are set.
+// The function Chain returns a Node that contains only the address and the certificates of the server.
 func Chain(addr string, secure *tls.Config) *Node {
 	n := &Node{Addr: addr}
 	n.lookAtCertificates(context.Background(), secure)

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// gatherFor is the longest time for which the next combined request waits for callers whose previous request has
-	// just ended. Callers often send their next request at once, so that one script call can serve all of them.
+	// gatherFor is the maximum time for which a combined request waits for callers whose previous request has just
+	// ended. Such callers often send the next request at once, so that one script call can serve all of them.
 	gatherFor = time.Millisecond
 	// mostJoined and mostJoinedPermits limit the requests with ids that one script call serves, because the script
 	// stores each of these requests.
@@ -21,18 +21,18 @@ const (
 	mostJoinedPermits = 4096
 )
 
-// joint combines requests for permits that have the same targets and the same maximum wait into one call of pace.lua.
-// While a script call for such requests is in progress, later requests wait. The waiting requests then become one
-// combined request, and divide its grant in order of arrival. The callers get the same permits as with one script call
-// after another, but all combined requests share the cost of one call.
+// A joint combines permit requests with equal targets and equal maximum waits into one call of pace.lua. While a script
+// call for such requests is in progress, later requests wait. After the call, the waiting requests become one combined
+// request. The permits of the combined request are divided among the requests in order of arrival. The callers get the
+// same permits as with separate script calls, at the cost of one call.
 type joint struct {
 	waiting   []*member
 	gathering bool // no request is in progress; the joint waits for more requests
-	expected  int  // number of waiting requests that ends the wait for more
-	round     int  // number of the current wait for requests
+	expected  int  // when this number of requests waits, the wait for more requests ends
+	round     int  // counts the waits for requests
 }
 
-// member is a request for permits that waits for the request in progress, to be combined with others.
+// A member is a permit request that waits for the end of the request in progress, to be combined with others.
 type member struct {
 	ask   *pacing.Ask
 	ctx   context.Context
@@ -41,8 +41,8 @@ type member struct {
 	err   error
 }
 
-// joints holds the requests for permits that are in progress. The map key is made of the properties that combined
-// requests share.
+// The type joints holds the permit requests in progress. The map key is the result of jointKey: the properties that
+// combined requests share.
 type joints struct {
 	mu   sync.Mutex
 	open map[string]*joint
@@ -50,15 +50,15 @@ type joints struct {
 	take func(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error)
 }
 
-// joins reports whether the request for permits may be combined with other requests. For a request for no permits,
-// joins returns false, because such a request takes no permits. For a request that continues or ends an earlier
-// request, joins returns false, because the store remembers such requests in another form.
+// The function joins reports whether the permit request may be combined with other requests. A request for no permits
+// may not be combined. A request that continues or ends an earlier request may not be combined, because the store
+// remembers such requests in another form.
 func joins(ask *pacing.Ask) bool { return ask.Permits > 0 && !ask.Continues && !ask.Ends }
 
-// hasID reports whether the request for permits has an id, so that the store remembers the request.
+// hasID reports whether the permit request has an id. The store remembers a request with an id.
 func hasID(ask *pacing.Ask) bool { return ask.Request != pacing.Request{} }
 
-// jointKey returns, as one text, the properties of a request for permits that combined requests must share.
+// jointKey returns the properties that combined permit requests must share, as one text.
 func jointKey(ask *pacing.Ask) string {
 	key := binary.AppendVarint(make([]byte, 0, 64), int64(ask.MaxWait))
 	key = append(key, ask.Group()...)
@@ -76,8 +76,8 @@ func jointKey(ask *pacing.Ask) string {
 	return string(key)
 }
 
-// Take takes the permits of the request. If no request with the same jointKey is in progress, Take runs at once;
-// otherwise the request waits and is combined with others.
+// Take takes the permits of the request. If no request with the same jointKey is in progress, Take calls the script at
+// once. Otherwise, the request waits and is combined with others.
 func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	key := jointKey(ask)
 	j.mu.Lock()
@@ -91,7 +91,7 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 		select {
 		case <-m.done:
 			return m.grant, m.err
-		case <-ctx.Done(): // the rate loses the permits that may still be granted to the caller
+		case <-ctx.Done(): // permits that the script still grants to this caller stay unused
 			return pacing.Grant{}, ctx.Err()
 		}
 	}
@@ -101,8 +101,8 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return j.take(ctx, ask, nil)
 }
 
-// gather waits, after a script call that served the given number of requests, for further requests to combine. If the
-// script call served one request and no request waits, gather does not wait.
+// The method gather waits for further requests to combine, after a script call has ended. The argument "served" is the
+// number of requests that this call served. If the call served one request and no request waits, gather does not wait.
 func (j *joints) gather(key string, served int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -125,8 +125,8 @@ func (j *joints) gather(key string, served int) {
 	})
 }
 
-// begin starts the next combined request, or removes the joint from the map when no request waits. The caller of begin
-// holds j.mu.
+// The method begin starts the next combined request, or removes the joint from the map if no request waits. The caller
+// must hold j.mu.
 func (j *joints) begin(key string, next *joint) {
 	next.gathering = false
 	members := next.take()
@@ -140,8 +140,9 @@ func (j *joints) begin(key string, next *joint) {
 	})
 }
 
-// take removes the waiting requests whose callers still wait from the queue, at most as many as one script call may
-// serve. A request with the same id as an earlier member of the call waits for the next script call.
+// The method take removes the requests for the next script call from the queue: at most as many as one call may serve.
+// The method take drops requests whose callers have stopped waiting. A request with the same id as an earlier member
+// waits for a later script call.
 func (j *joint) take() (members []*member) {
 	permits, most := 0, pacing.MaxPermits
 	seen := map[pacing.Request]bool{}
@@ -166,8 +167,8 @@ func (j *joint) take() (members []*member) {
 	return members
 }
 
-// takeFor takes the permits of all members (combined requests) in one script call. The script call lasts at most until
-// the last caller of a member stops waiting. The trace of the script call is the trace of the first member.
+// takeFor takes the permits of all members (combined requests) in one script call. The call ends at the latest of the
+// members' deadlines. The call belongs to the trace of the first member.
 func (j *joints) takeFor(members []*member) {
 	if len(members) == 1 {
 		j.takeAlone(members[0])
@@ -199,8 +200,8 @@ func (j *joints) takeFor(members []*member) {
 	}
 }
 
-// runsOf returns the runs of permits of the grant in the form in which the script remembers them. A repeated request
-// then gets equal runs.
+// runsOf returns the runs of the grant's permits in the form in which the script stores them, so that a repeated
+// request gets equal runs.
 func runsOf(grant *pacing.Grant) []pacing.WaitRun {
 	var log pacing.Log
 	for i := range grant.Runs {
@@ -247,7 +248,7 @@ func (j *joints) takeAlone(m *member) {
 	close(m.done)
 }
 
-// latestDeadline returns the time at which the last caller of the members stops waiting.
+// latestDeadline returns the latest deadline of the members' callers.
 func latestDeadline(members []*member) (deadline time.Time) {
 	for _, m := range members {
 		end, ok := m.ctx.Deadline()
@@ -261,11 +262,11 @@ func latestDeadline(members []*member) (deadline time.Time) {
 	return deadline
 }
 
-// shares is the rest of a combined grant that has not been distributed to the combined requests yet.
+// The type shares is the rest of a combined grant: the permits that no request has received yet.
 type shares struct{ pacing.Grant }
 
-// share removes up to the given number of permits from the combined grant, the earliest permits first, and returns
-// them.
+// The method share removes up to the given number of permits from the combined grant, and returns these permits. The
+// earliest permits come first.
 func (s *shares) share(permits int) pacing.Grant {
 	own := s.Grant
 	own.Runs, own.Granted = nil, min(permits, s.Granted)
@@ -281,7 +282,7 @@ func (s *shares) share(permits int) pacing.Grant {
 	return own
 }
 
-// before returns a run with the first n permits of the run r.
+// The function before returns a run with the first n permits of the run r.
 func before(r pacing.WaitRun, n int) pacing.WaitRun {
 	if r.Permits = n; n <= r.Burst {
 		r.Every, r.Burst = 0, 1
@@ -289,7 +290,7 @@ func before(r pacing.WaitRun, n int) pacing.WaitRun {
 	return r
 }
 
-// after returns the run r without its first n permits, as up to two runs.
+// The function after returns the run r without its first n permits, as up to two runs.
 func after(r pacing.WaitRun, n int) (runs []pacing.WaitRun) {
 	if n == r.Permits {
 		return nil

@@ -9,9 +9,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// merge shortens the full log of the pacer in the argument "target", unless another caller has just done so. The
-// argument "now" of the method merge is the time of the merge. While the log of a pacer is full, the script pace.lua
-// adds no slot to it; merge must first shorten the log.
+// The method merge shortens the full log of the pacer in the argument "target", unless another caller has just done so.
+// The argument "now" is the time of the merge. The script pace.lua adds no slots (send times of permits) to a full log.
 func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Target) error {
 	select {
 	case p.merging <- struct{}{}:
@@ -31,7 +30,7 @@ func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Targ
 	return p.do(ctx, ofPermits, &mergePacers{pacers: p, key: read.key, log: &read.log}, at, false, nil)
 }
 
-// readPacers is the operation with which a run reads the log of one pacer.
+// A readPacers operation reads the log of one pacer.
 type readPacers struct {
 	key     string
 	log     script.PacerLog
@@ -41,7 +40,7 @@ type readPacers struct {
 // Encode sets the command.
 func (o *readPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
 
-// Stamp has nothing to do, because it sets times in commands, and a command of readPacers contains no time.
+// Stamp does nothing, because the command of readPacers contains no time.
 func (o *readPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the log.
@@ -56,8 +55,7 @@ func (o *readPacers) Apply(c *dispatch.Command) (int, error) {
 	return 0, nil
 }
 
-// mergePacers is the operation with which a run replaces a pacer's log by a shorter one, unless the log has changed
-// since readPacers read it.
+// A mergePacers operation replaces a pacer's log by a shorter log, unless the log has changed since the read.
 type mergePacers struct {
 	pacers *pacers
 	key    string
@@ -69,7 +67,7 @@ func (o *mergePacers) Encode(c *dispatch.Command) {
 	c.Args.Merge(o.pacers.config.Scripts.Merge, o.key, o.log)
 }
 
-// Stamp does nothing, because a command that arrives late sees that the log has changed, and does not write.
+// Stamp does nothing, because merge.lua writes nothing if the log has changed before a late command.
 func (o *mergePacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply of merge.lua.

@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// takePermits is the operation with which a run takes the permits of a request from its pacers.
+// A takePermits operation takes the permits of a request from the pacers of the request.
 type takePermits struct {
 	pacers *pacers
 	ask    *pacing.Ask
@@ -22,8 +22,8 @@ func (o *takePermits) Encode(c *dispatch.Command) {
 	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.joined)
 }
 
-// Stamp sets the time of the call. If a command for permits arrives late, pace.lua rejects it because of its time, and
-// takes no permits after the caller has stopped waiting.
+// Stamp sets the time of the call. With this time, pace.lua rejects a late command, so that no permits are taken after
+// the caller has stopped waiting.
 func (o *takePermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
@@ -37,13 +37,13 @@ func (o *takePermits) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// addFaults adds faults of Redis keys to f, as far as the reply of pace.lua reports them.
+// addFaults adds the faults of Redis keys from the reply of pace.lua to f.
 func (o *takePermits) addFaults(f *dispatch.Faults) {
 	f.AddUndecided(fault.WrongType, o.paced.Bad.WrongType, errPacerWrongType)
 	f.AddUndecided(fault.Corrupt, o.paced.Bad.Corrupt, errPacerCorrupt)
 }
 
-// forgetPacer is the operation with which a run removes all grants of a pacer.
+// A forgetPacer operation resets a pacer: the operation removes all grants of the pacer.
 type forgetPacer struct {
 	pacers *pacers
 	pacer  string
@@ -56,7 +56,7 @@ func (o *forgetPacer) Encode(c *dispatch.Command) {
 	c.Args.Forget(o.pacers.config.Scripts.Forget, o.at.keys, o.pacer)
 }
 
-// Stamp sets the time of the call, so that Redis rejects a late command and newer grants stay.
+// Stamp sets the time of the call, so that Redis rejects a late command, and grants after the reset stay.
 func (o *forgetPacer) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }

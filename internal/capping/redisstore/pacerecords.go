@@ -7,14 +7,14 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest looks up a request for permits to pacers of the group by the hash of the request. HasRequest reports
-// whether the store remembers this request.
+// HasRequest reports whether the store remembers the permit request to pacers of the group. The argument r is the hash
+// of the request.
 func (p *pacers) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	at := p.placeOf(group)
 	return p.has(ctx, at, at.keys.Request(r))
 }
 
-// HasLog reports whether a log is stored for the target, which is a pacer, or a message or key of a pacer.
+// HasLog reports whether the store has a log of the target: of a pacer, or of a message or key of a pacer.
 func (p *pacers) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	at := p.placeOf(target.Group)
 	return p.has(ctx, at, at.keys.Log(target.Pacer, target.Message))
@@ -26,7 +26,7 @@ func (p *pacers) has(ctx context.Context, at place, key string) (bool, error) {
 	return look.found, err
 }
 
-// lookPacers is the operation with which a run checks whether a Redis key with data of pacers exists.
+// A lookPacers operation checks whether a Redis key with data of pacers exists.
 type lookPacers struct {
 	key   string
 	found bool
@@ -35,7 +35,7 @@ type lookPacers struct {
 // Encode sets the command.
 func (o *lookPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
 
-// Stamp has nothing to do, because it sets times in commands, and a command of lookPacers contains no time.
+// Stamp does nothing, because the command of lookPacers contains no time.
 func (o *lookPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply.

@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// Return implements ReturnPermits of pacing.Store.
+// The method Return gives unused permits of a request back; see ReturnPermits of pacing.Store.
 func (p *pacers) Return(ctx context.Context, ask *pacing.Ask, used int) (pacing.Returned, error) {
 	if err := ask.Check(); err != nil {
 		return pacing.Returned{}, err
@@ -25,7 +25,7 @@ func (p *pacers) Return(ctx context.Context, ask *pacing.Ask, used int) (pacing.
 	return back.given.Returned, nil
 }
 
-// returnPermits is the operation with which a run returns unused permits of a request to its pacers.
+// A returnPermits operation gives unused permits of a request back to the pacers.
 type returnPermits struct {
 	pacers *pacers
 	ask    *pacing.Ask
@@ -38,8 +38,8 @@ func (o *returnPermits) Encode(c *dispatch.Command) {
 	c.Args.Return(o.pacers.config.Scripts.Return, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.used)
 }
 
-// Stamp sets the time of the call. A return that arrives late finds fewer slots in the future, and therefore returns
-// fewer permits.
+// Stamp sets the time of the call. A late command finds fewer slots (send times of permits) in the future, and
+// therefore gives back fewer permits.
 func (o *returnPermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampReturn(at.Now, o.pacers.config.ClockSkew)
 }
@@ -50,7 +50,7 @@ func (o *returnPermits) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// addFaults adds faults of Redis keys to f, as far as the reply of return.lua reports them.
+// addFaults adds the faults of Redis keys from the reply of return.lua to f.
 func (o *returnPermits) addFaults(f *dispatch.Faults) {
 	f.AddUndecided(fault.WrongType, o.given.Bad.WrongType, errPacerWrongType)
 	f.AddUndecided(fault.Corrupt, o.given.Bad.Corrupt, errPacerCorrupt)

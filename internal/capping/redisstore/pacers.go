@@ -20,14 +20,15 @@ type pacersConfig struct {
 	Partition  func(group string) int // the partition of a group of pacers
 	Prefixes   []string               // key prefixes of the partitions
 	ClockSkew  time.Duration          // see dispatch.Config
-	// Perform calls the function "work" and returns the faults of the run that work returned, as one error.
+	// Perform calls the function "work", which returns a run (the sending of commands), and returns the faults of this
+	// run as one error.
 	Perform func(work func() *dispatch.Run) error
 }
 
-// pacers keeps the logs of pacers in Redis, and is safe for concurrent use.
+// The type pacers keeps the logs of pacers (named rate limits) in Redis. The type is safe for concurrent use.
 type pacers struct {
 	config  pacersConfig
-	merging chan struct{} // capacity 1: a second caller finds the log merged
+	merging chan struct{} // capacity 1: a second caller waits and finds the log merged
 	joints  joints
 }
 
@@ -38,7 +39,7 @@ func newPacers(config pacersConfig) *pacers {
 	return p
 }
 
-// A place says where the data of a group of pacers is: in which partition, and under which Redis keys.
+// A place is the location of a group of pacers: the partition and the Redis keys.
 type place struct {
 	partition int
 	keys      script.PacerKeys
@@ -50,9 +51,8 @@ func (p *pacers) placeAt(partition int) place {
 	return place{partition, script.PacerKeys{Prefix: p.config.Prefixes[partition]}}
 }
 
-// GroupsOfOneSlot returns the groups of pacers that share a Redis hash slot with an earlier group. GroupsOfOneSlot
-// returns a map: the key is the name of a group of pacers, and the value is the name of the earlier group in the same
-// slot.
+// GroupsOfOneSlot returns the groups of pacers that share a Redis hash slot with an earlier group. In the returned map,
+// the key is the name of a group, and the value is the name of the earlier group in the same slot.
 func GroupsOfOneSlot(groups []string) map[string]string {
 	first, shared := map[int]string{}, map[string]string{}
 	for _, group := range groups {
@@ -66,14 +66,15 @@ func GroupsOfOneSlot(groups []string) map[string]string {
 	return shared
 }
 
-// Wait waits for combined requests for permits: those whose callers have stopped waiting must have ended. Combined
-// requests for permits end soon after the topology is closed.
+// Wait waits until all combined permit requests have ended, also those whose callers have stopped waiting. Combined
+// requests end soon after the topology is closed.
 func (p *pacers) Wait() { p.joints.runs.Wait() }
 
-// ofPermits begins the error text for a request for permits that the store did not decide.
+// ofPermits is the beginning of the error text for a permit request that the store did not decide.
 const ofPermits = "the call for permits is"
 
-// mostMerges limits how often one request for permits may shorten (merge) full logs of pacers.
+// mostMerges is the maximum number of attempts of one permit request. Each attempt may merge (shorten) a full log of a
+// pacer.
 const mostMerges = 2 * pacing.MaxPacers
 
 // errFull reports that the log of a pacer was full again each time after its entries were merged.
@@ -90,9 +91,9 @@ func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return p.take(ctx, ask, nil)
 }
 
-// take takes the permits of one request with one call of pace.lua. The argument "ask" of the method take is this
-// request. If the argument "joined" is not nil, the permits are for several requests, which divide them. If the store
-// must handle some of the combined requests separately, take returns a *repeatedError.
+// The method take takes the permits of the request "ask" with one call of pace.lua. If the argument "joined" is not
+// nil, the permits are for several combined requests. If the store must handle some of the combined requests
+// separately, take returns a *repeatedError.
 func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error) {
 	for range mostMerges {
 		take := &takePermits{pacers: p, ask: ask, joined: joined}
@@ -116,14 +117,14 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 	return pacing.Grant{}, errFull
 }
 
-// A repeatedError reports that the store remembers some of several joined requests for permits from earlier. If the
-// store remembers one of several joined requests, pace.lua has taken no permits for any joined request.
+// A repeatedError reports that the store already remembers some of several combined permit requests. In this case,
+// pace.lua has taken no permits for any of the combined requests.
 type repeatedError struct{ asks []int }
 
 func (*repeatedError) Error() string { return "one of the combined requests is a repetition" }
 
-// Forget implements ForgetPacer of pacing.Store. If the argument "group" is pacing.AnyGroup, Forget removes the grants
-// of the pacer in every partition.
+// Forget resets a pacer: the method removes all grants of the pacer; see ForgetPacer of pacing.Store. If the argument
+// "group" is pacing.AnyGroup, Forget removes the grants in every partition.
 func (p *pacers) Forget(ctx context.Context, pacer, group string) error {
 	if group != pacing.AnyGroup {
 		return p.forgetAt(ctx, pacer, p.placeOf(group))
@@ -142,9 +143,8 @@ func (p *pacers) forgetAt(ctx context.Context, pacer string, at place) error {
 	})
 }
 
-// do runs one command of an operation in the partition that the argument "at" names. If the argument "then" is not nil,
-// the method do calls this function after the run. The function in the argument "then" adds those faults that the reply
-// reports.
+// The method do runs one command of an operation in the partition of the argument "at". After the run, do calls the
+// function "then" if it is not nil. The function "then" adds the faults that the reply reports.
 func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at place, durable bool,
 	then func(*dispatch.Faults)) error {
 	return p.config.Perform(func() *dispatch.Run {

@@ -14,24 +14,24 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest looks up a request for permits to pacers of the group by the hash of the request. HasRequest reports
-// whether the store remembers this request.
+// HasRequest reports whether the store remembers the permit request to pacers of the group. The argument r is the hash
+// of the request.
 func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	return s.pacers.HasRequest(ctx, group, r)
 }
 
-// HasLog reports whether a log is stored for the target, which is a pacer, or a message or key of a pacer.
+// HasLog reports whether the store has a log of the target: of a pacer, or of a message or key of a pacer.
 func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error) {
 	return s.pacers.HasLog(ctx, target)
 }
 
-// recordsLife is the TTL of the Redis hash that counts pacers' stored records, and begins again with each addition.
-// recordsLife is the longest lifetime of a record.
+// recordsLife is the TTL of the Redis hash that counts pacers' stored records (remembered requests and logs), and the
+// longest lifetime of such a record. Each addition to the hash sets the TTL again.
 const recordsLife = pacing.MaxWait + pacing.MaxWindow*9/8
 
-// AddRecords adds numbers to the counts of pacers' records (remembered requests and logs) in Redis. The counts of
-// pacers' records are one Redis hash, which has a field for each group of records. AddRecords makes one attempt. If the
-// Redis node of the hash does not answer, AddRecords returns an error.
+// AddRecords adds numbers to the counts of pacers' records (remembered requests and logs) in Redis. One Redis hash
+// contains these counts, with one field for each group of records. AddRecords makes one attempt. If the Redis node of
+// the hash does not answer, AddRecords returns an error.
 func (s *Store) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {
@@ -77,8 +77,8 @@ func (s *Store) addRecords(
 	return groups, nil
 }
 
-// recordsKey returns the Redis key of the hash that counts pacers' records. The second colon makes the key of the
-// records' hash different from the key of any bucket of users.
+// recordsKey returns the Redis key of the hash that counts pacers' records. The second colon in this key prevents a
+// collision with the key of a bucket of users.
 func (s *Store) recordsKey() string {
 	return s.prefixes[s.keyspace.PacerPartition("")] + "pn:records"
 }
@@ -89,7 +89,7 @@ func recordField(g pacing.RecordGroup) string {
 	return fmt.Sprintf("%c %d %s", g.Kind, g.Expires, g.Client)
 }
 
-// readRecords decodes the counts of pacers' stored records by group. readRecords also returns the hash fields of record
+// readRecords decodes the counts of pacers' stored records by group. The result "expired" holds the hash fields of
 // groups that have expired or cannot be decoded.
 func readRecords(fields map[string]string, now time.Time) (groups map[pacing.RecordGroup]int, expired []string) {
 	groups = map[pacing.RecordGroup]int{}

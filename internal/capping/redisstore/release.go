@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// releaseOperation is the operation with which a run removes the sends of a message, on one channel or on all channels.
+// A releaseOperation removes the sends of a message, on one channel or on all channels.
 type releaseOperation struct {
 	store    *Store
 	users    []capping.UserID
@@ -37,7 +37,7 @@ func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 }
 
 // Release removes the sends of the token's message on the channel from the logs of the users; channel 0 means all
-// channels. If a reply was lost and the retry does not find the send in the log, Release reports the send as released.
+// channels. If a reply was lost and the retry does not find the send any more, Release reports the send as released.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {

@@ -47,8 +47,8 @@ var (
 )
 
 // Open connects to Redis, checks the servers and returns a Store. Open rejects servers whose settings would break a
-// promise of the store. If a setting only costs memory or could not be checked, Open logs a warning, which Health also
-// shows.
+// promise of the store. For a setting that only costs memory or could not be checked, Open logs a warning, and Health
+// shows the warning.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	k, formats := config.IDs.layout()
 	return open(ctx, config, k, formats)
@@ -81,7 +81,7 @@ func open(ctx context.Context, config Config, l script.Keyspace, formats script.
 	return s, nil
 }
 
-// place sets the Redis keys, the Lua scripts and the topology (the connections to the servers) of the store.
+// The method place sets the Redis keys, the Lua scripts and the topology (the connections to the servers) of the store.
 func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.prefixes = l.Prefixes(s.config.Namespace)
 	s.marker = script.NewMarker(l, s.config.IDs.marked(), s.config.Namespace, formats)
@@ -95,7 +95,7 @@ func (s *Store) place(l script.Keyspace, formats script.Formats) {
 	s.arrange(l)
 }
 
-// arrange sets those fields of the store that depend on the keyspace, such as the size of the buckets.
+// The method arrange sets the fields of the store that depend on the keyspace, for example on the size of the buckets.
 func (s *Store) arrange(l script.Keyspace) {
 	s.keyspace, s.scripts = l, script.NewScripts(l)
 	s.dispatch = dispatch.New(dispatch.Config{
@@ -156,9 +156,9 @@ func (s *Store) Close() error {
 	return err
 }
 
-// perform calls the function in the argument "work", unless the store must decide no users. "work" returns a run, and
-// perform returns the faults of this run as one error. perform also counts the faults in the metrics, and notes them
-// for Health.
+// The method perform calls the function "work", unless this store is halted and must not decide about users. The
+// function "work" returns a run (the sending of commands), and perform returns the faults of this run as one error. The
+// method perform also counts the faults in the metrics, and notes the faults for Health.
 func (s *Store) perform(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -171,8 +171,8 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	return err
 }
 
-// quietly works like perform, but for work that the store starts itself: quietly changes neither
-// the metrics nor Health.
+// The method quietly works like perform, but does not change the metrics or Health. The store uses quietly for its own
+// background work.
 func (s *Store) quietly(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -193,12 +193,12 @@ func (s *Store) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) (p
 	return s.pacers.Return(ctx, ask, used)
 }
 
-// ForgetPacer removes all grants of the pacer in a group; see pacing.Store.
+// ForgetPacer resets a pacer in a group: the store removes all grants of the pacer; see pacing.Store.
 func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.Forget(ctx, pacer, group)
 }
 
-// AddAnswers adds numbers of decisions that instances have returned to the counts of messages; see messages.Store.
+// AddAnswers adds the decisions of instances to the counts of messages; see messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return s.counts.AddAnswers(ctx, deltas)
 }
@@ -223,18 +223,19 @@ func (s *Store) Title(ctx context.Context, message capping.Message) (string, err
 	return s.counts.Title(ctx, message)
 }
 
-// halted returns why this store decides no users at present, or nil if it decides users.
+// The method halted returns the reason why this store makes no decisions at present, or nil if the store makes
+// decisions.
 func (s *Store) halted() error { return s.fleet.halted() }
 
-// Announce tells the other instances which policy this instance uses from now on. The caller must call Announce before
-// the first filter call under a new policy. After Announce, the store keeps every send for as long as the policy can
-// count it. If the policy and the stored numbers of channels contradict each other, Announce returns an error. If Redis
-// does not answer, the next heartbeat reports the policy to the other instances.
+// Announce tells the other instances the policy that this instance is about to use. The caller must call Announce
+// before the first filter call under a new policy. After Announce, the store keeps every send as long as a limit of the
+// policy can count the send. If the policy and the stored numbers of channels contradict each other, Announce returns
+// an error. If Redis does not answer, the next heartbeat reports the policy to the other instances.
 func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	return s.fleet.announce(ctx, p)
 }
 
-// Made reports whether Open created the store without any records.
+// The method Made reports whether Open created a new store without any records.
 func (s *Store) Made() bool { return s.fleet.made }
 
 // Locate returns the partition of the user's log and the node that serves the partition.
@@ -246,12 +247,12 @@ func (s *Store) Locate(user capping.UserID) capping.Location {
 	return at
 }
 
-// Retention returns the time for which the store keeps sends: the longest retention that any instance has put in force.
+// Retention returns the time for which the store keeps sends: the longest retention in force that this instance knows.
 func (s *Store) Retention() time.Duration { return s.fleet.retention() }
 
-// Take subtracts a number of users from the client's rate budget, which all instances with this store share; see
-// capping.RateLimiter. Take runs the generic cell rate algorithm (GCRA) with the clock of the Redis node. Take makes
-// one attempt. If the node with the client's budget does not answer, Take returns an error.
+// Take subtracts a number of users from the client's rate budget; see capping.RateLimiter. All instances with this
+// store share the budget. Take runs the generic cell rate algorithm (GCRA) with the clock of the Redis node. Take makes
+// only one attempt: if the node with the client's budget does not answer, Take returns an error.
 func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState, error) {
 	partition := s.keyspace.PartitionOf(client)
 	n := s.top.Route(partition)
@@ -271,8 +272,8 @@ func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, user
 	return state, nil
 }
 
-// rateKey returns the key of a client's rate budget. The second colon makes the key of a rate budget different from the
-// key of any bucket of users.
+// rateKey returns the key of a client's rate budget. The second colon in this key prevents a collision with the key of
+// a bucket of users.
 func (s *Store) rateKey(partition int, client string) string {
 	return s.prefixes[partition] + "rate:" + client
 }

@@ -10,14 +10,14 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// key returns where the log of a user is: the partition, the Redis key and the hash field.
+// The method key returns the location of a user's log: the partition, the Redis key and the hash field.
 func (s *Store) key(user capping.UserID) (partition int, key, field string) {
 	partition = s.keyspace.Partition(user)
 	key = string(script.AppendKey(nil, s.prefixes[partition], s.keyspace.Bucket(user)))
 	return partition, key, s.keyspace.FieldName(user)
 }
 
-// eraseOperation is the operation with which a run removes the log of one user.
+// An eraseOperation removes the log of one user.
 type eraseOperation struct {
 	script     *script.Script
 	key, field string
@@ -70,7 +70,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 	return log, err
 }
 
-// single is an operation that runs one Redis command. This command contains no time.
+// The type single is an operation that runs one Redis command without a time.
 type single struct {
 	args  []string
 	reply string
@@ -81,7 +81,7 @@ type single struct {
 // Encode sets the command.
 func (o *single) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
 
-// Stamp has nothing to do, because it sets times in commands, and a command of the type single contains no time.
+// Stamp does nothing, because the command contains no time.
 func (o *single) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply stores the reply.

@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping"
 )
 
-// together makes n filter calls at the same time and returns the verdicts of each call.
+// The method together makes n filter calls at the same time and returns the verdicts of each call.
 func (f *fixture) together(n int, batch func(call int) *capping.Batch) [][]capping.Verdict {
 	f.Helper()
 	verdicts, errs := make([][]capping.Verdict, n), make([]error, n)
@@ -35,7 +35,7 @@ func (f *fixture) together(n int, batch func(call int) *capping.Batch) [][]cappi
 	return verdicts
 }
 
-// outcomes counts the outcomes of user i in all concurrent calls: how often the user has each outcome.
+// The function outcomes counts, over all concurrent calls, the number of times that user i has each outcome.
 func outcomes(verdicts [][]capping.Verdict, i int) (count [4]int) {
 	for call := range verdicts {
 		count[verdicts[call][i].Outcome]++
@@ -77,8 +77,8 @@ func concurrentSameMessage(f *fixture) {
 	}
 }
 
-// slotIsALock checks that the slot of a limit of one send works like a lock: one call holds the slot until it releases
-// the send. In slotIsALock, concurrent calls for many users take the slots of a limit and release them in any order.
+// slotIsALock checks that the slot of a limit of one send works like a lock: one call holds the slot until the call
+// releases the send. Concurrent calls for many users take such slots and release them in any order.
 func slotIsALock(f *fixture) {
 	const calls, rounds = 6, 25
 	users := f.users(40)
@@ -107,8 +107,8 @@ func slotIsALock(f *fixture) {
 	f.all(f.filter(f.batch(f.message(), users, daily(1))), capping.Allowed)
 }
 
-// take filters the message for the users and returns the allowed users. take checks that no other call holds the only
-// slot of an allowed user.
+// The method take filters the message for the users and returns the allowed users. The method take also checks that no
+// other call holds the only slot of an allowed user.
 func (f *fixture) take(message string, users []capping.UserID, holders []atomic.Int32) (held []capping.UserID,
 	err error) {
 	verdicts := make([]capping.Verdict, len(users))

@@ -27,7 +27,7 @@ func drawChannels(t *rapid.T, label string) policyChannels {
 	return rapid.SampledFrom([]policyChannels{nil, nil, nil, {1}, {2}, {1, 2}}).Draw(t, label)
 }
 
-// drawWorld returns a test world (who is in which segments and sets) with random segments and sets of the given users.
+// drawWorld returns a test world with random segments and sets of the given users.
 func drawWorld(t *rapid.T, generation string, users []capping.UserID) *world {
 	w := &world{generation: generation}
 	draw := func(name string) members {
@@ -88,7 +88,7 @@ func drawQuiet(t *rapid.T) quietHours {
 	return q
 }
 
-// units returns the names of all calendar units, and "" for a rolling window.
+// The function units returns the names of all calendar units, and "" for a rolling window.
 func units() []string {
 	names := []string{""}
 	for _, calendar := range capping.Calendars() {

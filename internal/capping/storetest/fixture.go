@@ -28,7 +28,7 @@ func NewClock() *Clock { return &Clock{testkit.NewClock()} }
 // Instant returns the clock's time as a capping.Instant.
 func (c *Clock) Instant() capping.Instant { return capping.InstantOf(c.Now()) }
 
-// fixture holds the store and the clock of one test case, and creates users and message ids for the case.
+// The type fixture holds the store and the clock of one test case, and creates users and message ids for the case.
 type fixture struct {
 	*testing.T
 	store capping.Store
@@ -40,15 +40,15 @@ func newFixture(t *testing.T, open Open) *fixture {
 	return &fixture{t, open(t, clock.Now), clock}
 }
 
-// A random number of the test process makes message ids unique, even if several test processes use one store. The test
-// process also uses each user only once.
+// A random number for each test process makes message ids unique, even if several test processes use one store. The
+// test process also uses each user only once.
 var (
 	process   = rand.Uint64()
 	nextUser  = func() *atomic.Uint32 { n := new(atomic.Uint32); n.Store(1 + rand.Uint32N(1<<31)); return n }()
 	nextNames atomic.Uint64
 )
 
-// users returns n users with consecutive ids that no other test case uses.
+// The method users returns n users with consecutive ids that no other test case uses.
 func (f *fixture) users(n int) []capping.UserID {
 	first := nextUser.Add(uint32(n)) - uint32(n)
 	users := make([]capping.UserID, n)
@@ -60,13 +60,13 @@ func (f *fixture) users(n int) []capping.UserID {
 
 func (f *fixture) user() capping.UserID { return f.users(1)[0] }
 
-// message returns a message id that no other test case uses.
+// The method message returns a message id that no other test case uses.
 func (f *fixture) message() string {
 	return fmt.Sprintf("message-%x-%d", process, nextNames.Add(1))
 }
 
-// batch returns a batch for one send to each of the users. The send has no channel, and the rules of the batch are
-// those for the given limits.
+// The method batch returns a batch for one send to each of the users. The send has no channel, and the rules of the
+// batch come from the given limits.
 func (f *fixture) batch(message string, users []capping.UserID, limits ...capping.Limit) *capping.Batch {
 	rules := make([]capping.Rule, len(limits))
 	for i := range limits {
@@ -79,7 +79,7 @@ func (f *fixture) batch(message string, users []capping.UserID, limits ...cappin
 	}
 }
 
-// filter calls the store's Filter with a batch, and checks that the store decides every user.
+// The method filter calls the store's Filter with a batch, and checks that the store decides every user.
 func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	f.Helper()
 	verdicts := make([]capping.Verdict, len(b.Users))
@@ -90,32 +90,32 @@ func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	return verdicts
 }
 
-// send filters a new message for one user with the given limits, and returns the verdict.
+// The method send filters a new message for one user with the given limits, and returns the verdict.
 func (f *fixture) send(user capping.UserID, limits ...capping.Limit) capping.Verdict {
 	f.Helper()
 	return f.filter(f.batch(f.message(), []capping.UserID{user}, limits...))[0]
 }
 
-// on sets the channel of the batch (one filter call to a store) and returns the batch.
+// The function on sets the channel of the batch (one filter call to a store) and returns the batch.
 func on(b *capping.Batch, channel capping.Channel) *capping.Batch {
 	b.Channel = channel
 	return b
 }
 
-// of sets the namespace of the batch's message and returns the batch (one filter call to a store).
+// The function of sets the namespace of the batch's message and returns the batch (one filter call to a store).
 func of(b *capping.Batch, namespace string) *capping.Batch {
 	b.Message.Namespace = namespace
 	b.Token = b.Message.Token()
 	return b
 }
 
-// only filters a batch that has a single user, and returns the user's verdict.
+// The method only filters a batch with a single user, and returns the verdict of this user.
 func (f *fixture) only(b *capping.Batch) capping.Verdict {
 	f.Helper()
 	return f.filter(b)[0]
 }
 
-// log reads the user's log from the store, and checks the format of the log.
+// The method log reads the user's log from the store, and checks the format of the log.
 func (f *fixture) log(user capping.UserID) capping.Log {
 	f.Helper()
 	log, err := f.store.Log(context.Background(), user)
@@ -124,7 +124,7 @@ func (f *fixture) log(user capping.UserID) capping.Log {
 	return log
 }
 
-// live returns how many entries of the user's log are younger than one week.
+// The method live returns the number of entries in the user's log that are younger than one week.
 func (f *fixture) live(user capping.UserID) int {
 	f.Helper()
 	return f.log(user).Live(f.clock.Instant() - capping.Instant(week.Milliseconds())).Len()
@@ -140,13 +140,13 @@ func (f *fixture) replayed(v capping.Verdict) {
 	require.Equal(f, capping.Verdict{Outcome: capping.Replayed}, v)
 }
 
-// denied checks that the verdict is a denial by the rule with the given index, until the given time.
+// The method denied checks that the verdict is a denial by the rule with the given index, until the given time.
 func (f *fixture) denied(v capping.Verdict, rule uint8, until capping.Instant) {
 	f.Helper()
 	require.Equal(f, capping.Verdict{Outcome: capping.Denied, Rule: rule, FreesAt: until}, v)
 }
 
-// all checks that every verdict (decision about one user) has the given outcome.
+// The method all checks that every verdict (decision about one user) has the given outcome.
 func (f *fixture) all(verdicts []capping.Verdict, outcome capping.Outcome) {
 	f.Helper()
 	for i := range verdicts {

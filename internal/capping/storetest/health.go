@@ -12,8 +12,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// IsOK waits until the store reports the state "ok" without a problem or a recent failed call. On a busy machine, the
-// store's check of a server may have had no reply yet, so IsOK waits.
+// IsOK waits until the store reports the state "ok" without a problem or a recent failed call. IsOK waits because, on a
+// busy machine, the store's check of a server may have had no reply yet.
 func IsOK(t testing.TB, s interface {
 	Health(ctx context.Context) capping.Health
 }) {

@@ -10,7 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// history makes the same random calls to the store under test and to the naive model, and compares the results.
+// The type history makes the same random calls to the store under test and to the naive model, and compares the
+// results.
 type history struct {
 	*fixture
 	rt       *rapid.T
@@ -174,8 +175,8 @@ func windowOf(l *capping.Limit, at time.Time) window {
 	return w
 }
 
-// compareLogs checks that the store and the naive model have the same sends within the retention (time for which sends
-// are kept).
+// compareLogs checks that the store and the naive model have equal sends within the retention (time for which the store
+// keeps sends).
 func (h *history) compareLogs() {
 	for _, user := range h.users {
 		var want []capping.Entry

@@ -144,8 +144,8 @@ func messages(f *fixture) {
 	require.Empty(f, got)
 }
 
-// knows waits until the store returns exactly these messages for the tokens. knows has to wait
-// because a store writes the texts of messages in the background.
+// The method knows waits until the store returns exactly these messages for the tokens. Waiting is necessary because a
+// store writes the texts of messages in the background.
 func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.Message) {
 	f.Helper()
 	require.EventuallyWithT(f, func(c *assert.CollectT) {
@@ -155,7 +155,7 @@ func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.M
 	}, 30*time.Second, 5*time.Millisecond)
 }
 
-// logBound checks that sends without limits on one channel fill a user's log only up to the newest LogBound sends.
+// logBound checks that a user's log keeps the newest LogBound sends on a channel without limits, and no older sends.
 // Sends on other channels must stay in the log.
 func logBound(f *fixture) {
 	const quiet, flooded = 1, 2
@@ -181,7 +181,7 @@ func logBound(f *fixture) {
 	f.allowed(f.only(on(f.batch(first, one), flooded))) // newer sends have displaced this send, so it is new
 }
 
-// expiredLeave checks that the next write of a user's log removes the entries that no window counts any more.
+// expiredLeave checks that the next write of a user's log removes entries that no window counts any more.
 func expiredLeave(f *fixture) {
 	user := f.user()
 	for range 4 {

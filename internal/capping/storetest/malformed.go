@@ -12,8 +12,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// malformations lists mistakes in a batch; every store must reject a batch with such a mistake. Each key of the map is
-// a part of the expected error text. The function at this key makes the mistake in a valid batch.
+// The variable malformations lists mistakes in a batch; every store must reject a batch with such a mistake. Each key
+// of the map is a part of the expected error text. The function at this key makes the mistake in a valid batch.
 var malformations = map[string]func(b *capping.Batch){
 	"per user, got 0 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = nil },
 	"per user, got 4 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
@@ -46,7 +46,8 @@ var malformations = map[string]func(b *capping.Batch){
 	"between the years 2024 and 2058, got 1":  func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
 }
 
-// manyRules returns the first rule of the batch as often as the argument "before" says, and then one shadow rule.
+// manyRules returns a list that repeats the first rule of the batch, and ends with one shadow rule. The argument
+// "before" is the number of repetitions.
 func manyRules(b *capping.Batch, before int) []capping.Rule {
 	rules := slices.Repeat(b.Rules[0], before+1)
 	rules[before].Shadow = true
@@ -94,7 +95,7 @@ func malformedRelease(f *fixture) {
 }
 
 // healthyDespite checks that the store under test is healthy, and that its health names none of the errors of rejected
-// calls. A Redis store on a busy machine can be degraded for seconds, if a server answers late.
+// calls. On a busy machine, a Redis store can be degraded for seconds if a server replies late.
 func (f *fixture) healthyDespite(rejected ...string) {
 	health := f.store.Health(context.Background())
 	for _, text := range rejected {
@@ -104,8 +105,8 @@ func (f *fixture) healthyDespite(rejected ...string) {
 }
 
 // userTwice checks a batch that lists users several times. Callers should not list a user twice, but a store need not
-// detect this. If a batch lists a user several times, the store must still record one send for the user, and decide
-// every occurrence of the user.
+// detect such a mistake. If a batch lists a user several times, the store must still record one send for the user, and
+// decide every occurrence of the user.
 func userTwice(f *fixture) {
 	users, message := f.users(600), f.message()
 	for i := range users {

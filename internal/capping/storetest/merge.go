@@ -22,7 +22,8 @@ func logOf(entries ...capping.Entry) (log capping.Log) {
 	return log
 }
 
-// merge imports logs through the store's Merge method, and checks that the store has merged the log of every user.
+// The method merge imports logs through the store's Merge method, and checks that the store has merged the log of every
+// user.
 func (f *fixture) merge(m *capping.Merge) []capping.Merged {
 	f.Helper()
 	merger, ok := capping.As[capping.Merger](f.store)
@@ -45,8 +46,8 @@ func mergeOf(users []capping.UserID, log capping.Log) *capping.Merge {
 	return m
 }
 
-// bring imports the given entries into the user's log through the store's Merge method, and returns the number of added
-// entries.
+// The method bring imports the given entries into the user's log through the store's Merge method, and returns the
+// number of added entries.
 func (f *fixture) bring(user capping.UserID, entries ...capping.Entry) int {
 	f.Helper()
 	return int(f.merge(mergeOf([]capping.UserID{user}, logOf(entries...)))[0].Added)
@@ -92,7 +93,8 @@ func mergedReplays(f *fixture) {
 	require.Equal(f, 1, f.bring(users[0], before))
 }
 
-// mergedBounds checks that a merge adds no sends older than the retention, and no sends beyond the log's maximum.
+// mergedBounds checks that a merge adds no sends older than the retention (time for which the store keeps sends), and
+// no sends beyond the log's maximum.
 func mergedBounds(f *fixture) {
 	user, now := f.user(), f.clock.Instant()
 	entry := func(n int, age time.Duration) capping.Entry {
@@ -233,8 +235,8 @@ func (h *history) mergeStep() {
 	h.fixture.merge(m)
 }
 
-// unite adds imported sends to the naive model, each at its own time. unite leaves out sends that
-// the model has and sends older than the retention (time for which sends are kept).
+// The method unite adds imported sends to the naive model, each at its own time. The method unite leaves out sends that
+// the model already has, and sends older than the retention (time for which the store keeps sends).
 func (m *model) unite(user capping.UserID, sends []send, at time.Time) {
 	kept := m.remembered(user, at)
 	for _, s := range sends {

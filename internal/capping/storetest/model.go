@@ -7,15 +7,15 @@ import (
 	"capper/internal/capping"
 )
 
-// send is one recorded send in the naive model of a store.
+// The type send is one recorded send in the naive model of a store.
 type send struct {
 	at      time.Time
 	channel capping.Channel
 	message capping.Message
 }
 
-// window is one limit in the naive model: a rolling window, or a calendar period from the field "start" to the field
-// "until".
+// The type window is one limit in the naive model: a rolling window, or a calendar period from the field "start" to the
+// field "until".
 type window struct {
 	most         int
 	length       time.Duration // length of a rolling window; 0: a calendar period
@@ -24,14 +24,14 @@ type window struct {
 	shadow       bool              // a shadow limit, which never denies
 }
 
-// model is the naive model with which the suite compares a store. The naive model holds all sends of all users, and
-// removes sends only when a test releases a send or erases a user.
+// The type model is the naive model with which the suite compares a store. The naive model holds all sends of all
+// users, and removes sends only when a test releases a send or erases a user.
 type model struct {
 	retention time.Duration
 	sends     map[capping.UserID][]send
 }
 
-// counts returns how many of the given sends count for the window at the given time.
+// The method counts returns the number of given sends that count for the window at the given time.
 func (w window) counts(sends []send, at time.Time) (n int) {
 	for _, s := range sends {
 		if len(w.channels) > 0 && !slices.Contains(w.channels, s.channel) {
@@ -49,7 +49,8 @@ func (w window) counts(sends []send, at time.Time) (n int) {
 
 func (w window) free(sends []send, at time.Time) bool { return w.counts(sends, at) < w.most }
 
-// remembered returns the user's sends that are younger than the retention (time for which sends are kept).
+// The method remembered returns the user's sends that are younger than the retention (time for which the store keeps
+// sends).
 func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	for _, s := range m.sends[user] {
 		if at.Sub(s.at) < m.retention {
@@ -59,9 +60,9 @@ func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	return sends
 }
 
-// answer is the decision that the naive model of a store expects for one user. If the outcome is Denied, the result
-// "until" is the first time at which all windows have a free slot, or zero for never. If the naive model allows the
-// send, the field "shadow" lists the shadow windows (limits that only count) that have no free slot.
+// The type answer is the decision that the naive model of a store expects for one user. If the outcome is Denied, the
+// field "until" is the first time at which all windows have a free slot, or zero for never. If the naive model allows
+// the send, the field "shadow" lists the shadow windows (limits that only count) that have no free slot.
 type answer struct {
 	outcome capping.Outcome
 	until   time.Time
@@ -101,8 +102,8 @@ func allFree(windows []window, sends []send, at time.Time) bool {
 	return true
 }
 
-// firstFree returns the first time at which all windows have a free slot. firstFree tries every time at which the
-// number of sends in a window can change, the earliest first.
+// firstFree returns the first time at which all windows have a free slot. firstFree tries, in order, every time at
+// which the number of sends in a window can change.
 func firstFree(windows []window, sends []send, now time.Time) time.Time {
 	var changes []time.Time
 	for _, w := range windows {
@@ -124,10 +125,10 @@ func firstFree(windows []window, sends []send, now time.Time) time.Time {
 
 func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.sends[user], s) }
 
-// release removes a user's sends of the message on the channel from the naive model; channel 0 means all channels. The
-// result "remembered" of release reports whether one of the removed sends was younger than the retention
-// (time for which sends are kept). The result "known" of release reports whether the model held any such send, even
-// an older one.
+// The method release removes a user's sends of the message on the channel from the naive model; channel 0 means all
+// channels. The result "remembered" of release reports whether one of the removed sends was younger than the retention
+// (time for which the store keeps sends). The result "known" of release reports whether the model held any such send,
+// even an older send.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []send

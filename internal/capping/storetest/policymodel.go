@@ -8,7 +8,7 @@ import (
 	"capper/internal/share"
 )
 
-// policyModel is the naive model of a Capper: it predicts the Capper's decisions under a whole policy. A policyModel
+// policyModel is the naive model of a Capper, and predicts the Capper's decisions under a whole policy. A policyModel
 // holds all sends of all users.
 type policyModel struct {
 	rules     *rules
@@ -27,7 +27,7 @@ func newModel(rules *rules, world *world) *policyModel {
 	}
 }
 
-// place returns the time zone in which a rule of the policy applies to the user.
+// The method place returns the time zone in which a rule of the policy applies to the user.
 func (m *policyModel) place(zone string, user capping.UserID) *time.Location {
 	zone = m.zoneBy(zone, user)
 	if m.places[zone] == nil {
@@ -43,7 +43,7 @@ type policySend struct {
 	message capping.Message
 }
 
-// call is a filter call in the naive model of policies.
+// The type call is a filter call in the naive model of policies.
 type call struct {
 	message capping.Message
 	channel capping.Channel
@@ -87,7 +87,7 @@ func (m *policyModel) ask(user capping.UserID, c call) policyAnswer {
 	return m.judge(user, c)
 }
 
-// judge decides for the naive model: it applies the policy's limits to the user, and returns the expected decision.
+// The method judge applies the policy's limits to the user, and returns the decision that the naive model expects.
 func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	found := policyAnswer{outcome: capping.Allowed}
 	var shadow []string
@@ -122,8 +122,8 @@ func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	return found
 }
 
-// zoneBy returns the name of the time zone in which a rule of the policy applies to the user: the rule's own zone, or
-// else the zone of the user.
+// zoneBy returns the name of the time zone in which a rule of the policy applies to the user: the rule's own zone or,
+// if the rule has none, the zone of the user.
 func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	if zone == "" {
 		zone = m.world.zoneOf(user)
@@ -134,7 +134,7 @@ func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	return zone
 }
 
-// night returns the first of the policy's quiet hours that are on for the user at the given time, or nil.
+// The method night returns the policy's first quiet hours that are on for the user at the given time, or nil.
 func (m *policyModel) night(user capping.UserID, channel capping.Channel, at time.Time) *quietHours {
 	for i := range m.rules.quiet {
 		if q := &m.rules.quiet[i]; q.channels.has(channel) && m.concerns(q, user) && m.on(q, user, at) {
@@ -161,12 +161,12 @@ func (m *policyModel) on(q *quietHours, user capping.UserID, at time.Time) bool 
 	return from <= shown || shown < to
 }
 
-// searched limits how far into the future the naive model searches for the end of quiet hours.
+// The constant searched is the longest time in the future in which the naive model searches for the end of quiet hours.
 const searched = 5 * 24 * time.Hour
 
-// opening returns the first minute, at or after the given time, at which the user has no quiet hours. If the user has
-// no quiet hours at the given time, opening returns the given time. If the quiet hours of the user last for the next
-// five days, opening returns the zero time.
+// The method opening returns the first minute, at or after the given time, at which the user has no quiet hours. If the
+// user has no quiet hours at the given time, opening returns the given time. If the quiet hours of the user last for
+// the next five days, opening returns the zero time.
 func (m *policyModel) opening(user capping.UserID, channel capping.Channel, from time.Time) time.Time {
 	for at := from; at.Before(from.Add(searched)); at = at.Truncate(time.Minute).Add(time.Minute) {
 		if m.night(user, channel, at) == nil {
@@ -181,7 +181,8 @@ func (m *policyModel) opensAt(user capping.UserID, channel capping.Channel, at t
 	return m.night(user, channel, at) == nil && m.night(user, channel, at.Add(-time.Millisecond)) != nil
 }
 
-// remembered returns the user's sends that are younger than the retention (time for which sends are kept).
+// The method remembered returns the user's sends that are younger than the retention (time for which the store keeps
+// sends).
 func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []policySend) {
 	for _, s := range m.sends[user] {
 		if at.Sub(s.at) < m.retention {
@@ -191,7 +192,7 @@ func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []pol
 	return sends
 }
 
-// shown returns a text for the calendar day, week or month that contains the given time.
+// The method shown returns a text for the calendar day, week or month that contains the given time.
 func (l limit) shown(at time.Time) string {
 	switch l.unit {
 	case "day":
@@ -205,7 +206,7 @@ func (l limit) shown(at time.Time) string {
 	panic("the model has no calendar " + l.unit)
 }
 
-// counts returns how many sends of the user count for the limit at the given time.
+// The method counts returns the number of the user's sends that count for the limit at the given time.
 func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int) {
 	location := m.place(l.zone, user)
 	for _, s := range m.remembered(user, at) {
@@ -220,7 +221,7 @@ func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int)
 	return n
 }
 
-// frees returns the first time at which a full limit has a free slot again.
+// The method frees returns the first time at which a full limit has a free slot again.
 func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Time {
 	if l.unit != "" {
 		return m.end(l, m.place(l.zone, user), at)
@@ -233,7 +234,7 @@ func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Tim
 	panic("a window that never ends")
 }
 
-// end returns the first minute after the current day, week or month of the limit's calendar.
+// The method end returns the first minute after the current day, week or month of the limit's calendar.
 func (m *policyModel) end(l limit, location *time.Location, at time.Time) time.Time {
 	shown := l.shown(at.In(location))
 	key := location.String() + " " + l.unit + " " + shown
@@ -250,10 +251,10 @@ func (m *policyModel) record(user capping.UserID, s policySend) {
 	m.sends[user] = append(m.sends[user], s)
 }
 
-// release removes a user's sends of the message on the channel from the naive model; channel 0 means all channels. The
-// result "remembered" of release reports whether one of the removed sends was younger than the retention
-// (time for which sends are kept). The result "known" of release reports whether the model held any such send, even
-// an older one.
+// The method release removes a user's sends of the message on the channel from the naive model; channel 0 means all
+// channels. The result "remembered" of release reports whether one of the removed sends was younger than the retention
+// (time for which the store keeps sends). The result "known" of release reports whether the model held any such send,
+// even an older send.
 func (m *policyModel) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []policySend

@@ -10,8 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// recorded calls the method Recorded of a Capper, which tells for which users the store has recorded a send of the
-// message.
+// The method recorded calls the method Recorded of a Capper, which looks up the recorded sends of a message.
 func (f *fixture) recorded(
 	message capping.Message, channel capping.Channel, users []capping.UserID,
 ) []capping.Presence {
@@ -32,8 +31,8 @@ func (f *fixture) present(
 	}
 }
 
-// presence checks that a lookup finds sends by message, namespace and channel until their release or erasure. presence
-// also checks that a lookup of recorded sends records nothing.
+// The test case presence checks that a lookup finds sends by message, namespace and channel until their release or
+// erasure. The lookup must record nothing.
 func presence(f *fixture) {
 	users, id := f.users(3000), f.message()
 	message := capping.Message{Namespace: "growth", ID: id}
@@ -56,7 +55,7 @@ func presence(f *fixture) {
 }
 
 // presenceInFullLog checks lookups in a full log, which no longer has the oldest send on a channel. If a full log lacks
-// a send, the log may have dropped an older record of this send.
+// a send, the log may have dropped the record of this send.
 func presenceInFullLog(f *fixture) {
 	users := f.users(2)
 	first := capping.Message{ID: f.message()}

@@ -10,7 +10,7 @@ import (
 	"capper/internal/share"
 )
 
-// rules holds a policy in the form that the naive model of policies uses.
+// The type rules holds a policy in the form that the naive model of policies uses.
 type rules struct {
 	suppress []suppression
 	held     *heldOut
@@ -20,7 +20,7 @@ type rules struct {
 }
 
 // policyChannels lists the channels to which a rule of the policy applies. If the list of channels is empty, the rule
-// applies to every send, whether it has a channel or not.
+// applies to every send, with or without a channel.
 type policyChannels []capping.Channel
 
 func (c policyChannels) has(channel capping.Channel) bool {
@@ -38,7 +38,7 @@ type heldOut struct {
 	channels policyChannels
 }
 
-// quietHours is an entry of quiet hours in the naive model: from one minute of the day to another.
+// quietHours is an entry of quiet hours in the naive model, from one minute of the day to another minute.
 type quietHours struct {
 	from, to int
 	channels policyChannels
@@ -46,7 +46,7 @@ type quietHours struct {
 	sets     []string
 }
 
-// limit is a maximum number of sends in a rolling window or in a calendar period.
+// The type limit is a maximum number of sends in a rolling window or in a calendar period.
 type limit struct {
 	name     string
 	most     int
@@ -57,7 +57,7 @@ type limit struct {
 	shadow   bool
 }
 
-// of returns the limits of a segment.
+// The method of returns the limits of a segment.
 func (r *rules) of(segment string) []limit {
 	if limits, ok := r.limits[segment]; ok {
 		return limits
@@ -65,7 +65,7 @@ func (r *rules) of(segment string) []limit {
 	return r.limits[""]
 }
 
-// policy converts the rules to a capping.Policy.
+// The method policy converts the rules to a capping.Policy.
 func (r *rules) policy() *capping.Policy {
 	p := &capping.Policy{Zone: load(r.zone), Segments: map[string][]capping.Limit{}}
 	for _, s := range r.suppress {
@@ -114,5 +114,5 @@ func (l limit) limit() capping.Limit {
 	return limit
 }
 
-// clock returns a minute of the day in the form "15:04".
+// The function clock returns a minute of the day in the form "15:04".
 func clock(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }

@@ -27,8 +27,8 @@ func sameMessageOnce(f *fixture) {
 	require.Equal(f, 2, f.live(user))
 }
 
-// identities checks that message, namespace and channel together identify a send. If the message, the namespace or the
-// channel differs, the send is another send, with its own decision and count.
+// The function identities checks that message, namespace and channel together identify a send. If the message, the
+// namespace or the channel differs, the store must treat the send as another send, with its own decision and count.
 func identities(f *fixture) {
 	users, id, limit := f.users(3000), f.message(), daily(4)
 	all := []func(b *capping.Batch) *capping.Batch{
@@ -87,8 +87,8 @@ func maxZero(f *fixture) {
 	require.Zero(f, f.log(user).Len())
 }
 
-// exempt checks that a call without limits is never denied. exempt also checks that the sends of such a call count for
-// the limits of later calls.
+// The test case exempt checks that a call without limits is never denied. The sends of such a call must count for the
+// limits of later calls.
 func exempt(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	f.allowed(f.send(user, daily(2)))

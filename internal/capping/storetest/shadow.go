@@ -8,21 +8,21 @@ import (
 	"capper/internal/capping"
 )
 
-// shadow returns the limit as a shadow limit, which denies nobody.
+// The function shadow returns the limit as a shadow limit (limit that denies nobody).
 func shadow(limit capping.Limit) capping.Limit {
 	limit.Shadow = true
 	return limit
 }
 
-// marked checks that the store allows the send, and reports exactly the shadow rules in the bit mask as rules that
-// would have denied it.
+// The method marked checks that the store allows the send. As shadow rules that would have denied the send, the store
+// must report exactly the rules in the bit mask.
 func (f *fixture) marked(v capping.Verdict, mask uint32) {
 	f.Helper()
 	require.Equal(f, capping.Verdict{Outcome: capping.Allowed, Shadow: mask}, v)
 }
 
-// shadowLimits checks that shadow limits deny nobody, and that each allowed send reports which shadow limits would have
-// denied it.
+// shadowLimits checks that shadow limits (limits on trial) deny nobody. The verdict of each allowed send must report
+// the shadow limits that would have denied the send.
 func shadowLimits(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	limits := []capping.Limit{shadow(daily(1)), weekly(4), shadow(weekly(2))}

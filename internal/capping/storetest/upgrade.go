@@ -12,11 +12,11 @@ import (
 	"capper/internal/testkit"
 )
 
-// recorded is the time of the first send in the store that an old version of capper wrote.
+// The variable recorded is the time of the first send in the store that an old version of capper wrote.
 var recorded = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// RunUpgrade checks that a store keeps working if a version of capper without namespaces created it. The function
-// "open" opens such a store of an old version, which has these sends:
+// RunUpgrade checks that capper can use a store that a version without namespaces has created. The function "open"
+// opens such an old store, with these sends:
 //
 // - "newsletter" on channel 1 to the users 0 to 569
 // - "offer" on channel 2 to the users 0 to 284, one hour later
@@ -41,7 +41,7 @@ func RunUpgrade(t *testing.T, open Open) {
 	resumed(capping.Message{ID: long}, 3, users[:100], capping.Replayed)
 	resumed(capping.Message{ID: "offer"}, 2, users[285:], capping.Allowed) // users without this send before the upgrade
 	// With another channel or namespace, the same message id makes another send. The sends that the old version
-	// recorded still count for its limits.
+	// recorded still count for the limits.
 	resumed(capping.Message{ID: "newsletter"}, 2, users[8:], capping.Allowed)
 	resumed(capping.Message{Namespace: "growth", ID: "newsletter"}, 1, users[8:100], capping.Denied)
 	resumed(capping.Message{Namespace: "growth", ID: "newsletter"}, 1, users[100:], capping.Allowed)

@@ -45,7 +45,7 @@ func dailyAndWeekly(f *fixture) {
 	f.clock.Advance(time.Millisecond)
 	f.allowed(f.send(user, limits...))
 	f.allowed(f.send(user, limits...))
-	f.denied(f.send(user, limits...), 0, after(start, 8*day)) // both limits deny; the verdict names the first one
+	f.denied(f.send(user, limits...), 0, after(start, 8*day)) // both limits deny; the verdict names the first limit
 }
 
 func denialRecordsNothing(f *fixture) {

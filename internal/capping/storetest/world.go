@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// A world says which test users are in which segments and sets of the random test. If a user is in several segments, or
-// in several sets of time zones, the first segment or set counts.
+// A world holds the segments and sets of a random test, with their users. If a user is in several segments, or in
+// several sets of time zones, the first segment or set applies.
 type world struct {
 	generation string
 	segments   []members
@@ -17,7 +17,7 @@ type world struct {
 	zones      []*time.Location // time zones that have a set, in the order of the sets
 }
 
-// members is a segment or a set of the test world, with its users.
+// The type members is a segment or a set of the test world, with its users.
 type members struct {
 	name  string
 	users []capping.UserID
@@ -25,7 +25,7 @@ type members struct {
 
 func (m members) has(user capping.UserID) bool { return slices.Contains(m.users, user) }
 
-// in reports whether the user is in the set with the given name.
+// The method in reports whether the user is in the set with the given name.
 func (w *world) in(name string, user capping.UserID) bool {
 	for _, set := range w.sets {
 		if set.name == name && set.has(user) {
@@ -46,7 +46,7 @@ func (w *world) segmentOf(user capping.UserID) string {
 
 const zonePrefix = "tz/"
 
-// zoneOf returns the name of the time zone in whose set the user is, or "" if the user is in no time zone set.
+// zoneOf returns the name of the time zone whose set contains the user, or "" if the user is in no time zone set.
 func (w *world) zoneOf(user capping.UserID) string {
 	for _, set := range w.sets {
 		if zone, ok := strings.CutPrefix(set.name, zonePrefix); ok && set.has(user) {
@@ -56,7 +56,7 @@ func (w *world) zoneOf(user capping.UserID) string {
 	return ""
 }
 
-// load returns the time zone of the given name.
+// The function load returns the time zone with the given name.
 func load(name string) *time.Location {
 	location, err := time.LoadLocation(name)
 	if err != nil {
@@ -65,7 +65,7 @@ func load(name string) *time.Location {
 	return location
 }
 
-// segments makes a world usable as capping.Segments.
+// The type segments makes a world usable as capping.Segments.
 type segments struct {
 	capping.DenseIDs
 	*world
@@ -112,7 +112,7 @@ func (s segments) LookupZones(numbers []uint32, zones []uint16) {
 	}
 }
 
-// Mark sets marks[i] to the argument "mark" for each user i in the set whose mark is still 0.
+// Mark sets marks[i] to the argument "mark" for each user i in the set if marks[i] is still 0.
 func (m members) Mark(users []capping.UserID, _ []uint32, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] == 0 && m.has(user) {

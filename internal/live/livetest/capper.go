@@ -12,8 +12,8 @@ import (
 	"capper/internal/live"
 )
 
-// Set is the name of a set; the policy of NewCapper suppresses its users, who therefore may not receive sends. The
-// set exists only in live changes.
+// The constant Set is the name of the only set of the tests. The policy of NewCapper denies sends to the users of the
+// set. The set has no build; all its users come from live changes (changes by API calls).
 const Set = "opted-out"
 
 // NewCapper returns a Capper over the store. The policy of the returned Capper denies sends to the users of Set. The
@@ -31,8 +31,8 @@ func NewCapper(store capping.Store, retention time.Duration, clock func() time.T
 	return capping.New(store, func() capping.Segments { return take(changes) }, policy, clock)
 }
 
-// generation is a segments generation for tests, without segments. The only set of the generation for tests exists
-// only in live changes.
+// The type generation is a test generation without segments. The one set of the test generation has no published users,
+// only users from live changes (set changes by API calls).
 type generation struct {
 	capping.DenseIDs
 	store    live.Store
@@ -44,7 +44,7 @@ var _ capping.Live = (*generation)(nil)
 
 type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
 
-// take returns a test generation whose set has all live changes that the instance has in memory.
+// The function take returns a test generation whose set has all live changes that the instance has in memory.
 func take(store live.Store) *generation {
 	g := &generation{store: store}
 	g.versions, _ = store.Lists().Look(func(set string, view viewer) {
@@ -83,7 +83,7 @@ type nobody struct{}
 // Mark marks no user.
 func (nobody) Mark([]capping.UserID, []uint32, []uint8, uint8) {}
 
-// Versions returns, for each partition of the store, the version up to which the set contains all changes.
+// Versions returns, for each partition of the store, the latest version whose changes are all in the set.
 func (g *generation) Versions() []string { return g.versions }
 
 // Renew returns a test generation whose set has all changes of the users that were stored before the call.

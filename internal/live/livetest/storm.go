@@ -12,11 +12,11 @@ import (
 	"capper/internal/live"
 )
 
-// Instance is an instance of the service that a Storm calls, in this process or in another process.
+// An Instance is an instance of the service, in this process or in another process, that a Storm (test load) calls.
 type Instance interface {
 	Change(ctx context.Context, b *live.Batch) (live.Stored, error)
-	// Decide decides about a send to the users with the Capper of NewCapper. If this fails, the verdicts of the users
-	// are unavailable.
+	// Decide asks the Capper of NewCapper for decisions about a send to the users. If Decide fails, the users are
+	// unavailable.
 	Decide(ctx context.Context, message string, record bool, users []capping.UserID) []capping.Verdict
 }
 
@@ -27,8 +27,8 @@ type Storm struct {
 	Users    []capping.UserID // ascending; no other storm may have these users
 	Patience time.Duration    // time limit of each call
 	Rest     time.Duration    // pause between two calls of a caller
-	// Lagging says that an instance may still deny sends to a user after another instance has acknowledged the user's
-	// removal from the set. The reason is that an instance does not ask the store about users who are in the suppressed
+	// Lagging is true if an instance may deny sends to a user for a while after another instance has acknowledged the
+	// user's removal from the set. The reason is that an instance does not ask the store about users of the suppressed
 	// set.
 	Lagging bool
 
@@ -38,11 +38,11 @@ type Storm struct {
 
 	mu     sync.Mutex
 	people []person // index as in Users
-	silent bool     // replies are ignored
+	silent bool     // the Storm ignores responses
 	tally  Tally
 }
 
-// person holds what the test knows about one user: whether the user is in the set.
+// The type person holds the test's knowledge about one user: whether the user is in the set.
 type person struct {
 	state    state
 	attempts int // number of changes that have begun
@@ -53,7 +53,7 @@ type state uint8
 const (
 	absent  state = iota // the user is not in the set
 	present              // the user is in the set
-	unknown              // a change is in progress or got no reply
+	unknown              // a change is in progress or got no response
 )
 
 // Tally counts the calls of a Storm (random calls to a service), and the wrong decisions that the Storm found.
@@ -66,7 +66,7 @@ type Tally struct {
 	Slowest               time.Duration
 }
 
-// Add adds the counts of another tally.
+// The method Add adds the counts of another Tally.
 func (y *Tally) Add(z Tally) {
 	y.Changes += z.Changes
 	y.Acknowledged += z.Acknowledged
@@ -124,8 +124,7 @@ func (s *Storm) End() {
 	s.running.Wait()
 }
 
-// Silence calls the function "do", which stops the store. From the beginning of the function "do" on, the Storm ignores
-// all replies.
+// Silence calls the function "do", which stops the store. From the start of "do" on, the Storm ignores all responses.
 func (s *Storm) Silence(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +139,8 @@ func (s *Storm) Tally() Tally {
 	return s.tally
 }
 
-// some returns random indexes of users, usually few and sometimes many. During the test, no other caller changes the
-// users of the Storm.
+// The method some returns random indexes of users, usually few and sometimes many. Each caller of the Storm has its own
+// users, so no two callers change the same user.
 func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	n := len(s.Users) / callers
 	for range 1 + r.IntN([]int{1, 5, 5, n / 2}[r.IntN(4)]+1) {
@@ -151,8 +150,8 @@ func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	return slices.Compact(at)
 }
 
-// change adds the users at the given indexes to the set, removes them, or cancels their earlier changes. The argument
-// "drawn" is a random number from which change() derives the kind of change.
+// The method change adds the users at the given indexes to the set, removes them, or cancels their earlier changes. The
+// argument "drawn" is a random number that determines the kind of change.
 func (s *Storm) change(at Instance, users []int, drawn int) {
 	b := &live.Batch{Set: Set, By: "storm"}
 	list, next := &b.Add, present
@@ -191,7 +190,7 @@ func (s *Storm) change(at Instance, users []int, drawn int) {
 		}
 		s.tally.Acknowledged++
 		if p := &s.people[i]; next == present || known[k] {
-			p.state = next // an earlier addition without a reply may have the same time and win
+			p.state = next // an earlier addition without a response may have the same time and win
 		}
 	}
 	if err == nil && !s.silent {
@@ -199,7 +198,7 @@ func (s *Storm) change(at Instance, users []int, drawn int) {
 	}
 }
 
-// decide asks the instance for a decision about a message to all users, and compares the decisions with the expected
+// The method decide asks the instance for decisions about a message to all users, and compares these with the expected
 // states.
 func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	s.mu.Lock()
@@ -233,8 +232,8 @@ func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	return unavailable
 }
 
-// Settle adds to the set those users of whom the test does not know whether they are in it. Settle returns the number
-// of users whose membership is still unknown.
+// Settle adds the users with unknown membership to the set. Settle returns the number of users whose membership is
+// still unknown.
 func (s *Storm) Settle(at Instance) (open int) {
 	s.mu.Lock()
 	s.silent = false

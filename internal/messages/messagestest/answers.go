@@ -13,7 +13,7 @@ import (
 	"capper/internal/messages"
 )
 
-// some returns example counts of the decisions that one call received.
+// The function some returns example counts of the decisions of one call.
 func some(at capping.Instant, asked int64, config string) messages.Answers {
 	return messages.Answers{
 		Calls: 1, Asked: asked, Allowed: asked / 2, Replayed: asked / 10, Unavailable: 1,
@@ -50,7 +50,7 @@ func answers(f *fixture) {
 	require.Equal(f, int64(100), f.campaign(other).Asked)
 }
 
-// activity checks that a store counts all decisions of an hour, for each channel, even if a call has only one user.
+// The test activity checks that a store counts all decisions of an hour by channel, even if a call has only one user.
 func activity(f *fixture) {
 	at := f.now()
 	one, two := some(at, 1, "v1"), some(at, 2, "v1")
@@ -73,7 +73,7 @@ func activity(f *fixture) {
 	require.Equal(f, int64(4), all.Segments[messages.ActivityPart(at.Time())].Asked)
 }
 
-// dense returns a copy of a message's counts without those map entries whose count is zero.
+// The function dense removes the map entries with count zero from a message's counts, and returns the counts.
 func dense(a messages.Answers) messages.Answers {
 	for _, counts := range []map[string]int64{a.Denied, a.Suppressed, a.Shadow} {
 		for name, n := range counts {
@@ -93,7 +93,7 @@ func fewAnswers(f *fixture) {
 	require.Equal(f, int64(capping.BulkUsers), f.campaign(many).Asked)
 }
 
-// withheld checks the counts of a message whose users are all denied before the store is asked, for example by
+// The test withheld checks the counts of messages whose users are all denied without the store, for example by
 // suppression.
 func withheld(f *fixture) {
 	key, mixed := f.key("growth", 1), f.key("growth", 1)
@@ -158,7 +158,7 @@ func listed(f *fixture) {
 	require.Equal(f, int64(2), page.Found[0].Calls)
 }
 
-// paged compares the pages of message lists, for queries of every kind, with the sorted list of all messages.
+// The test paged compares the pages of message lists with the sorted list of all messages, for queries of every kind.
 func paged(f *fixture) {
 	r := rand.New(rand.NewPCG(nextNames.Load(), 3))
 	var all []messages.Candidate

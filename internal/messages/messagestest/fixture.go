@@ -15,10 +15,10 @@ import (
 	"capper/internal/testkit"
 )
 
-// retention is how long the store under test keeps recorded sends.
+// The constant retention is the time for which the store under test keeps recorded sends.
 const retention = 7 * 24 * time.Hour
 
-// fixture holds the store of one test case and the model of that store.
+// A fixture holds the store of one test case and the model of that store.
 type fixture struct {
 	*testing.T
 	store Store
@@ -39,7 +39,7 @@ var (
 	nextNames atomic.Uint64
 )
 
-// users returns n consecutive users that no other test case uses.
+// The method users returns n consecutive users that no other test case uses.
 func (f *fixture) users(n int) []capping.UserID {
 	first := nextUser.Add(uint32(n)) - uint32(n)
 	users := make([]capping.UserID, n)
@@ -49,8 +49,8 @@ func (f *fixture) users(n int) []capping.UserID {
 	return users
 }
 
-// key returns a messages.Key in the given namespace and on the given channel. No other test case uses the message of
-// this key.
+// The method key returns a messages.Key in the given namespace and on the given channel. No other test case uses the
+// message of this key.
 func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 	id := fmt.Sprintf("campaign-%x-%d", process, nextNames.Add(1))
 	return messages.Key{Message: capping.Message{Namespace: namespace, ID: id}, Channel: channel}
@@ -58,8 +58,8 @@ func (f *fixture) key(namespace string, channel capping.Channel) messages.Key {
 
 func (f *fixture) now() capping.Instant { return capping.InstantOf(f.clock.Now()) }
 
-// filter makes a filter call for the message and checks that the store's verdicts equal those of the model. The
-// argument "most" limits how many sends, of all messages together, a user may have; 0 means no limit.
+// The method filter makes a filter call for the message and checks that the store's verdicts equal the model's
+// verdicts. The argument "most" is the maximum number of a user's sends of all messages together; 0 means no limit.
 func (f *fixture) filter(key messages.Key, most int, users ...capping.UserID) {
 	f.Helper()
 	verdicts := make([]capping.Verdict, len(users))
@@ -81,7 +81,7 @@ func (f *fixture) batch(key messages.Key, most int, users []capping.UserID) *cap
 	}
 }
 
-// release releases the sends of the message on the channel; channel 0 means all channels.
+// The method release releases the sends of the message on the channel; channel 0 means all channels.
 func (f *fixture) release(message capping.Message, channel capping.Channel, users ...capping.UserID) {
 	f.Helper()
 	released := make([]capping.Released, len(users))
@@ -102,7 +102,7 @@ func (f *fixture) add(deltas ...messages.Delta) {
 	require.NoError(f, f.store.AddAnswers(context.Background(), deltas))
 }
 
-// campaigns returns the store's counts of the message, by channel.
+// The method campaigns returns the store's counts of the message, by channel.
 func (f *fixture) campaigns(message capping.Message) map[capping.Channel]messages.Counts {
 	f.Helper()
 	found, err := f.store.MessageCounts(context.Background(), message)
@@ -117,7 +117,7 @@ func (f *fixture) campaigns(message capping.Message) map[capping.Channel]message
 	return by
 }
 
-// campaign returns the store's counts of the key, and fails the test if the store has no counts.
+// The method campaign returns the store's counts of the key, and fails the test if the store has no counts.
 func (f *fixture) campaign(key messages.Key) messages.Counts {
 	f.Helper()
 	found, ok := f.campaigns(key.Message)[key.Channel]
@@ -125,7 +125,7 @@ func (f *fixture) campaign(key messages.Key) messages.Counts {
 	return found
 }
 
-// agree checks, for each message, that the store and the model count the same number of sends.
+// The method agree checks that the store and the model have the same number of sends for each message.
 func (f *fixture) agree() {
 	f.Helper()
 	for key, want := range f.model.sends {

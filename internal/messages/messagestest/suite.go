@@ -14,8 +14,8 @@ type Store interface {
 	messages.Store
 }
 
-// Open opens the store under test for one test case. The store under test takes the times of sends from the clock,
-// which starts at the real time and never moves back. Open closes the store through t.Cleanup.
+// An Open function opens the store under test for one test case. The store takes the times of sends from the given
+// clock. The clock starts at the real time and never moves back. The Open function closes the store through t.Cleanup.
 type Open func(t *testing.T, clock func() time.Time) Store
 
 // Run runs all test cases of the package in parallel, on stores that the function "open" creates. Run returns when

@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// begun lists unfinished tables, that is, table files that Pebble began to write while it opened the database. For each
-// unfinished table, the list says whether the file system refused a write. Pebble needs no unfinished table, because no
-// manifest of the database names unfinished tables. The zero begun is an empty list.
+// The type begun lists unfinished tables: table files that Pebble began to write while it opened the database. The
+// value of an unfinished table is true if the file system refused a write. No manifest of the database names unfinished
+// tables, so Pebble does not need them. The zero begun is an empty list.
 type begun struct {
 	mu     sync.Mutex
 	tables map[string]bool
@@ -31,8 +31,8 @@ func (b *begun) refuse(name string) {
 	}
 }
 
-// end removes a table from the list of unfinished tables after Pebble has closed the table, because Pebble
-// now uses it. If the file system refused a write to the table, end leaves the table in the list of unfinished tables.
+// The method end removes a table from the list of unfinished tables after Pebble has closed the table, because Pebble
+// now uses the table. If the file system refused a write to the table, the table stays in the list.
 func (b *begun) end(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,8 +47,8 @@ func (b *begun) forget(name string) {
 	delete(b.tables, name)
 }
 
-// remove removes the unfinished tables in the list from the disk. An unfinished table that remove cannot remove does no
-// harm.
+// The method remove removes the unfinished tables in the list from the disk. An unfinished table that cannot be removed
+// does no harm.
 func (b *begun) remove(fs vfs.FS) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,12 +2,11 @@ package database
 
 import "context"
 
-// Go runs the function in the argument "work" in the background. Close waits until functions that Go has started
-// return.
+// The method Go runs the function "work" in the background. Close waits for functions that Go has started.
 func (d *DB) Go(work func()) { d.running.Go(work) }
 
-// Write runs the function in the argument "work", which may write to the database. If the deadline of ctx passes or the
-// store goes out of service, Write returns without waiting for the function in the argument "work".
+// The method Write runs the function "work", which may write to the database. If the context ends or the store goes out
+// of service, Write returns without waiting for the function.
 func (d *DB) Write(ctx context.Context, work func() error) error {
 	if err := d.Broken(); err != nil {
 		return err
@@ -15,8 +14,8 @@ func (d *DB) Write(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.writes, d.down, work)
 }
 
-// Read runs the function in the argument "work", which only reads the database. Unlike Write, Read also works while the
-// database cannot be written because the disk has refused a write.
+// The method Read runs the function "work", which only reads the database. Unlike Write, Read also works after the disk
+// has refused a write.
 func (d *DB) Read(ctx context.Context, work func() error) error {
 	if d.isIsolated.Load() {
 		return d.Broken()
@@ -24,8 +23,8 @@ func (d *DB) Read(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.reads, d.isolated, work)
 }
 
-// within runs the function in the argument "work" as soon as the number of calls in progress allows it. If
-// the caller has stopped waiting, the function in the argument "work" notices this and returns soon.
+// The method within runs the function "work" as soon as the number of calls in progress allows this. The function must
+// return soon after the context has ended.
 func (d *DB) within(ctx context.Context, slots chan struct{}, outage <-chan struct{}, work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// defaultClockBound is the default of the time by which the clock may be ahead of the known time. If a machine
-	// slept for less than this bound, the store continues without a restart.
+	// defaultClockBound is the default of the tolerated lead of the clock over the comparison time. The store continues
+	// without a restart if a machine slept for less than this time.
 	defaultClockBound = 24 * time.Hour
-	// longestRest is the longest plausible time between two uses of a store. longestRest is longer than any window of a
-	// limit. If a store was unused for longer than longestRest, Open returns an error, because the clock may be wrong.
+	// longestRest is the longest plausible time between two uses of a store, and longer than any window of a limit. If
+	// the clock shows a longer time since the last use, Open returns an error, because the clock may be wrong.
 	longestRest = 400 * 24 * time.Hour
 )
 
-// A clockGuard detects that the clock is far ahead of the real time. The clockGuard adds the time that the monotonic
-// clock has counted to a known time, and compares the sum with the clock. The known time is the file system's time when
-// the store was opened, or the time of the last identity mark if that is later.
+// A clockGuard detects a clock that is far ahead of the real time. The clockGuard compares the clock with a known time
+// plus the time that the monotonic clock has counted since then. The known time is the file system's time when the
+// store was opened, or the time of the last identity mark if that is later.
 type clockGuard struct {
 	bound  time.Duration
 	known  time.Time
@@ -37,15 +37,15 @@ func (g *clockGuard) check(now capping.Instant) error {
 		capping.Span(g.bound))
 }
 
-// Now returns the time of this process's clock as an Instant. If the clock cannot be right, Now returns an error, so
+// Now returns the time of this process's clock as an Instant. If the clock is surely wrong, Now returns an error, so
 // that no log gets a wrong time.
 func (d *DB) Now() (capping.Instant, error) {
 	_, now, err := d.now()
 	return now, err
 }
 
-// Time returns the time of the process's clock. If the clock cannot be right, Time returns an error, so that no log
-// gets a wrong time.
+// The method Time returns the time of the process's clock. If the clock is surely wrong, Time returns an error, so that
+// no log gets a wrong time.
 func (d *DB) Time() (time.Time, error) {
 	at, _, err := d.now()
 	return at, err

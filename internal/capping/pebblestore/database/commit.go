@@ -20,8 +20,8 @@ func (d *DB) Commit(batch *pebble.Batch) {
 	d.written.Add(1)
 }
 
-// Sync returns when the writes of every earlier Commit are durable on the disk. Concurrent calls of Sync share one
-// write to the disk. Sync uses its context only for the trace.
+// Sync returns when the writes of every earlier Commit are durable on the disk. Concurrent calls of Sync share one sync
+// to the disk. Sync uses the context only for the trace.
 func (d *DB) Sync(ctx context.Context) error {
 	written := d.written.Load()
 	if d.synced.Load() >= written {
@@ -43,8 +43,7 @@ func (d *DB) Sync(ctx context.Context) error {
 	}
 }
 
-// Put adds a write of the user's log to the batch. If the argument "value" is empty, Put instead adds a removal of the
-// user's log to the batch.
+// Put adds a write of the user's log to the batch, or a removal of the log if the argument "value" is empty.
 func (d *DB) Put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	d.putValue(batch, user, value)
 	d.mend(batch, user, value)
@@ -69,7 +68,7 @@ type Copy struct {
 	Dir  string
 	ID   string    // the store's id
 	Mark uint64    // the newest identity mark in the copy
-	At   time.Time // the time of the mark: everything answered until then is in the copy
+	At   time.Time // time of the mark; the copy contains all writes until this time
 	IDs  IDs       // the kind of the users' ids
 }
 
@@ -77,9 +76,8 @@ type Copy struct {
 var errCopied = errors.New("another backup is in progress")
 
 // Copy copies the database to files inside the directory. The copy contains everything that was committed before the
-// call. For each table of the database, the copy has a hard link to the same file. The copy therefore needs disk space
-// only for the write-ahead logs, and for tables that the database has replaced since the copy was made. The returned
-// function end removes the copy.
+// call. The copy contains hard links to the tables of the database. The copy therefore needs disk space only for the
+// write-ahead logs, and for tables that the database replaces later. The returned function end removes the copy.
 func (d *DB) Copy() (made Copy, end func() error, err error) {
 	if !d.copying.CompareAndSwap(false, true) {
 		return Copy{}, nil, errCopied
@@ -104,8 +102,8 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At, d.config.IDs}, end, nil
 }
 
-// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. While a copy of
-// the database is made, the store continues to write. The additional disk space is for the data of these writes.
+// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. This space is for
+// writes of the store during the copy.
 const copyRoom = 2 * memTables * memTableSize
 
 // checkRoom returns an error if a copy of the database could fill the disk.

@@ -17,17 +17,17 @@ import (
 	"capper/internal/capping"
 )
 
-// damage lists the stored logs that cannot be read: single logs with invalid values, and logs in damaged blocks of
-// tables. Pebble needs tens of milliseconds for each read of a damaged block. The database therefore reads a damaged
-// block only until it knows which users are affected.
+// The type damage lists the stored logs that cannot be read: single logs with invalid values, and logs in damaged
+// blocks of tables. Each read of a damaged block takes Pebble tens of milliseconds. Once the database knows the users
+// that a damaged block affects, it does not read the block again.
 type damage struct {
 	mu     sync.Mutex
 	users  map[capping.UserID]error // some users whose values are not valid logs
 	pacers map[string]error         // some unreadable logs of pacers, by key
-	mended sync.Map                 // of capping.UserID: users whose log was written after the damage
+	mended sync.Map                 // of capping.UserID: users whose log was written again after the damage
 	blocks atomic.Pointer[[]block]  // damaged blocks, sorted by user, without overlaps
 
-	changes    atomic.Pointer[string] // why live changes to sets on the disk cannot be read; nil: they can be read
+	changes    atomic.Pointer[string] // reason why live changes on the disk cannot be read; nil: none
 	unfiltered atomic.Bool            // a Bloom filter of a table is damaged, so logs are read without filters
 }
 
@@ -39,7 +39,7 @@ type block struct {
 
 const maxDamaged = 1000
 
-// add notes that the log of a user cannot be read, and reports whether this was unknown before.
+// The method add records that the log of a user cannot be read, and reports whether this is new.
 func (d *damage) add(user capping.UserID, err error) (isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +59,7 @@ func (d *damage) remove(user capping.UserID) {
 	delete(d.users, user)
 }
 
-// block returns the damaged block in which the log of a user may be.
+// The method block returns the damaged block that may contain the log of the user.
 func (d *damage) block(user capping.UserID) (b block, found bool) {
 	blocks := d.blocks.Load()
 	if blocks == nil {
@@ -77,8 +77,7 @@ func (d *damage) block(user capping.UserID) (b block, found bool) {
 	return block{}, false
 }
 
-// put adds a damaged block to the list of blocks, and joins it with overlapping blocks in the list. The caller of put
-// holds d.mu.
+// The method put adds a damaged block to the list of blocks, and joins overlapping blocks. The caller must hold d.mu.
 func (d *damage) put(b block) {
 	var blocks []block
 	if known := d.blocks.Load(); known != nil {
@@ -95,14 +94,14 @@ func (d *damage) put(b block) {
 	d.blocks.Store(&blocks)
 }
 
-// Damage says how much of the database's files is known to be damaged.
+// Damage holds the numbers of known damaged parts of the database's files.
 type Damage struct {
 	Blocks     int  // number of damaged blocks of logs
 	Logs       int  // number of unreadable logs outside damaged blocks, including logs of pacers
 	Unfiltered bool // a Bloom filter of a table is damaged, so logs are read without filters
 }
 
-// Damage returns how much of the database's files is known to be damaged at present.
+// The method Damage returns the numbers of known damaged parts of the database's files.
 func (d *DB) Damage() Damage {
 	damage := Damage{Unfiltered: d.damaged.unfiltered.Load()}
 	if blocks := d.damaged.blocks.Load(); blocks != nil {
@@ -114,7 +113,7 @@ func (d *DB) Damage() Damage {
 	return damage
 }
 
-// err returns an error that describes the known damage, for the status, or nil if no damage is known.
+// The method err returns an error for the status that describes the known damage, or nil.
 func (d *damage) err() error {
 	if blocks := d.blocks.Load(); blocks != nil {
 		first := (*blocks)[0]
@@ -141,16 +140,16 @@ func (d *damage) err() error {
 	return nil
 }
 
-// isMended reports whether a log in a damaged block was written again after the damage. Pebble finds a log that was
-// written after the damage in a newer level of the database, and need not read the damaged block.
+// isMended reports whether the user's log was written again after the damage of its block. Pebble finds such a log in a
+// newer level of the database, without a read of the damaged block.
 func (d *damage) isMended(user capping.UserID) bool {
 	_, mended := d.mended.Load(user)
 	return mended
 }
 
-// mend is called when the store writes a log that was in a damaged block. mend adds a record to the batch: the log of
-// this user is readable again. If the write is the removal of a log, mend stores an empty value in place of the
-// removal. After a removal, Pebble would look for the log in the damaged block again.
+// If the user's log is in a damaged block, the method mend records in the batch that the new log of the user is
+// readable. If the write is the removal of a log, mend stores an empty value instead, because Pebble would look for a
+// removed log in the damaged block again.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {
 		return
@@ -164,7 +163,7 @@ func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	}
 }
 
-// loadMended loads the list of users whose logs were written again after damage, before this start of the process.
+// loadMended loads the list of users whose logs were written again after damage in earlier runs of the process.
 func (d *DB) loadMended() error {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{keyMended}, UpperBound: []byte{keyMended + 1}})
 	if err != nil {
@@ -179,7 +178,7 @@ func (d *DB) loadMended() error {
 	return it.Error()
 }
 
-// NoteUnreadable counts that the user's log could not be read. NoteUnreadable logs this once for each user.
+// NoteUnreadable counts a failed read of the user's log, and logs the failure once for each user.
 func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error) {
 	d.config.CountError("log")
 	if _, damaged := d.damaged.block(user); !damaged && d.damaged.add(user, err) {
@@ -189,11 +188,11 @@ func (d *DB) NoteUnreadable(ctx context.Context, user capping.UserID, err error)
 	}
 }
 
-// NoteErased is called when a user was erased: it removes the user from the list of users with unreadable logs.
+// NoteErased removes an erased user from the list of users with unreadable logs.
 func (d *DB) NoteErased(user capping.UserID) { d.damaged.remove(user) }
 
-// NotePacerUnreadable counts a failed read: that of the pacer's log with the given key. NotePacerUnreadable logs this
-// once for each key.
+// NotePacerUnreadable counts a failed read of the pacer's log with the given key, and logs the failure once for each
+// key.
 func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.CountError("log")
 	d.damaged.mu.Lock()
@@ -208,15 +207,15 @@ func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.Logger.Error("a log of a pacer cannot be read", "error", d.damaged.pacers[key].Error())
 }
 
-// NoteForgotten is called when a pacer was forgotten: it removes the keys with the prefix from the list of unreadable
-// logs of pacers.
+// NoteForgotten removes the logs of a pacer after its reset from the list of unreadable logs. The argument "prefix" is
+// the prefix of the logs' keys.
 func (d *DB) NoteForgotten(prefix string) {
 	d.damaged.mu.Lock()
 	defer d.damaged.mu.Unlock()
 	maps.DeleteFunc(d.damaged.pacers, func(key string, _ error) bool { return strings.HasPrefix(key, prefix) })
 }
 
-// NoteChangesDamaged records that stored live changes to sets cannot be read. If the argument "err" is nil,
+// NoteChangesDamaged records that stored live changes (changes of sets by API calls) cannot be read. With a nil error,
 // NoteChangesDamaged records that the live changes can be read again.
 func (d *DB) NoteChangesDamaged(err error) {
 	if err == nil {
@@ -228,15 +227,14 @@ func (d *DB) NoteChangesDamaged(err error) {
 	d.damaged.changes.Store(&why)
 }
 
-// acceptName is the name of a file in the store's directory. An operator creates the file ACCEPT-LOST-CHANGES to accept
-// the loss of unreadable live changes to sets.
+// acceptName is the name of a file in the store's directory with which an operator accepts the loss of unreadable live
+// changes (changes of sets by API calls).
 const acceptName = "ACCEPT-LOST-CHANGES"
 
-// AcceptFile returns the path of the file with which an operator accepts the loss of unreadable live changes to sets.
+// AcceptFile returns the path of the file with which an operator accepts the loss of unreadable live changes.
 func (d *DB) AcceptFile() string { return d.config.FS.PathJoin(d.config.Path, acceptName) }
 
-// AcceptsLostChanges reports whether an operator has created the file that accepts the loss of unreadable live changes
-// to sets.
+// AcceptsLostChanges reports whether an operator has created the file that accepts the loss of unreadable live changes.
 func (d *DB) AcceptsLostChanges() (bool, error) {
 	_, err := d.config.FS.Stat(d.AcceptFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -245,6 +243,6 @@ func (d *DB) AcceptsLostChanges() (bool, error) {
 	return err == nil, err
 }
 
-// AcceptedLostChanges removes the file ACCEPT-LOST-CHANGES after it has served, so that it does not accept a later loss
-// too.
+// AcceptedLostChanges removes the file ACCEPT-LOST-CHANGES after the accepted loss, so that the file does not accept a
+// later loss.
 func (d *DB) AcceptedLostChanges() error { return d.config.FS.Remove(d.AcceptFile()) }

@@ -22,8 +22,8 @@ type Config struct {
 	// ClockBound is the largest accepted lead of the process's clock over a comparison time. The comparison time is the
 	// file system's time at the start, plus the time that has passed since then. A zero ClockBound means 24 hours.
 	ClockBound time.Duration
-	// MustExist makes Open return an error if no store exists in the directory. If MustExist is false, Open creates an
-	// empty store when none exists.
+	// MustExist makes Open return an error if no store exists in the directory. If MustExist is false, Open creates a
+	// missing store without records.
 	MustExist bool
 	// The database calls CountError with the kind of each error. If CountError is nil, errors are not counted.
 	CountError func(kind string)
@@ -31,7 +31,7 @@ type Config struct {
 	CacheBytes int64
 	// FS is the file system of the directory. If FS is nil, the disk is used.
 	FS vfs.FS
-	// IDs says which kind of ids the users have. If the store has another kind of ids, Open returns an error.
+	// IDs is the kind of the user ids. If the store has another kind of ids, Open returns an error.
 	IDs IDs
 }
 
@@ -65,9 +65,9 @@ type DB struct {
 	writes  chan struct{} // one slot for each writing call in progress
 	reads   chan struct{} // one slot for each reading call in progress
 	written atomic.Int64  // number of commits
-	synced  atomic.Int64  // number of commits that are known to be durable
+	synced  atomic.Int64  // number of commits that are surely durable
 	damaged damage
-	wide    bool                    // users are id images, 64-bit numbers that take more bytes in keys
+	wide    bool                    // users are id images (64-bit numbers that stand for ids)
 	upgrade atomic.Pointer[upgrade] // nil: no upgrade is in progress
 	changes atomic.Bool             // the store has the format changesFormat, or users are images
 	outage
@@ -76,7 +76,7 @@ type DB struct {
 	marking     sync.Mutex // protects identity
 	identity    identity
 	marked      atomic.Int64           // the value of written at the last identity mark
-	markTrouble atomic.Pointer[string] // why the file beside the directory could not be written
+	markTrouble atomic.Pointer[string] // reason why the file PATH.id could not be written
 	watch       watch
 	copying     atomic.Bool    // a backup is in progress
 	copied      atomic.Bool    // a backup was made since the last mark
@@ -84,11 +84,11 @@ type DB struct {
 	running     sync.WaitGroup // calls in progress, including calls whose caller has stopped waiting
 }
 
-// maxCalls is the largest number of calls that write at the same time, and also the largest number of calls that read
-// at the same time. Further calls wait, so that no unlimited number of goroutines collects while the disk stalls.
+// maxCalls is the maximum number of concurrent calls that write, and also of concurrent calls that read. Further calls
+// wait, so that the number of goroutines stays limited while the disk stalls.
 const maxCalls = 256
 
-// load checks the format of the database, and loads its identity and the other data that it keeps in memory.
+// The method load checks the format of the database, and loads the identity and other data that stays in memory.
 func (d *DB) load(config Config) error {
 	d.loadRestored()
 	version, err := d.checkFormat()
@@ -104,16 +104,15 @@ func (d *DB) load(config Config) error {
 	return d.beginUpgrade(version)
 }
 
-// Created reports whether this Open created the store.
+// The method Created reports whether this Open created the store.
 func (d *DB) Created() bool { return d.created }
 
 const createdWarning = "the store was created empty at this start: earlier sends are unknown"
 
 // Health returns the state of the database from memory, without a read from the disk. If the disk has refused a write
-// or the clock cannot be right, the state is "down". The state is "degraded" if write buffers cannot be written to
-// tables or if damaged logs are known. In any other case, the state of the database is "ok". NeedsRestart is true only
-// if the store is out of service. If the clock is wrong, a restart does not help, because an operator must correct the
-// clock.
+// or the clock is wrong, the state is "down". The state is "degraded" if tables cannot be written or if damaged logs
+// are known. Otherwise, the state is "ok". NeedsRestart is true only if the store is out of service. For a wrong clock,
+// NeedsRestart is false, because an operator must correct the clock.
 func (d *DB) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}
 	if d.created {

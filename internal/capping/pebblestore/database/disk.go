@@ -12,25 +12,24 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A disk is a file system between Pebble and the real file system. A disk decides what happens when the real file
-// system refuses a write. If Pebble cannot write its write-ahead log or its manifest, Pebble panics. Some of Pebble's
-// panics leave a mutex of Pebble locked, and recover does not unlock the mutex. disk therefore hides errors in writes
-// of the write-ahead log and the manifest from Pebble. After an error in a write of the write-ahead log or the
-// manifest, disk reports the error to the store and freezes. For the files, such a freeze is like a power cut. A frozen
-// disk changes nothing in the directory. On a frozen disk, Pebble sees only successful writes, and can still read and
-// close. The store confirms no call whose write only seemed to succeed.
+// The type disk is a file system between Pebble and the real file system that handles refused writes. If Pebble cannot
+// write its write-ahead log or its manifest, Pebble panics. Some of Pebble's panics leave a mutex of Pebble locked, and
+// recover does not unlock the mutex. The disk therefore hides errors of these two files from Pebble: the disk reports
+// such an error to the store, and freezes. A frozen disk changes nothing in the directory, as after a power cut. On a
+// frozen disk, all writes of Pebble seem to succeed, and Pebble can still read and close. The store confirms no call
+// whose write only seemed to succeed.
 //
-// If a write of a table file is refused, disk returns the error to Pebble. Pebble retries the table without a pause, so
-// disk pauses before it returns the error.
+// If a write of a table file is refused, the disk returns the error to Pebble. The disk first waits a second, because
+// Pebble retries without a pause.
 //
-// If a write in the folder of a backup copy is refused, only the copy fails.
+// If the file system refuses a write in the folder of a backup copy, only the copy fails.
 type disk struct {
 	vfs.FS
 	Notes   *notes
 	copied  string      // the folder of a backup copy, see CopyFolder
-	refused func(error) // called with the file system's error before Pebble gets a result
+	refused func(error) // called with the file system's error before the write returns to Pebble
 	serving atomic.Bool // false while the database is being opened, because an error then ends the opening
-	// tableRefused says that a table could not be written while the database was being opened.
+	// tableRefused is true after a refused write of a table while the database was being opened.
 	tableRefused atomic.Bool
 	begun        begun
 	quit         chan struct{} // closed to end pauses
@@ -39,8 +38,8 @@ type disk struct {
 	void         vfs.FS // holds the files that Pebble creates on a frozen disk
 }
 
-// New returns the disk of a directory whose database is being opened. If the file system refuses a write, the disk
-// calls the function in its field "refused" before it returns anything to Pebble.
+// New returns the disk of a directory whose database is being opened. If the file system refuses a write to a file that
+// is not a table, the disk calls the function "refused" before the write returns to Pebble.
 func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	return &disk{
 		FS: fs, Notes: &notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused,
@@ -48,8 +47,8 @@ func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	}
 }
 
-// Serve records that the database is open. After Serve, Pebble never sees a refused write of its write-ahead log or
-// manifest.
+// Serve records that the database is open. After Serve, the disk hides refused writes of the write-ahead log and of the
+// manifest from Pebble.
 func (d *disk) Serve() { d.serving.Store(true) }
 
 // Serving reports whether the database is open.
@@ -64,12 +63,11 @@ func (d *disk) EndPauses() { close(d.quit) }
 
 var errFrozen = errors.New("the embedded store is out of service and rejects writes")
 
-// retryPause is the time for which disk waits before it tells Pebble that a table could not be written.
+// retryPause is the time for which the disk waits before it returns the error of a refused table write to Pebble.
 const retryPause = time.Second
 
-// Freeze prevents all further changes of the database's files. Freeze returns when no change is in progress any more.
-// If the database was not opened, Freeze removes unfinished tables, because the next attempt to open may need the
-// space.
+// Freeze prevents all further changes of the database's files, and waits for changes in progress. If the database was
+// not opened, Freeze removes unfinished tables, because the next attempt to open may need the space.
 func (d *disk) Freeze() {
 	d.gate.Lock()
 	defer d.gate.Unlock()
@@ -79,7 +77,8 @@ func (d *disk) Freeze() {
 	d.frozen = true
 }
 
-// change runs an operation on the files, unless the disk is frozen. A failure of the operation must do no harm.
+// The method change runs an operation on the files, unless the disk is frozen. A failure of the operation must do no
+// harm.
 func (d *disk) change(op func() error) (frozen bool, err error) {
 	d.gate.RLock()
 	defer d.gate.RUnlock()
@@ -89,8 +88,8 @@ func (d *disk) change(op func() error) (frozen bool, err error) {
 	return false, op()
 }
 
-// write runs an operation on the files whose failure makes the disk freeze, such as a write to the write-ahead log.
-// After a failure, the disk is frozen, so that no later write of Pebble changes the directory.
+// The method write runs an operation on the files, such as a write to the write-ahead log. If the operation fails on an
+// open database and the file is not a table, the disk freezes, so that no later write of Pebble changes the directory.
 func (d *disk) write(name string, op func() error) error {
 	frozen, err := d.change(op)
 	serving := d.serving.Load()
@@ -132,7 +131,7 @@ func (d *disk) pause() {
 	}
 }
 
-// create opens a file of the database for writing.
+// The method create opens a file of the database for writing.
 func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, error) {
 	if IsTable(name) && d.tableRefused.Load() && !d.serving.Load() {
 		d.pause() // this is Pebble's next attempt, and no caller waits for it
@@ -159,11 +158,11 @@ func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, err
 	return &diskFile{File: file, disk: d, name: name}, nil
 }
 
-// Create creates a file. If the created file is a write-ahead log or a manifest, Create adds its name to the file
-// FILES, which lists the files that must exist.
+// Create creates a file. Create adds the name of a write-ahead log or a manifest to the file FILES, the list of files
+// that must exist.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if d.isCopy(name) {
-		if IsTable(name) { // Pebble would otherwise copy a table that it cannot link, which needs as much space
+		if IsTable(name) { // without this error, Pebble would copy tables that it cannot link, and need twice the space
 			return nil, errNoLinks
 		}
 		return d.FS.Create(name, category)
@@ -171,8 +170,8 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 	return d.create(name, func() (vfs.File, error) { return d.FS.Create(name, category) })
 }
 
-// OpenReadWrite opens a file for writing. If the opened file is a write-ahead log or a manifest, OpenReadWrite adds its
-// name to the file FILES, which lists the files that must exist.
+// OpenReadWrite opens a file for writing. OpenReadWrite adds the name of a write-ahead log or a manifest to the file
+// FILES, the list of files that must exist.
 func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, options ...vfs.OpenOption) (vfs.File, error) {
 	return d.create(name, func() (vfs.File, error) { return d.FS.OpenReadWrite(name, category, options...) })
 }
@@ -254,8 +253,8 @@ func (d *disk) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 // Unwrap returns the real file system.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// CopyFolder returns the folder for a backup copy inside the database's directory. The folder of a backup copy is on
-// the same file system as the database. Hard links therefore work, and the copied tables take no additional space.
+// CopyFolder returns the folder for a backup copy inside the database's directory. This folder is on the same file
+// system as the database, so hard links work, and the copied tables take no additional space.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
 var errNoLinks = errors.New("the file system has no hard links, so a backup would need as much space as the store: " +
@@ -266,8 +265,8 @@ func (d *disk) isCopy(name string) bool {
 	return name == d.copied || strings.HasPrefix(name, d.copied) && strings.HasPrefix(name[len(d.copied):], "/")
 }
 
-// copyDir is the folder of a backup copy. Sync of a copyDir does nothing. After a crash, nobody needs the copy, but
-// Pebble would panic if the sync of its folder returned an error.
+// copyDir is the folder of a backup copy. Sync of a copyDir does nothing: nobody needs the copy after a crash, and
+// Pebble would panic if the sync of the folder returned an error.
 type copyDir struct{ vfs.File }
 
 // Sync does nothing.

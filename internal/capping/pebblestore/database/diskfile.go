@@ -32,7 +32,7 @@ func (f *diskFile) Sync() error { return f.disk.write(f.name, f.File.Sync) }
 // SyncData makes the file's content durable.
 func (f *diskFile) SyncData() error { return f.disk.write(f.name, f.File.SyncData) }
 
-// SyncTo starts to make the content of the file durable, up to the given length in bytes.
+// SyncTo starts a sync of the file's content up to the given length in bytes.
 func (f *diskFile) SyncTo(length int64) (full bool, err error) {
 	err = f.disk.write(f.name, func() (err error) { full, err = f.File.SyncTo(length); return err })
 	return full, err

@@ -1,7 +1,7 @@
 // Package database wraps the Pebble database of the embedded store. Package database opens and identifies the Pebble
 // database, and handles its format marker and keys. Package database also makes writes durable, reads around damaged
-// blocks, and takes the store out of service after a fault. Package database knows which stored value belongs to which
-// user or pacer, but not what the values mean. The comment in doc.go of package pebblestore describes the data layout.
+// blocks, and takes the store out of service after a fault. Package database knows the user or pacer of each stored
+// value, but not the meaning of the values. The comment in doc.go of package pebblestore describes the data layout.
 //
 //	Open ─► probe ─► notes.Check ─► pebble.Open ─► format marker ─► identity ─► upgrade begun
 //	call ─► DB.Write ─► Commit … Commit ─► Sync             out of service: an error, at once
@@ -11,16 +11,15 @@
 //
 // # Lost and replaced stores
 //
-// Pebble creates a missing database, and opens a database whose write-ahead log is missing without an error. If the
-// database or its write-ahead log were missing, the store would allow every recorded send again. Three checks detect
-// that the store was lost or replaced:
+// If a database is missing, Pebble creates a new one. If a write-ahead log is missing, Pebble opens the database
+// without an error. In both cases, the store would allow recorded sends again. Three checks therefore detect that the
+// store was lost or replaced:
 //
-//   - The file PATH.id beside the directory holds the store's id and its identity mark, a number. The identity mark
-//     increases at each start and close, once a minute of use, and when writes stop. The store writes each new identity
-//     mark (a number that grows) first to the database, and then to the file PATH.id. From the mark, Open notices an
-//     emptied or replaced directory, an older copy, and a database that has lost its newest writes. In each case Open
-//     returns an error. If the parent directory is on the same volume and is lost too, only the setting
-//     Config.MustExist prevents a new, empty store.
+//   - The file PATH.id beside the directory holds the store's id and its identity mark, a growing number. The identity
+//     mark increases at each start and close, once a minute of use, and when writes stop. The store writes each new
+//     identity mark first to the database, and then to the file PATH.id. Open compares the two marks. If the directory
+//     was emptied or replaced, is an older copy, or has lost its newest writes, Open returns an error. If the parent
+//     directory is on the same volume and is lost too, only the setting Config.MustExist prevents a new, empty store.
 //   - The file FILES in the directory lists the write-ahead logs and manifests. If a file in the list FILES is missing,
 //     Open returns an error. If the list lacks the current manifest, Open ignores the list, because an older version of
 //     capper has used the store without updating it.
@@ -32,35 +31,36 @@
 // # Damaged blocks
 //
 // Each read of a damaged block takes Pebble tens of milliseconds. When a read has found a damaged block, a survey
-// therefore reads towards the block from both sides, to find its first and its last user. The users between the two
-// ends of the survey are then unavailable without further reads of the damaged block. If the log of an unavailable user
-// is written again, the store records that the user is mended. Pebble then finds the log without a read of the damaged
-// block. A damaged Bloom filter costs only time, because logs are then read without filters.
+// therefore reads towards the block from both sides, to find its first and its last user. The store then treats the
+// users between these two users as unavailable, without further reads of the damaged block. If the log of an
+// unavailable user is written again, the store records that the user is mended. Pebble finds the log of a mended user
+// without a read of the damaged block. A damaged Bloom filter costs only time, because the store then reads logs
+// without filters.
 //
 // # A full or broken disk
 //
 // If the disk refuses a write, the store goes out of service and freezes its files: nothing in them changes any more.
-// From then on, Pebble sees only successful writes, because a refused write would make it panic. After its sync, each
-// call checks whether the store is still in service, because a sync on a frozen disk only seems to succeed. After the
-// next start, the database has every send that the store answered before.
+// After the freeze, every write of Pebble seems to succeed, because a refused write would make Pebble panic. After its
+// sync, each call checks whether the store is still in service, because a sync on a frozen disk only seems to succeed.
+// After the next start, the database has every send for which the store returned a verdict before the fault.
 //
 // If a table cannot be written, the store stays in service, because the write-ahead log has the same content. Pebble
-// tries once a second to write the table again that could not be written. While tables cannot be written, for example
-// on a full disk, the state of the store is "degraded". A panic in a call, or a fatal error of Pebble, takes the store
-// out of service and stops all calls to Pebble. A panic in Pebble's own goroutines ends the process.
+// retries the write of a refused table once a second. While tables cannot be written, for example on a full disk, the
+// state of the store is "degraded". A panic in a call, or a fatal error of Pebble, takes the store out of service and
+// stops all calls to Pebble. A panic in Pebble's own goroutines ends the process.
 //
 // Open first writes a file of 4 MiB and removes it, so that a full disk leads to a clear error. Open returns an error
-// at the first refused write or when its context ends. It removes tables that Pebble has not finished. Close has a time
-// limit.
+// at the first refused write or when its context ends. After an error, Open removes the tables that Pebble has not
+// finished. Close has a time limit.
 //
 // # Time
 //
-// For all its times, the store uses one clock, that of the process. If the clock of the process is set back, decisions
-// only become stricter, and users' logs stay in time order. With a clock that is far ahead, the store would block users
-// and expire logs. The store is therefore "down" while the clock is more than a day ahead of the comparison time. The
-// comparison time is the file system's time when the store started, plus the time that has passed since the start. Open
-// also compares the clock with the time at which the last identity mark was written. If the clock is more than a day
-// behind the last identity mark, or 400 days ahead of it, Open returns an error.
+// The store takes all times from one clock, the clock of the process. If this clock is set back, decisions only become
+// stricter, and users' logs stay in time order. If the clock were far ahead, the store would block users and expire
+// logs. The store is therefore "down" while the clock is more than a day ahead of the comparison time. The comparison
+// time is the file system's time when the store started, plus the time that has passed since the start. Open also
+// compares the clock with the time at which the last identity mark was written. If the clock is more than a day behind
+// or 400 days ahead of this time, Open returns an error.
 //
 // # Archives
 //

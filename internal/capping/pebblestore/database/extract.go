@@ -45,7 +45,7 @@ func Extract(archive io.ReadSeeker, m *Manifest, dir string) error {
 }
 
 func extract(path string, want File, content io.Reader) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // private: it says who received what
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // private: logs show who received what
 	if err != nil {
 		return err
 	}

@@ -44,16 +44,15 @@ func readFile(fs vfs.FS, name string) ([]byte, error) {
 	return content, errors.Join(err, file.Close())
 }
 
-// ProbeSize is the number of bytes that a store must be able to write when it opens.
+// ProbeSize is the number of bytes that Open must be able to write.
 const ProbeSize = 4 << 20
 
-// probe writes a file and removes it again, to detect a full disk. probe is needed because Pebble does not report a
-// full disk while it opens a database. probe returns the modification time of the file, which comes from the file
-// system.
+// The function probe writes a file and removes the file again, to detect a full disk. Pebble itself does not report a
+// full disk while it opens a database. The result is the modification time of the file by the file system's clock.
 func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	name := fs.PathJoin(dir, "space.probe")
 	content := make([]byte, ProbeSize)
-	_, _ = rand.Read(content) // random bytes, which no file system can compress; Read never fails
+	_, _ = rand.Read(content) // no file system can compress random bytes; Read never fails
 	file, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		_, err = file.Write(content)
@@ -72,7 +71,7 @@ func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	return at, nil
 }
 
-// fileTime returns the modification time of a file, because this time comes from the clock of the file system.
+// fileTime returns the modification time of a file by the clock of the file system.
 func fileTime(fs vfs.FS, name string) (time.Time, error) {
 	info, err := fs.Stat(name)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"capper/internal/capping"
 )
 
-// identity is the content of the file PATH.id, which lies beside the directory of the store. The file PATH.id remains
-// if the store's directory is emptied, replaced by an older copy, or not mounted. The database holds the same values.
-// The database's values are written first, and are therefore never older than those in the file PATH.id.
+// The type identity is the content of the file PATH.id beside the directory of the store. The file PATH.id remains if
+// the store's directory is emptied, replaced by an older copy, or not mounted. The database holds the same values. The
+// store writes the values to the database first, so they are never older there than in the file PATH.id.
 type identity struct {
 	ID   string    `json:"id"`
 	Mark uint64    `json:"mark"`          // increases while the store is used
@@ -35,8 +35,7 @@ var (
 
 func (c Config) identityFile() string { return strings.TrimRight(c.Path, "/") + ".id" }
 
-// readIdentityFile reads the file PATH.id beside the directory. readIdentityFile returns nil if the file does not
-// exist.
+// readIdentityFile reads the file PATH.id beside the directory, and returns nil if the file does not exist.
 func (c Config) readIdentityFile() (*identity, error) {
 	name := c.identityFile()
 	content, err := readFile(c.FS, name)
@@ -100,8 +99,9 @@ func (c Config) checkCreation() error {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// identify checks the database against the file PATH.id: it must be the same store, and must have all of its data. If
-// the database has no identity yet, identify gives it a new one.
+// The method identify compares the identity in the database with the file PATH.id. If the database belongs to another
+// store or lacks newer data, identify returns an error. If the database has no identity yet, identify gives the
+// database a new identity.
 func (d *DB) identify(config Config) error {
 	known, err := config.readIdentityFile()
 	if err != nil {
@@ -139,8 +139,8 @@ func (d *DB) identify(config Config) error {
 	return d.Mark()
 }
 
-// storedIdentity returns the identity that is stored in the database: the id of the store and its identity mark
-// (counter that exposes an old copy).
+// storedIdentity returns the identity in the database: the id of the store and the identity mark (counter that exposes
+// an old copy).
 func (d *DB) storedIdentity() (own identity, err error) {
 	id, err := d.Lookup(idKey)
 	if err != nil {
@@ -167,17 +167,17 @@ func (d *DB) Identity() (id string, mark uint64) {
 	return d.identity.ID, d.identity.Mark
 }
 
-// Mark increases the identity mark (a number that shows which copy is newer), first in the database and then in the
-// file PATH.id. If the file PATH.id cannot be written, the status shows the reason, and the store continues to serve
-// calls.
+// The method Mark increases the identity mark (a number that shows which copy is newer), first in the database and then
+// in the file PATH.id. If the file PATH.id cannot be written, the status shows the reason, and the store continues to
+// serve calls.
 func (d *DB) Mark() error {
 	d.marking.Lock()
 	defer d.marking.Unlock()
 	return d.mark()
 }
 
-// mark increases the identity mark (a number that shows which copy is newer) in the database and in the file PATH.id.
-// The caller of mark holds the lock d.marking.
+// The method mark increases the identity mark (a number that shows which copy is newer) in the database and in the file
+// PATH.id. The caller must hold the lock d.marking.
 func (d *DB) mark() error {
 	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock(), d.config.IDs.Pointer()}
 	if _, err := d.Now(); err != nil {
@@ -207,28 +207,27 @@ func (d *DB) mark() error {
 	return nil
 }
 
-// watch holds what Watch must remember from one of its calls to the next. Only the goroutine that calls Watch uses the
-// fields of the type watch.
+// The type watch holds the state of the method Watch between two calls. Only the goroutine that calls Watch uses the
+// fields.
 type watch struct {
 	markedAt time.Time
 	seen     int64 // the value of written at the last call
 }
 
 // markInterval is the interval at which the store increases the identity mark (the counter that exposes an old copy)
-// while it is written steadily.
+// under steady writes.
 const markInterval = time.Minute
 
 // Watch checks that the files of the store still exist. If a new identity mark (counter that exposes an old copy) is
-// due, Watch also increases the mark. The identity mark must increase after a minute of writes, when writes have
-// stopped, and after a copy of the database was made. Because of the new mark after a copy, the store later recognizes
-// the restored copy as older. One goroutine calls Watch about once a second.
+// due, Watch also increases the mark. A new mark is due after a minute of writes, after the last write, and after a
+// copy of the database. The mark after a copy makes the restored copy recognizable as older. One goroutine calls Watch
+// about once a second.
 //
-// The store increases the identity mark after the last write, so that damage at the end of the write-ahead log can be
-// noticed. Pebble takes a damaged record for the unfinished end of the write-ahead log. Pebble notices the damage only
-// if a later block says that the log was synced beyond the damaged record. Behind the last synced record, the
-// write-ahead log has no block that could show the damage. If the identity mark increases after that record, the next
-// start notices that the database lacks this mark, and Open returns an error. Without an identity mark after the last
-// write, the next start would lose the sends in damaged records, and would report no error.
+// The store increases the identity mark after the last write, so that the next start notices damage at the end of the
+// write-ahead log. Pebble treats a damaged record as the unfinished end of the write-ahead log, unless a later block
+// says that the log was synced beyond this record. Behind the last synced record, no such block exists. If the records
+// at the end are damaged, the database lacks the last identity mark, and Open returns an error. Without an identity
+// mark after the last write, the next start would lose the sends in damaged records without an error.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)
@@ -245,8 +244,8 @@ func (d *DB) Watch(now time.Time) error {
 	return d.Mark()
 }
 
-// Look reports whether the directory contains a database, and whether the file PATH.id beside it contains an identity.
-// Look does not open the database.
+// The function Look reports whether the directory contains a database, and whether the file PATH.id exists beside the
+// directory. Look does not open the database.
 func Look(path string) (data, known bool, err error) {
 	c := Config{Path: path, FS: vfs.Default}
 	if data, err = c.hasDatabase(); err != nil {
@@ -256,8 +255,8 @@ func Look(path string) (data, known bool, err error) {
 	return data, found != nil, err
 }
 
-// known reads the file PATH.id beside the directory, and returns the id and the identity mark of the
-// store. If the file PATH.id does not exist, the method known returns the zero Copy.
+// The function known returns the id and the identity mark of the store from the file PATH.id beside the directory. If
+// the file PATH.id does not exist, known returns the zero Copy.
 func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -266,8 +265,8 @@ func known(path string) (Copy, error) {
 	return Copy{ID: found.ID, Mark: found.Mark, At: found.At}, nil
 }
 
-// KnownIDs reads the file PATH.id beside the directory, and returns which kind of user ids the store has. If the file
-// PATH.id does not exist, KnownIDs returns the zero IDs, which mean dense ids (32-bit integers).
+// KnownIDs returns the store's kind of user ids from the file PATH.id beside the directory. If the file PATH.id does
+// not exist, KnownIDs returns the zero IDs, which means dense ids (32-bit integers).
 func KnownIDs(path string) (IDs, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -276,7 +275,7 @@ func KnownIDs(path string) (IDs, error) {
 	return found.IDs.value(), nil
 }
 
-// restored describes the backup from which the database was restored.
+// The type restored describes the backup from which the database was restored.
 type restored struct {
 	Until time.Time `json:"until"` // later sends are unknown
 	At    time.Time `json:"at"`
@@ -284,8 +283,8 @@ type restored struct {
 
 const restoredFile = "RESTORED"
 
-// adopt is the last step of a restore: from then on, the restored files are the store. The store gets the identity mark
-// of the backup. The argument "since" of the function adopt is the time of the restore.
+// The function adopt is the last step of a restore: afterwards, the restored files are a store with the identity mark
+// of the backup. The argument "since" is the time of the restore.
 func adopt(store Copy, since time.Time) error {
 	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {
@@ -302,11 +301,12 @@ func adopt(store Copy, since time.Time) error {
 	return replaceFile(vfs.Default, Config{Path: store.Dir}.identityFile(), append(content, '\n'))
 }
 
-// Restored returns a description of the backup from which the database was restored last, or nil if it never was.
+// The method Restored returns a description of the backup from which the database was last restored, or nil if the
+// database was never restored.
 func (d *DB) Restored() *restored { return d.restored }
 
-// loadRestored loads the description of the backup from which the database was restored. If the description of the
-// backup cannot be read, the database opens without it.
+// loadRestored loads the description of the backup from which the database was restored. If the description cannot be
+// read, the database opens without the description.
 func (d *DB) loadRestored() {
 	content, err := readFile(d.config.FS, d.config.FS.PathJoin(d.config.Path, restoredFile))
 	found := new(restored)

@@ -5,12 +5,12 @@ import (
 	"regexp"
 )
 
-// IDs says which kind of ids the users in a store have. The zero IDs means dense ids (numbers from 0 to 4294967295).
-// With any other kind of ids, the store knows users by id images (64-bit numbers that stand for their ids).
+// IDs is the kind of the user ids in a store. The zero IDs means dense ids (numbers from 0 to 4294967295). For any
+// other kind of ids, the store identifies users by id images (64-bit numbers that stand for ids).
 type IDs struct {
 	Kind string `json:"kind"` // name of the kind, such as "uuid"; "" and "dense": dense ids
-	// Check is a word that changes with the kind of ids and with the key that makes id images. A store rejects a
-	// configuration with another word. Check is required for every kind except dense, and must be "" for dense ids.
+	// Check is a fingerprint of the kind of ids and of the key that makes id images. A store rejects a configuration
+	// with another fingerprint. Check is required for every kind except dense, and must be "" for dense ids.
 	Check string `json:"check"`
 }
 
@@ -24,11 +24,10 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s (check %s)", i.Kind, i.Check)
 }
 
-// word is a pattern that matches texts which the format marker can hold as the kind of ids or as the check word of
-// their key.
+// The pattern word matches texts that the format marker can hold as the kind of ids or as the check word of the key.
 var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
-// checked returns the IDs in the form that the store compares: for dense ids (32-bit integers), the zero
+// The method checked returns the IDs in the form that the store compares: for dense ids (32-bit integers), the zero
 // IDs. If the format marker (value that names the version of the stored format) cannot hold the kind of ids or the
 // check word, checked returns an error.
 func (i IDs) checked() (IDs, error) {
@@ -47,7 +46,7 @@ func (i IDs) checked() (IDs, error) {
 	return i, nil
 }
 
-// Pointer returns a pointer to the IDs, or nil for dense ids, so that the JSON form has no field for them.
+// Pointer returns a pointer to the IDs, or nil for dense ids, so that the JSON form has no field for dense ids.
 func (i IDs) Pointer() *IDs {
 	if i == (IDs{}) {
 		return nil
@@ -55,7 +54,7 @@ func (i IDs) Pointer() *IDs {
 	return &i
 }
 
-// value is the inverse of Pointer: it returns the IDs to which a pointer from Pointer refers.
+// The method value is the inverse of Pointer: the method returns the IDs of a pointer, and the zero IDs for nil.
 func (i *IDs) value() IDs {
 	if i == nil {
 		return IDs{}
@@ -63,12 +62,12 @@ func (i *IDs) value() IDs {
 	return *i
 }
 
-// IDs returns which kind of ids the users in the store have.
+// The method IDs returns the kind of the user ids in the store.
 func (d *DB) IDs() IDs { return d.config.IDs }
 
 // checkKnownIDs returns an error if the file PATH.id beside the directory names another kind or key of ids. Only the
-// format marker in the database says reliably which ids a store has. checkKnownIDs looks at the file nevertheless,
-// because Pebble must open and write its files before the marker can be read.
+// format marker in the database is reliable. The check of the file comes earlier, because Pebble must open and write
+// its files before the marker can be read.
 func (c Config) checkKnownIDs() error {
 	known, err := c.readIdentityFile()
 	if err != nil || known == nil {

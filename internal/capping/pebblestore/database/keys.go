@@ -9,8 +9,8 @@ import (
 	"capper/internal/capping"
 )
 
-// The first byte of a database key is the kind of the key's value. Pebble sorts keys by their bytes, so the logs in the
-// database are in the order of user ids.
+// These constants are the possible first bytes of database keys: the kind of the key's value. Pebble sorts keys by
+// their bytes, so the logs in the database are in the order of user ids.
 const (
 	KeyMeta    = 0 // + name; + 0xFF …, see messagekeys.go of the store
 	KeyLog     = 1 // + user (4 or 8, big endian)
@@ -33,7 +33,7 @@ const (
 // mostLogKey is the largest length in bytes of the key of a user's log.
 const mostLogKey = 1 + imageWidth
 
-// width returns the number of bytes that a user's id takes in a key of this database.
+// The method width returns the number of bytes of a user's id in a key of this database.
 func (d *DB) width() int {
 	if d.wide {
 		return imageWidth
@@ -44,7 +44,7 @@ func (d *DB) width() int {
 // logKeySize returns the length in bytes of the key of a user's log.
 func (d *DB) logKeySize() int { return 1 + d.width() }
 
-// userKey appends the database key of one of the user's values to dst. The first byte of the appended key is kind.
+// userKey appends the database key of a user's value to dst. The argument "kind" is the first byte of the key.
 func (d *DB) userKey(dst []byte, kind byte, user capping.UserID) []byte {
 	dst = append(dst, kind)
 	if d.wide {
@@ -58,7 +58,7 @@ func (d *DB) LogKey(user capping.UserID) []byte {
 	return d.userKey(make([]byte, 0, mostLogKey), KeyLog, user)
 }
 
-// UserOf returns the user to whose log the key belongs. If the key is not as long as the key of a user's log, the
+// UserOf returns the user of the log with the given key. If the key does not have the length of the key of a log, the
 // result "ok" is false.
 func (d *DB) UserOf(key []byte) (user capping.UserID, ok bool) {
 	return d.firstUser(key), len(key) == d.logKeySize()
@@ -84,8 +84,8 @@ func (d *DB) lastUser() capping.UserID {
 	return capping.MaxDense
 }
 
-// CheckUsers returns an error if one of the user ids does not fit into a database key. Without the check of CheckUsers,
-// the key of one user could equal the key of another user.
+// CheckUsers returns an error if one of the user ids is too large for a database key, because two users could otherwise
+// have the same key.
 func (d *DB) CheckUsers(users ...capping.UserID) error {
 	most := d.lastUser()
 	for _, user := range users {

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// lock takes the lock of the store's directory, and first creates the directory if necessary. The
-// operating system releases the lock of the directory when the process ends, even after a crash.
+// The function lock takes the lock of the store's directory, and first creates a missing directory. The operating
+// system releases the lock when the process ends, even after a crash.
 func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	if dir == "" {
 		return nil, errors.New("path: must not be empty")
@@ -28,9 +28,9 @@ func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	return nil, explainLock(err)
 }
 
-// explainLock replaces the error of taking the directory's lock by a clear error, if another process holds the lock.
-// Operating systems use two different error numbers for a lock that another process holds. If this process may not open
-// the lock file, explainLock returns the argument err unchanged.
+// If another process holds the lock of the directory, explainLock replaces the error by a clear error. Operating
+// systems use two different error numbers for such a lock. If this process may not open the lock file, explainLock
+// returns the argument err unchanged.
 func explainLock(err error) error {
 	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
 		return err
@@ -43,8 +43,8 @@ func explainLock(err error) error {
 	return err
 }
 
-// Holder returns the id of the process that holds the lock of the directory, or 0. Holder does not take the lock
-// itself, so that a service can start at the same time. Holder cannot detect a lock that its own process holds.
+// Holder returns the id of the process that holds the lock of the directory, or 0. Holder does not take the lock, so
+// that a service can start at the same time. Holder cannot detect a lock of its own process.
 func Holder(dir string) (process int, err error) {
 	file, err := os.Open(filepath.Join(dir, "LOCK"))
 	if errors.Is(err, iofs.ErrNotExist) {

@@ -15,9 +15,9 @@ type Manifest struct {
 	Version int       `json:"version"` // version of the archive's layout; 1 for dense ids, which older programs read
 	Store   string    `json:"store"`   // the store's id
 	Mark    uint64    `json:"mark"`    // the newest mark in the database
-	At      time.Time `json:"at"`      // everything answered until then is in the archive
+	At      time.Time `json:"at"`      // the archive contains all writes until this time
 	Program string    `json:"program"` // version of the program that wrote the archive
-	// Channels maps the configured channels to their numbers in the logs. In archives of older versions of capper,
+	// Channels holds the number of each configured channel in the logs. In archives of older versions of capper,
 	// Channels is nil.
 	Channels map[string]uint8 `json:"channels,omitempty"`
 	IDs      *IDs             `json:"ids,omitempty"` // kind of the users' ids; nil: dense ids
@@ -86,12 +86,12 @@ func decodeManifest(content []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// isName reports whether the text is allowed as a name of a file in a backup archive. A file whose name is allowed can
-// lie only inside the directory.
+// isName reports whether the text is allowed as a name of a file in a backup archive. Only names of files directly in
+// the directory are allowed.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && filepath.Base(name) == name && !strings.ContainsAny(name, `/\`)
 }
 
-// leads reports whether the file is the marker file, which must be written last because it makes a
-// directory a database.
+// The function leads reports whether the file is the marker file. The marker file must be written last, because this
+// file makes a directory a database.
 func leads(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }

@@ -14,10 +14,10 @@ import (
 	"capper/internal/capping"
 )
 
-// These constants are the versions of the stored format that this program reads. A new store has logFormat, and so has
-// a store whose logs this program has rewritten in the newest format. The version changesFormat differs from logFormat
-// only by live changes to sets. Programs that know only logFormat would ignore live changes to sets. After the first
-// live change to a set, programs that know only logFormat therefore do not open the store.
+// These constants are the versions of the stored format that this program reads. A new store, and a store whose logs
+// this program rewrites, has the version logFormat. After the first live change (change of a set by an API call), the
+// store has the version changesFormat. Programs that know only logFormat would ignore live changes, and therefore do
+// not open a store with changesFormat.
 const (
 	oldestFormat  = 1
 	logFormat     = 2
@@ -27,15 +27,15 @@ const (
 
 // imageFormat is the version of a store whose users are id images (64-bit numbers that stand for ids). imageFormat is
 // above the versions of stores with dense ids, so that programs for dense ids do not open the store. A store for id
-// images has the version imageFormat from the beginning, with or without live changes to sets.
+// images always has the version imageFormat, with or without live changes.
 const imageFormat = 4
 
 // bucketSize is the number of users whose logs share one database key, and is part of the format marker.
-// docs/design/embedded.md says why bucketSize is 1.
+// docs/design/embedded.md explains the value 1.
 const bucketSize = 1
 
-// Marker returns the format marker (the value of MarkerKey) of stores with dense ids, for one version of the format.
-// The format version describes the layout of all keys except MarkerKey.
+// The function Marker returns the format marker (the value of MarkerKey) of stores with dense ids, for one version of
+// the format. The format version describes the layout of all keys except MarkerKey.
 func Marker(version int) string {
 	return fmt.Sprintf("%s%d, bucket size %d, entries of %d bytes, epoch %d",
 		markerStart, version, bucketSize, capping.EntrySize, int64(capping.EpochUnixMillis))
@@ -52,8 +52,8 @@ func imageMarker(ids IDs) string {
 
 var imageMarkerText = regexp.MustCompile(`, ids (\S+), check (\S+), `)
 
-// idsOf returns the kind of ids that the format marker of a store names. If this program does not know the format
-// marker (value that names the version of the stored format), the result "ok" is false.
+// idsOf returns the kind of ids in the format marker (value that names the version of the stored format) of a store. If
+// this program does not know the format marker, the result "ok" is false.
 func idsOf(marker string) (ids IDs, ok bool) {
 	switch version := versionOf(marker); {
 	case version == imageFormat:
@@ -66,7 +66,7 @@ func idsOf(marker string) (ids IDs, ok bool) {
 	}
 }
 
-// newMarker returns the format marker for a new store, and the version of the format in this marker.
+// newMarker returns the format marker for a new store, and the format version in this marker.
 func (d *DB) newMarker() (marker string, version int) {
 	if d.wide {
 		return imageMarker(d.config.IDs), imageFormat
@@ -74,8 +74,8 @@ func (d *DB) newMarker() (marker string, version int) {
 	return Marker(logFormat), logFormat
 }
 
-// versionOf returns the version of the stored format, which it reads from a format marker. If the argument is not a
-// format marker of capper, versionOf returns 0.
+// versionOf returns the version of the stored format from a format marker, or 0 if the argument is not a format marker
+// of capper.
 func versionOf(marker string) (version int) {
 	rest, ok := strings.CutPrefix(marker, markerStart)
 	if !ok {
@@ -87,9 +87,8 @@ func versionOf(marker string) (version int) {
 	return version
 }
 
-// checkFormat checks the format marker of the database. If the database is empty, checkFormat writes a marker. If the
-// database is not empty, checkFormat returns the version of its format, or an error if this program cannot read the
-// format.
+// checkFormat checks the format marker of the database, and returns the format version. If the database is empty,
+// checkFormat writes a marker. If this program cannot read the format, checkFormat returns an error.
 func (d *DB) checkFormat() (version int, err error) {
 	found, err := d.Lookup(MarkerKey)
 	if err != nil {
@@ -117,9 +116,9 @@ func (d *DB) checkFormat() (version int, err error) {
 	return version, checkReadable(string(found), d.upgrade.Load(), oldestFormat, newestFormat)
 }
 
-// checkReadable returns an error if a program that reads the format versions from oldest to newest cannot read a store
-// with this marker. While an upgrade is in progress, the program must also be able to read the logs that the upgrade
-// has not rewritten yet.
+// checkReadable returns an error if a program that knows the format versions from "oldest" to "newest" cannot read a
+// store with this marker. During an upgrade, the program must also know the format of the logs that the upgrade has not
+// rewritten yet.
 func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	version := versionOf(marker)
 	from := version
@@ -149,30 +148,30 @@ func (d *DB) markEmpty(marker string) error {
 	return d.Set(MarkerKey, []byte(marker), pebble.Sync)
 }
 
-// HasChanges reports whether a live change to a set was ever written to the store. In a store for id images, HasChanges
-// always returns true, because the format marker of a store for id images does not tell.
+// HasChanges reports whether a live change (change of a set by an API call) was ever written to the store. For a store
+// for id images, HasChanges always returns true, because the format marker does not show this.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
-// MarkChanges adds the format marker for stores with live changes to the batch, if the store does not have this marker
-// yet. The caller of MarkChanges commits the batch.
+// If the store does not have the format marker for live changes yet, MarkChanges adds this marker to the batch. The
+// caller must commit the batch.
 func (d *DB) MarkChanges(batch *pebble.Batch) {
 	if !d.changes.Swap(true) {
 		_ = batch.Set(MarkerKey, []byte(Marker(changesFormat)), nil) // fails only for indexed batches
 	}
 }
 
-// upgrade holds how far the store has rewritten users' logs in the newest format.
+// The type upgrade is the progress of rewriting users' logs in the newest format.
 type upgrade struct {
 	From, To int
 	Next     []byte // logs at and after this key may be in an older format
 }
 
-// Upgrade returns how far the store has rewritten users' logs in the newest format. Upgrade returns nil if all readable
-// logs are in the newest format.
+// The method Upgrade returns the progress of rewriting users' logs in the newest format, or nil if all readable logs
+// are in the newest format.
 func (d *DB) Upgrade() *upgrade { return d.upgrade.Load() }
 
-// upgradeKey is the database key of the upgrade's progress (the fields From and Next). upgradeKey exists while logs in
-// an older format may exist.
+// upgradeKey is the database key of the upgrade's progress (the fields From and Next). The key exists only while logs
+// in an older format may exist.
 var upgradeKey = []byte("\x00upgrade")
 
 func (d *DB) loadUpgrade() error {
@@ -190,7 +189,7 @@ func (d *DB) loadUpgrade() error {
 }
 
 // beginUpgrade starts an upgrade of the stored format. In one durable step, beginUpgrade writes the marker of the
-// newest log format and records that logs must be rewritten. After beginUpgrade, older programs cannot open the store.
+// newest log format and the progress of the upgrade. After beginUpgrade, older programs cannot open the store.
 func (d *DB) beginUpgrade(from int) error {
 	if from >= logFormat {
 		return nil
@@ -205,14 +204,14 @@ func (d *DB) beginUpgrade(from int) error {
 	return d.Sync(context.Background())
 }
 
-// warning returns a text for operators while the upgrade is in progress.
+// The method warning returns a text for operators about the upgrade in progress.
 func (u *upgrade) warning() string {
 	return fmt.Sprintf("logs are being rewritten from format %d to %d, %d %% of user ids are done: versions of "+
 		"capper that support only format %d can no longer open the store",
 		u.From, u.To, u.percent(), u.From)
 }
 
-// percent returns how far the rewriting of users' logs has got, as a percentage of the range of user ids.
+// The method percent returns the progress of the upgrade as a percentage of the range of user ids.
 func (u *upgrade) percent() int {
 	user := append(slices.Clone(u.Next[1:]), 0, 0, 0, 0)
 	return int(uint64(binary.BigEndian.Uint32(user)) * 100 >> 32)
@@ -220,9 +219,9 @@ func (u *upgrade) percent() int {
 
 func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
-// NoteUpgraded records that all logs whose keys are before the key "next" are in the newest format. If the argument
-// "next" is nil, all logs in the database are in the newest format. The record of NoteUpgraded becomes durable together
-// with or after all earlier commits, never before them.
+// NoteUpgraded records that all logs with keys before the key "next" are in the newest format. If "next" is nil, all
+// logs in the database are in the newest format. This record becomes durable together with all earlier commits or after
+// them.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()
 	defer batch.Close()

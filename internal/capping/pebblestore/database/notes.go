@@ -13,10 +13,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// notes is the file FILES in a store's directory, which lists the write-ahead logs and manifests that must exist.
-// Without the file FILES, Pebble would open a database whose write-ahead log is missing, lack the latest sends, and
-// report no error. A file is added to the list FILES after the file is created, and removed from the list before the
-// file is deleted. Every file in the list must therefore exist.
+// The type notes is the file FILES in a store's directory: a list of the write-ahead logs and manifests that must
+// exist. Without this list, Pebble would open a database without a missing write-ahead log and its sends, and would
+// report no error. The store adds a file to the list after its creation, and removes the file from the list before its
+// deletion. Every file in the list must therefore exist.
 type notes struct {
 	fs  vfs.FS
 	dir string
@@ -28,8 +28,8 @@ type notes struct {
 // NotesFile is the name of the file that lists the write-ahead logs and manifests.
 const NotesFile = "FILES"
 
-// isNoted reports whether the file FILES must list a file with the given name, because the file is a write-ahead log or
-// a manifest.
+// isNoted reports whether the file with the given name is a write-ahead log or a manifest, so that the list FILES must
+// contain the name.
 func isNoted(name string) bool {
 	return strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "MANIFEST-")
 }
@@ -61,7 +61,7 @@ func (n *notes) remove(file string) error {
 	return n.write(slices.Delete(slices.Clone(n.names), i, i+1))
 }
 
-// write writes the list of names to the file FILES. The caller of write holds the lock n.mu.
+// The method write writes the list of names to the file FILES. The caller must hold the lock n.mu.
 func (n *notes) write(names []string) error {
 	err := replaceFile(n.fs, n.fs.PathJoin(n.dir, NotesFile), []byte(strings.Join(names, "\n")+"\n"))
 	if err == nil {
@@ -70,9 +70,9 @@ func (n *notes) write(names []string) error {
 	return err
 }
 
-// Check reads the list FILES and returns an error if a listed file is missing. If the file FILES does not list the
-// present manifest of the database, Check ignores it. If FILES does not list the present manifest, an older version of
-// capper has used the store, which does not write FILES.
+// The method Check reads the list FILES and returns an error if a listed file is missing. Check ignores a list without
+// the present manifest of the database, because an older version of capper, which does not write FILES, has used the
+// store.
 func (n *notes) Check() error {
 	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {

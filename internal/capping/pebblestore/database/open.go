@@ -57,7 +57,7 @@ func newDB(config Config) *DB {
 
 // openWithin opens the database. If the database cannot be opened, openWithin releases the lock of the directory. If
 // ctx ends or the disk refuses a write, openWithin returns without waiting for Pebble. After a refused write, Pebble
-// would try to write again without end.
+// would retry the write without end.
 func (d *DB) openWithin(ctx context.Context, config Config) error {
 	opened := make(chan error, 1)
 	go func() { opened <- d.Rescue(context.Background(), func() error { return d.openDatabase(config) }) }()
@@ -103,16 +103,15 @@ func (d *DB) openDatabase(config Config) (err error) {
 	return nil
 }
 
-// closeTimeout and brokenTimeout limit how long Close may take: for a store in service, and for a store that is out of
-// service.
+// closeTimeout is the time limit of Close for a store in service, and brokenTimeout for a store that is out of service.
 const (
 	closeTimeout  = 30 * time.Second
 	brokenTimeout = 2 * time.Second
 )
 
-// Close waits for the calls whose caller has stopped waiting, and then closes the database. Close waits up to half a
-// minute, or up to two seconds if the store is out of service. If closing takes longer, Close freezes the files instead
-// of closing Pebble. The freeze loses no write of a call that the store has answered.
+// Close waits for running calls whose caller has stopped waiting, and then closes the database. Close waits up to half
+// a minute, or up to two seconds if the store is out of service. If closing takes longer, Close freezes the files
+// instead of closing Pebble. The freeze loses no write of a call that has returned.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
 	if d.isIsolated.Load() {

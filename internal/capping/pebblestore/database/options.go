@@ -9,10 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
-// options returns Pebble options for a database with small reads and writes at random keys. The blocks of tables are
-// small. All levels of the database have whole-key Bloom filters, except the bottom level. The Bloom filters of the
-// bottom level would displace everything else from the block cache. Compression is off, because a large part of the
-// values is tokens, which are random bytes.
+// The method options returns Pebble options for a database with small reads and writes at random keys. The blocks of
+// tables are small. All levels of the database except the bottom level have whole-key Bloom filters. Bloom filters of
+// the bottom level would displace everything else from the block cache. Compression is off, because large parts of the
+// values are tokens (random bytes).
 func (d *DB) options(config Config) *pebble.Options {
 	logger := pebbleLogger{d}
 	options := &pebble.Options{
@@ -45,8 +45,7 @@ func (d *DB) options(config Config) *pebble.Options {
 	return options
 }
 
-// memTables and memTableSize are the number and the size of the buffers that hold writes before they are flushed to
-// tables.
+// memTables and memTableSize are the number and the size of the buffers that hold writes before a flush to tables.
 const (
 	memTables    = 3
 	memTableSize = 64 << 20
@@ -63,9 +62,9 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 	l.db.config.Logger.Error("pebble", slog.String("says", fmt.Sprintf(format, args...)))
 }
 
-// Fatalf must not return, because Pebble expects that Fatalf ends the process. Fatalf must not end its goroutine
-// either, because the Pebble code that called Fatalf may hold mutexes. Fatalf therefore takes the store out of service
-// and then blocks for ever. Callers of the store get an error. The callers do not wait for Fatalf.
+// Fatalf must not return, because Pebble expects that Fatalf ends the process. Fatalf must not end its goroutine,
+// because the calling Pebble code may hold mutexes. Fatalf therefore takes the store out of service and then blocks for
+// ever. Callers of the store get an error at once.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// outage says why the store is out of service, and whether the store may still call Pebble.
+// The type outage holds the reason why the store is out of service, and whether the store may still call Pebble.
 type outage struct {
-	fault      atomic.Pointer[error] // why nothing can be written
+	fault      atomic.Pointer[error] // reason why nothing can be written; nil: none
 	down       chan struct{}         // closed when the store goes out of service
 	isolated   chan struct{}         // closed when the store must not call Pebble any more
 	isIsolated atomic.Bool
@@ -22,7 +22,7 @@ func newOutage() outage {
 	return outage{down: make(chan struct{}), isolated: make(chan struct{})}
 }
 
-// Broken returns an error that says why the store cannot write, or nil if the store works.
+// The method Broken returns the reason why the store cannot write, or nil if the store works.
 func (d *DB) Broken() error {
 	if fault := d.fault.Load(); fault != nil {
 		return *fault
@@ -34,7 +34,7 @@ func (d *DB) Broken() error {
 // unknown, so the store must not allow sends before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// fail takes the store out of service after an error, like takeDown. fail calls the function in the argument "also"
+// The method fail takes the store out of service after an error, like takeDown. The method calls the function "also"
 // before waiting calls get the error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
@@ -50,8 +50,8 @@ func (d *DB) fail(err error, also func()) error {
 	return d.Broken()
 }
 
-// isolate takes the store out of service and prevents all further calls to Pebble, because Pebble may hold its mutexes
-// for ever.
+// The method isolate takes the store out of service and prevents all further calls to Pebble, because Pebble may hold
+// its mutexes for ever.
 func (d *DB) isolate(err error) error {
 	return d.fail(err, func() {
 		if d.isIsolated.CompareAndSwap(false, true) {
@@ -60,10 +60,9 @@ func (d *DB) isolate(err error) error {
 	})
 }
 
-// Rescue runs the function in the argument "work", and returns a panic in it as an error. After a panic in Pebble or in
-// capper, the state of the database is unknown. After a panic, Rescue therefore takes the store out of service and logs
-// the stack. The process continues, because a retry of the call that panicked would otherwise end the process again.
-// Rescue uses its context only for the log.
+// Rescue runs the function "work", and returns a panic in this function as an error. After a panic, the state of the
+// database is unknown, so Rescue takes the store out of service and logs the stack. The process continues, because a
+// retry of the same call would otherwise end the process again. Rescue uses the context only for the log.
 func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -79,8 +78,7 @@ func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	return work()
 }
 
-// reportBackground logs an error of work that Pebble does in the background, such as a flush. Pebble itself retries its
-// background work that failed.
+// reportBackground logs an error of Pebble's background work, such as a flush. Pebble retries failed background work.
 func (d *DB) reportBackground(err error) {
 	d.config.CountError("background")
 	if d.disk.TableRefused() && !d.disk.Serving() {

@@ -10,18 +10,18 @@ import (
 	"capper/internal/capping"
 )
 
-// Reader reads the logs of some users. Reads in the order of user ids are fastest, because neighbouring keys share
-// files and blocks. In the order of user ids, each seek of the reader continues where the last seek ended.
+// A Reader reads the logs of users. Reads in the order of user ids are fastest: neighbouring keys share files and
+// blocks, and each seek continues at the end of the last seek.
 type Reader struct {
 	db  *DB
-	it  *pebble.Iterator // reads the data that the database had at the first read
+	it  *pebble.Iterator // reads the state of the database at the first read
 	key [mostLogKey]byte
 }
 
 // NewReader returns a Reader for one goroutine.
 func (d *DB) NewReader() Reader { return Reader{db: d} }
 
-// Value returns the stored log of the user, or nil if there is none. The log that Value returns is valid until the next
+// The method Value returns the stored log of the user, or nil without a log. The returned log is valid until the next
 // call of Value.
 func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	if b, damaged := r.db.damaged.block(user); damaged {
@@ -43,8 +43,8 @@ func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	return nil, err
 }
 
-// unlessEmpty returns its argument "value", or nil if the value is empty. After damage, a removed log leaves an empty
-// value.
+// unlessEmpty returns nil for the empty value that a removed log leaves after damage, and otherwise the argument
+// "value".
 func (r *Reader) unlessEmpty(user capping.UserID, value []byte) []byte {
 	if value != nil && len(value) == 0 && r.db.damaged.isMended(user) {
 		return nil
@@ -97,8 +97,8 @@ func (d *DB) Lookup(key []byte) ([]byte, error) {
 	return append(make([]byte, 0, len(value)), value...), closer.Close()
 }
 
-// lookupUnfiltered returns the value of a key, and does not use the Bloom filters of the tables. lookupUnfiltered is
-// for keys whose first read failed, perhaps only because a Bloom filter is damaged.
+// lookupUnfiltered returns the value of a key without the use of Bloom filters, after a first read failed, perhaps only
+// because of a damaged Bloom filter.
 func (d *DB) lookupUnfiltered(key []byte, damage error) (value []byte, err error) {
 	it, err := d.NewIter(nil)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// LossError is the error of a restore that would lose sends that are newer than the backup. An operator must accept the
-// loss of these sends.
+// A LossError is the error of a restore that would lose sends after the backup. An operator must accept the loss of
+// these sends.
 type LossError struct {
 	Dir      string
 	From, To time.Time // sends between these times are not in the backup
-	Other    bool      // the backup belongs to another store than the one in the directory
+	Other    bool      // the backup is of another store than the store in the directory
 }
 
 func (e *LossError) Error() string {
@@ -30,9 +30,9 @@ func (e *LossError) Error() string {
 		"changes of sets in between would be lost", from, e.Dir, to)
 }
 
-// Restore restores a backup archive into a directory, which must be empty or missing. The argument "now" of Restore is
-// the time of the restore. If Restore rejects the archive, it changes nothing in the directory. If a restore is
-// interrupted, the directory has no valid store, and the next start of capper reports this.
+// Restore restores a backup archive into a directory, which must be empty or missing. The argument "now" is the time of
+// the restore. If Restore rejects the archive, the directory stays unchanged. After an interrupted restore, the
+// directory has no valid store, and the next start of capper reports this.
 func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) (*Manifest, error) {
 	dir = filepath.Clean(dir)
 	m, err := Verify(archive)
@@ -62,8 +62,8 @@ func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) 
 	return m, errors.Join(err, lock.Close())
 }
 
-// checkStopped returns an error if a service has the directory open. Some operating systems do not report which process
-// holds a lock. On these operating systems, the restore notices a running service only when it takes the lock.
+// checkStopped returns an error if a service has the directory open. Some operating systems do not report the process
+// that holds a lock. On these systems, the restore notices a running service only when it takes the lock.
 func checkStopped(dir string) error {
 	if process, err := Holder(dir); err == nil && process > 0 {
 		return fmt.Errorf("process %d has %s open: stop the service first", process, dir)
@@ -71,8 +71,7 @@ func checkStopped(dir string) error {
 	return nil
 }
 
-// checkLoss returns an error if there were sends after the backup, which the restore would lose, unless the operator
-// accepts their loss.
+// checkLoss returns an error if the restore would lose sends after the backup, unless the operator accepts the loss.
 func checkLoss(m *Manifest, dir string, accept bool) error {
 	known, err := known(dir)
 	if err != nil {
@@ -85,8 +84,8 @@ func checkLoss(m *Manifest, dir string, accept bool) error {
 	return &LossError{dir, m.At, known.At, other}
 }
 
-// lockFile is the only file that may be in a directory before a restore. By the lock on the lock file, a process sees
-// whether another process has the directory open.
+// lockFile is the only file that may be in a directory before a restore. The lock on this file shows whether a process
+// has the directory open.
 const lockFile = "LOCK"
 
 func checkEmpty(dir string) error {
@@ -103,7 +102,7 @@ func checkEmpty(dir string) error {
 	return err
 }
 
-// empty removes the files that a failed restore wrote to the directory.
+// The function empty removes the files that a failed restore wrote to the directory.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {

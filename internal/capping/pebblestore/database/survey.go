@@ -9,10 +9,9 @@ import (
 	"capper/internal/capping"
 )
 
-// survey is for a user whose log cannot be read: it finds the damaged part of the table files, and which users' logs
-// may be in it. The result "learned" of survey reports whether the caller should read the log again, because
-// survey has found out more about the damage. The argument "filtered" of survey says whether the read of the user's log
-// that failed used Bloom filters.
+// After a failed read of a user's log, the method survey finds the damaged part of the table files, and the range of
+// users whose logs may be there. The result "learned" is true if the caller should read the log again, because survey
+// has found new facts about the damage. The argument "filtered" is true if the failed read used Bloom filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
 	info := pebble.ExtractDataCorruptionInfo(err)
 	if info == nil {
@@ -24,7 +23,7 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 		return true
 	}
 	if d.canSeek(user, (*pebble.Iterator).SeekGE) {
-		// The iterator that failed may have started before a damaged block and met the block on its way.
+		// The failed iterator may have met a damaged block between its start and this log.
 		if d.canSeek(user, (*pebble.Iterator).SeekPrefixGE) {
 			return true
 		}
@@ -42,7 +41,7 @@ func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool
 	return true
 }
 
-// stopFiltering is called when a Bloom filter is damaged: all later reads of logs then work without Bloom filters.
+// stopFiltering makes all later reads of logs work without Bloom filters, because a Bloom filter is damaged.
 func (d *DB) stopFiltering(err error) {
 	if !d.damaged.unfiltered.Swap(true) {
 		d.config.Logger.Error("a filter of a database table is damaged: logs are read without filters, which is slower",
@@ -51,8 +50,8 @@ func (d *DB) stopFiltering(err error) {
 	}
 }
 
-// usersOf returns which users' logs can be between two keys of a table file. If the argument "start" or "end" is not
-// the key of a log, the range has no limit on this side.
+// usersOf returns the range of users whose logs can be between two keys of a table file. If the argument "start" or
+// "end" is not the key of a log, the range has no limit on this side.
 func (d *DB) usersOf(start, end []byte) (low, high capping.UserID) {
 	high = d.lastUser()
 	if len(start) == d.logKeySize() && start[0] == KeyLog {
@@ -71,8 +70,8 @@ func firstLine(err error) error {
 	return errors.New(line)
 }
 
-// canSeek reports whether a new iterator can seek to the user's log without an error. The argument "seek" of canSeek is
-// SeekGE, which does not use Bloom filters, or SeekPrefixGE, which does.
+// canSeek reports whether a new iterator can seek to the user's log without an error. The argument "seek" is
+// SeekPrefixGE (with Bloom filters) or SeekGE (without Bloom filters).
 func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bool) (ok bool) {
 	d.walk(func(it *pebble.Iterator) {
 		seek(it, d.LogKey(user))
@@ -81,8 +80,8 @@ func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bo
 	return ok
 }
 
-// surveyStep returns how far from a damaged log the first walk towards this log starts. If a walk starts too near the
-// damaged log, the walk reads the damaged block once more. With 270 million users, neighbouring id images (64-bit
+// surveyStep returns the distance in user ids from a damaged log at which the first walk towards this log starts. A
+// walk that starts too near reads the damaged block once more. With 270 million users, neighbouring id images (64-bit
 // numbers that stand for ids) are on average 1<<36 apart, so 1<<44 skips about 256 users.
 func (d *DB) surveyStep() capping.UserID {
 	if d.wide {
@@ -91,9 +90,8 @@ func (d *DB) surveyStep() capping.UserID {
 	return 256
 }
 
-// firstDamaged returns the first user whose log may be in the same damaged block as the log of the given user. The
-// returned user is never before "low". A walk towards the block in ascending order can read the logs before that of the
-// returned user, but no further logs.
+// firstDamaged returns the first user, from "low" on, whose log may be in the same damaged block as the log of the
+// given user. A walk in ascending order can read the logs before the returned user.
 func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	for step := d.surveyStep(); step < user-low; step *= 4 {
 		d.walk(func(it *pebble.Iterator) {
@@ -111,8 +109,8 @@ func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	return low
 }
 
-// lastDamaged returns the last user whose log may be in the same damaged block as the log of the given user. The
-// returned user is never after "high".
+// lastDamaged returns the last user, up to "high", whose log may be in the same damaged block as the log of the given
+// user.
 func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	last = high
 	for step := d.surveyStep(); step < high-user; step *= 4 {
@@ -129,7 +127,7 @@ func (d *DB) lastDamaged(user, high capping.UserID) (last capping.UserID) {
 	return last
 }
 
-// walk calls the function in the argument "over" with an iterator over the logs of all users.
+// The method walk calls the function "over" with an iterator over the logs of all users.
 func (d *DB) walk(over func(*pebble.Iterator)) {
 	it, err := d.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{KeyLog}, UpperBound: []byte{KeyLog + 1}})
 	if err != nil {
@@ -139,9 +137,8 @@ func (d *DB) walk(over func(*pebble.Iterator)) {
 	_ = it.Close() // repeats the error at which the walk ended
 }
 
-// KeyBehind is for a walk that met a damaged block: it returns the first key after the block, so that the walk can
-// continue there. The argument "key" of KeyBehind is where the walk began to read, and the argument "err" is the error
-// with which the walk failed.
+// KeyBehind returns the first key after a damaged block, so that a walk over the keys can continue there. The argument
+// "key" is the last key that the walk reached, and "err" is the error of the walk.
 func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
 	if len(key) > d.logKeySize() || key[0] != KeyLog {
 		return nil, err

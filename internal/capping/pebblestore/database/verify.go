@@ -19,8 +19,8 @@ type FormatError struct{ reason error }
 func (e *FormatError) Error() string { return e.reason.Error() }
 func (e *FormatError) Unwrap() error { return e.reason }
 
-// A checker checks a backup archive, whose bytes it receives in pieces of any size. When the checker has received all
-// bytes of the archive, it decides whether the archive is complete and unchanged.
+// A checker receives the bytes of a backup archive in pieces of any size. After the last byte, the checker decides
+// whether the archive is complete and unchanged.
 type checker struct {
 	sum  hash.Hash
 	last []byte // the latest bytes, which may be the checksum at the end
@@ -39,7 +39,7 @@ func (c *checker) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Check returns an error if the bytes that the checker received are not a complete archive.
+// The method Check returns an error if the received bytes are not a complete archive.
 func (c *checker) Check() error {
 	want, err := ending(c.sum.Sum(nil))
 	if err != nil {
@@ -51,7 +51,8 @@ func (c *checker) Check() error {
 	return nil
 }
 
-// Verify reads the whole archive. If the archive is incomplete or changed, Verify returns an error.
+// Verify reads the whole archive and returns the manifest. If the archive is incomplete or changed, Verify returns an
+// error.
 func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	check := NewChecker()
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
@@ -93,8 +94,8 @@ func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	return found, nil
 }
 
-// check returns an error unless the archive contains exactly the files in its manifest and the files that every archive
-// has.
+// The method check returns an error unless the archive contains exactly the files in the manifest, the manifest itself
+// and the checksum.
 func (m *Manifest) check(sizes map[string]int64) error {
 	delete(sizes, manifestName)
 	delete(sizes, sumName)
@@ -117,7 +118,7 @@ func (m *Manifest) check(sizes map[string]int64) error {
 	return nil
 }
 
-// each calls the function in the argument "yield" for each file of a backup archive.
+// The function each calls the function "yield" for each file of a backup archive.
 func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err

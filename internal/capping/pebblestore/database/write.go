@@ -17,7 +17,7 @@ import (
 )
 
 // Write writes an archive of the files in the directory, with the manifest m, and sets m.Files. The files must not
-// change while Write reads them.
+// change during the call of Write.
 func Write(to io.Writer, dir string, m *Manifest) error {
 	names, err := list(dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func Write(to io.Writer, dir string, m *Manifest) error {
 	return err
 }
 
-// list returns the names of the files in the database's directory, with the marker file last.
+// The function list returns the names of the files in the database's directory, with the marker file last.
 func list(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func list(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// write copies one file of the directory into the backup archive.
+// The function write copies one file of the directory into the backup archive.
 func write(archive *tar.Writer, dir, name string) (File, error) {
 	file, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
@@ -96,8 +96,8 @@ func write(archive *tar.Writer, dir, name string) (File, error) {
 	return File{name, n, hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// header returns the tar header of a file. The tar header contains no time and no owner, so that it depends only on
-// name and size.
+// The function header returns the tar header of a file. The tar header depends only on name and size, and contains no
+// time and no owner.
 func header(name string, size int64) *tar.Header {
 	return &tar.Header{Name: name, Size: size, Mode: int64(fs.FileMode(0o644)), Typeflag: tar.TypeReg,
 		Format: tar.FormatPAX}
@@ -111,7 +111,7 @@ func add(archive *tar.Writer, name string, content []byte) error {
 	return err
 }
 
-// ending returns the last bytes of an archive, which begin with the tar header of the checksum file.
+// The function ending returns the last bytes of an archive, from the tar header of the checksum file on.
 func ending(sum []byte) ([]byte, error) {
 	var end bytes.Buffer
 	archive := tar.NewWriter(&end)
@@ -127,5 +127,5 @@ func ending(sum []byte) ([]byte, error) {
 	return end.Bytes(), nil
 }
 
-// endSize is the size in bytes of the ending of every archive: a tar header, one block of content and two empty blocks.
+// endSize is the size in bytes of the end of every archive: a tar header, one block of content and two empty blocks.
 const endSize = 4 * 512

@@ -1,8 +1,7 @@
 // Package baseline implements frequency capping with the usual sliding log on Redis, for comparison with the store.
 // Only tests and benchmarks use package baseline. For each user, the baseline has one sorted set and makes one script
-// call. All script calls of the baseline go through the cluster pipeline of the Redis library. The baseline has no
-// tokens that detect a repeated send, and does not wait for replicas. The baseline supports only rolling windows over
-// all channels.
+// call. All script calls of the baseline go through the cluster pipeline of the Redis library. The baseline does not
+// detect repeated sends, and does not wait for replicas. The baseline supports only rolling windows over all channels.
 package baseline
 
 import (
@@ -18,25 +17,25 @@ import (
 	"capper/internal/capping"
 )
 
-// Source is the text of the script.
+// Source is the text of the Lua script.
 //
 //go:embed baseline.lua
 var Source string
 
-// CountingSource is a variant of Source in which each run chooses a new name for the member of the sorted set. If
-// CountingSource runs twice for a send, it records the send twice. CountingSource costs one more Redis command than
-// Source, so it is not for speed comparisons.
+// CountingSource is a variant of Source in which each run adds a new member to the sorted set. If CountingSource runs
+// twice for a send, the set contains the send twice. CountingSource needs one more Redis command than Source, so it is
+// not for speed comparisons.
 var CountingSource = strings.Replace(Source, "now, ARGV[2])", "now, ARGV[2] .. table.concat(redis.call('TIME')))", 1)
 
-// Client decides sends with a usual sliding log in Redis. A Client is safe for concurrent use.
+// A Client decides about sends with a usual sliding log in Redis. A Client is safe for concurrent use.
 type Client struct {
 	redis redis.UniversalClient
 	clock func() time.Time
 	sha   string
 }
 
-// New loads a Lua script into Redis and returns a Client. The argument "source" of New is the text of the script, and r
-// the connection to Redis. The caller of New closes r.
+// New loads a Lua script into Redis and returns a Client. The argument "source" is the text of the script. The argument
+// r is the connection to Redis, which the caller must close.
 func New(ctx context.Context, r redis.UniversalClient, clock func() time.Time, source string) (*Client, error) {
 	sha, err := r.ScriptLoad(ctx, source).Result()
 	return &Client{r, clock, sha}, err
@@ -45,7 +44,8 @@ func New(ctx context.Context, r redis.UniversalClient, clock func() time.Time, s
 // Key returns the Redis key of a user's sorted set.
 func Key(user capping.UserID) string { return "fc:" + strconv.FormatUint(uint64(user), 10) }
 
-// Filter decides the users of a batch, like Filter of capping.Store. A user whose script call failed is Unavailable.
+// Filter decides about the users of a batch, like Filter of capping.Store. A user whose script call failed is
+// Unavailable.
 func (c *Client) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	now := int64(capping.InstantOf(c.clock()))
 	pipe := c.redis.Pipeline()

@@ -14,8 +14,8 @@ const (
 	pipelineCommands = 64
 )
 
-// Shared is a Redis client that puts script calls of several goroutines into common pipelines, as the store's own
-// client does. A Shared client is safe for concurrent use.
+// Shared is a Redis client that combines script calls of several goroutines in one pipeline, like the store. A Shared
+// client is safe for concurrent use.
 type Shared struct {
 	redis.UniversalClient
 	mu      sync.Mutex
@@ -23,7 +23,7 @@ type Shared struct {
 	running int
 }
 
-// call is a script call that waits for its reply.
+// A call is a script call that waits for the reply of Redis.
 type call struct {
 	*redis.Cmd
 	done chan struct{}
@@ -54,7 +54,7 @@ func (s *Shared) submit(c *call) {
 	}
 }
 
-// work sends pipelines of script calls until the queue is empty.
+// The method work sends pipelines of script calls until the queue is empty.
 func (s *Shared) work() {
 	runtime.Gosched() // lets other goroutines add calls to the same pipeline
 	for calls := s.take(); calls != nil; calls = s.take() {
@@ -69,7 +69,8 @@ func (s *Shared) work() {
 	}
 }
 
-// take removes the script calls of the next pipeline from the queue and returns them, or nil when the queue is empty.
+// The method take removes the script calls of the next pipeline from the queue and returns these calls, or nil if the
+// queue is empty.
 func (s *Shared) take() (calls []*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 )
 
 // An attempt is one transmission of a command to a Redis node. The run to which a command belongs sets the destination
-// of each attempt. The other fields of an attempt are set by the worker of the node's sender, which has the command
-// from its submission until its delivery to the run.
+// of each attempt. The worker of the node's sender sets the other fields of an attempt. The worker has the command from
+// the command's submission until its delivery to the run.
 type attempt struct {
 	node   *topology.Node // nil: no node serves the hash slot
 	asking bool           // the node is importing the hash slot
@@ -25,14 +25,14 @@ type attempt struct {
 	err   error // nil: the command has a reply
 }
 
-// stamp begins an attempt to send the command. stamp sets the time in the command and the local start time of the
-// attempt.
+// The method stamp begins an attempt to send the command. The method stamp sets the time in the command and the local
+// start time of the attempt.
 func (c *Command) stamp(now capping.Instant, began time.Time) {
 	c.attempt.now, c.attempt.began = now, began
 	c.op.Stamp(c, Stamp{Now: now, Since: c.since})
 }
 
-// send adds the command to a pipeline, which the worker sends afterwards.
+// The method send adds the command to a pipeline, which the worker sends afterwards.
 func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	if c.attempt.asking {
 		_ = pipe.Process(ctx, redis.NewCmd(ctx, "asking"))
@@ -42,8 +42,9 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	return sent
 }
 
-// take ends an attempt to send the command, and stores the reply or the error in the command. If too few
-// replicas have stored the writes of the command, the argument "lacking" says why; otherwise, it is nil.
+// The method take ends an attempt to send the command, and stores the reply or the error in the command. The argument
+// "lacking" is an error with the reason if too few replicas have stored the writes of the command; otherwise, "lacking"
+// is nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
 	value, err := cmd.Result()
@@ -64,8 +65,8 @@ func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	}
 }
 
-// texts converts an array in a Redis reply to a slice of strings. If the array has a value that is not a string, texts
-// returns nil.
+// The function texts converts an array in a Redis reply to a slice of strings. If the array has a value that is not a
+// string, texts returns nil.
 func texts(list []any) []string {
 	texts := make([]string, len(list))
 	for i, one := range list {
@@ -78,20 +79,20 @@ func texts(list []any) []string {
 	return texts
 }
 
-// fail ends the present attempts of several commands, all with the same error.
+// The function fail ends the present attempts of several commands, all with the same error.
 func fail(commands []*Command, err error) {
 	for _, c := range commands {
 		c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, err
 	}
 }
 
-// An errUnsent is an error that happened before the command was sent, so that the command had no effect.
+// An errUnsent is an error before a command was sent, so that the command had no effect.
 type errUnsent struct{ err error }
 
 func (e *errUnsent) Error() string { return e.err.Error() }
 func (e *errUnsent) Unwrap() error { return e.err }
 
-// Remedy returns the remedy of the wrapped error, and adds to it that the command had no effect.
+// Remedy returns the remedy of the wrapped error, with the addition that the command had no effect.
 func (e *errUnsent) Remedy() fault.Remedy {
 	r := fault.Of(e.err)
 	r.Unknown, r.Refresh = false, true
@@ -112,7 +113,7 @@ func (e *clockError) Error() string {
 	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
 }
 
-// late reports whether the time that the command took on its way can explain the clock difference in the
-// argument "off". The node's clock may then be right. The argument "took" of the function late is the time until the
-// reply came, and the argument "skew" is the tolerated clock difference.
+// The function late reports whether the command's time on the way can explain the clock difference in the argument
+// "off". If so, the node's clock may be right. The argument "took" of the function late is the time until the reply
+// came, and the argument "skew" is the tolerated clock difference.
 func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }

@@ -9,13 +9,13 @@ import (
 
 // A Command is a Redis command for one partition; most commands are script calls. A command belongs to the run
 // (execution of one call of the store) that created it. During an attempt, a worker of the sender reads the fields of
-// the command, except those that only the run uses.
+// the command. The fields that only the run uses are an exception.
 type Command struct {
 	Partition int
 	Items     []uint64 // users of a script call (see script.Plan); nil for other commands
 	Args      script.Args
 
-	// Bare says that the command uses only the key of one bucket of users, because the hash slot's keys are on two
+	// If Bare is true, the command uses the key of only one bucket of users, because the hash slot's keys are on two
 	// nodes. When Bare becomes true, the operation must encode the command again.
 	Bare bool
 
@@ -27,9 +27,9 @@ type Command struct {
 
 	run     *Run
 	op      Operation
-	durable bool   // a reply counts only if enough replicas have stored the writes
-	aside   bool   // a side command: it writes data beside the logs, and decides no user
-	awaited bool   // a side command for which the run waits; it is not repeated if it may have been executed
+	durable bool   // the run accepts a reply only if enough replicas have stored the writes
+	aside   bool   // a side command, which writes data beside the logs and decides no user
+	awaited bool   // a side command for which the run waits, not repeated if Redis may have executed it
 	then    func() // called when the command is settled, successful or not; may be nil
 
 	attempt attempt // the latest attempt
@@ -48,9 +48,9 @@ func (c *Command) Repeated() bool { return c.since != capping.Never }
 // Since returns the time of the first attempt that Redis may have executed although no reply arrived, or Never.
 func (c *Command) Since() capping.Instant { return c.since }
 
-// weight returns the number that is subtracted from the run's count of open work when the command is settled. The
-// weight of a command is its number of users. A command without users has the weight 1, and a side command the weight
-// 0.
+// The method weight returns the number that the run subtracts from its count of open work when the command is settled.
+// The weight of a command is its number of users. A command without users has the weight 1, and a side command (which
+// writes data beside the logs) the weight 0.
 func (c *Command) weight() int {
 	if c.aside {
 		return 0
@@ -58,7 +58,7 @@ func (c *Command) weight() int {
 	return max(1, len(c.Items))
 }
 
-// hold counts the command in the front (the run's work for one node) as unsettled, until the command has a
+// The method hold counts the command as unsettled in the front (the run's work for one node), until the command has a
 // final result.
 func (c *Command) hold(f *front) {
 	c.free()
@@ -66,7 +66,7 @@ func (c *Command) hold(f *front) {
 	f.held++
 }
 
-// free ends the counting of the command as unsettled in its front (the run's work for one node).
+// The method free stops counting the command as unsettled in its front (the run's work for one node).
 func (c *Command) free() {
 	if c.front != nil {
 		c.front.held--
@@ -79,7 +79,7 @@ type Operation interface {
 	// Encode sets the arguments of c.
 	Encode(c *Command)
 	// Stamp writes the time of an attempt into the arguments of the command c. Stamp runs on a sender's goroutine, just
-	// before the arguments are sent.
+	// before the sender sends the arguments.
 	Stamp(c *Command, s Stamp)
 	// Apply processes the reply to a successful attempt of the command c. Apply returns the number of users (items) of
 	// c that the reply decides. The run sends the remaining users of c again.

@@ -24,7 +24,7 @@ type Config struct {
 	Logger      *slog.Logger // nil: pipelines are not logged
 }
 
-// A Dispatcher creates runs; a run executes the Redis commands of one call of the store. A Dispatcher is safe for
+// A Dispatcher creates runs. A run executes the Redis commands of one call of the store. A Dispatcher is safe for
 // concurrent use.
 type Dispatcher struct {
 	config  Config
@@ -34,7 +34,7 @@ type Dispatcher struct {
 	runs    sync.Pool
 }
 
-// New returns a Dispatcher. The topology in the Dispatcher's configuration says to which node each command goes.
+// New returns a Dispatcher. The topology in the configuration determines the node to which each command goes.
 func New(config Config) *Dispatcher {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -47,8 +47,8 @@ func New(config Config) *Dispatcher {
 func (d *Dispatcher) Wait() { d.lanes.Wait() }
 
 // NewRun returns a run for the operation op, which encodes the commands and processes the replies. If each command of
-// the run has its own operation, the argument "op" is nil. If the argument "durable" is true, a reply counts only when
-// enough replicas have stored the writes of the command.
+// the run has its own operation, the argument "op" is nil. If the argument "durable" is true, the run accepts a reply
+// only after enough replicas have stored the writes of the command.
 func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	r, _ := d.runs.Get().(*Run)
 	if r == nil {
@@ -71,7 +71,8 @@ func (d *Dispatcher) Recycle(r *Run) {
 // recycledUsers is the maximum number of users of a run whose buffers Recycle keeps.
 const recycledUsers = 1 << 17
 
-// sender returns the sender of a node, that is, the node's command queue. If the node is nil, sender returns nil.
+// The method sender returns the sender of a node, that is, the node's command queue. If the node is nil, sender returns
+// nil.
 func (d *Dispatcher) sender(n *topology.Node) *sender {
 	if n == nil {
 		return nil
@@ -84,8 +85,8 @@ func (d *Dispatcher) sender(n *topology.Node) *sender {
 	return known.(*sender)
 }
 
-// forgetSenders removes the senders (command queues) of those nodes that the topology no longer lists. If a run already
-// uses a removed sender, the run may continue to use this sender.
+// forgetSenders removes the senders (command queues) of nodes that the topology no longer lists. A run that already
+// uses a removed sender may continue to use this sender.
 func (d *Dispatcher) forgetSenders() {
 	d.senders.Range(func(node, _ any) bool {
 		if !d.top.Knows(node.(*topology.Node)) {
@@ -95,7 +96,8 @@ func (d *Dispatcher) forgetSenders() {
 	})
 }
 
-// bounded returns the context ctx. If ctx has no deadline, bounded adds the default time limit of the dispatcher.
+// The method bounded returns the context ctx. If ctx has no deadline, the returned context also has the default time
+// limit of the dispatcher.
 func (d *Dispatcher) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}

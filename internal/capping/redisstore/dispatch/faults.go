@@ -11,7 +11,8 @@ import (
 
 // Faults counts the errors of a run by their kind, and keeps one error of each kind as an example.
 type Faults struct {
-	// What names the undecided work if the run has no users, for example "the call for permits is".
+	// The field What names the undecided work in the error text if the run has no users, for example "the call for
+	// permits is".
 	What     string
 	Users    map[fault.Kind]int // number of undecided users
 	Attempts map[fault.Kind]int // number of failed attempts
@@ -23,8 +24,8 @@ func (f *Faults) addAttempt(k fault.Kind, err error) {
 	f.Attempts[k]++
 }
 
-// AddUndecided counts users who stay undecided because of a fault of the kind k. AddUndecided may keep the error "err"
-// as the example for the given kind of fault.
+// AddUndecided counts users who stay undecided because of an error of the kind k. AddUndecided keeps "err" as an
+// example if "err" is the first error of this kind.
 func (f *Faults) AddUndecided(k fault.Kind, users int, err error) {
 	if users == 0 {
 		return
@@ -68,8 +69,8 @@ func (f *Faults) Err() error {
 	return errors.Join(parts...)
 }
 
-// cause returns the error that Faults keeps as the example for a kind of fault. If the deadline has expired,
-// cause returns an example of the fault that was most frequent before the deadline.
+// The method cause returns the example that Faults keeps for a kind of errors. For the kind Deadline, cause returns an
+// example of the most frequent kind of errors before the deadline.
 func (f *Faults) cause(k fault.Kind) error {
 	if k != fault.Deadline || len(f.Attempts) == 0 {
 		return f.example[k]

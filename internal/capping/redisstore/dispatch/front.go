@@ -11,7 +11,7 @@ const (
 	heldLimit     = 256 // limit of commands from one run to one node that are in flight or wait for a retry
 )
 
-// A front is the work of one run for one Redis node that the run has not sent yet.
+// A front is the unsent work of one run for one Redis node.
 type front struct {
 	node     *topology.Node // nil: no node serves the slots
 	sender   *sender        // nil if node is nil
@@ -21,7 +21,7 @@ type front struct {
 	held     int // number of unsettled commands
 }
 
-// front returns the work of the run for one node that the run has not sent yet.
+// The method front returns the unsent work of the run for one node.
 func (r *Run) front(n *topology.Node) *front {
 	for _, f := range r.fronts {
 		if f.node == n {
@@ -33,9 +33,9 @@ func (r *Run) front(n *topology.Node) *front {
 	return f
 }
 
-// fill passes commands for every node to the sender of the node, but only as many as may be in flight. If a partition
-// has moved to another node, its part of the batch moves to the front of that node, so fill then visits all fronts
-// again.
+// The method fill passes commands for every node to the sender of the node, up to the limit of commands in flight. If a
+// partition has moved to another node, its part of the batch moves to the front (unsent work) of the other node, and
+// fill visits all fronts again.
 func (r *Run) fill() {
 	for r.strayed = true; r.strayed; {
 		r.strayed = false
@@ -67,7 +67,8 @@ func (r *Run) fillFront(f *front) {
 	}
 }
 
-// refusal returns why the run must not send the command to the node, or nil if the run may send it.
+// If the run must not send the command to the node, the method refusal returns an error with the reason; otherwise, the
+// method refusal returns nil.
 func (r *Run) refusal(c *Command) error {
 	if c.attempt.node == nil {
 		return fault.ErrNoRoute
@@ -78,7 +79,8 @@ func (r *Run) refusal(c *Command) error {
 	return c.attempt.node.Lack(c.durable)
 }
 
-// next returns the command that the run sends next to the node of the front, or nil if there is none.
+// The method next returns the next command for the node of the front (unsent work for one node), or nil if there is
+// none.
 func (r *Run) next(f *front) *Command {
 	if len(f.ready) > 0 {
 		c := f.ready[0]

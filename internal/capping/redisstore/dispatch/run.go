@@ -19,21 +19,21 @@ const (
 )
 
 // A Run executes one operation on the users of a batch, or a few single commands that have no users. A run makes
-// commands from the batch, and limits how many of these are in flight to each node. A run retries failed commands until
-// all commands are settled or the context ends. A run belongs to the goroutine of its caller. The workers of senders
-// use the commands of a run, but no other part of the run.
+// commands from the batch, and limits the number of its commands in flight to each node. A run retries failed commands
+// until all commands are settled or the context ends. A run belongs to the goroutine of its caller. The workers of
+// senders use the commands of a run, but no other part of the run.
 type Run struct {
 	// Faults counts the errors of the run's attempts and its undecided users. Callers may add faults after Do has
 	// returned.
 	Faults Faults
-	// BeforeBare returns operations to run in the partition before bare commands (of one bucket each) replace the
-	// command c. The bare commands wait until each of the operations from BeforeBare is settled. Each operation from
-	// BeforeBare must be idempotent. A nil BeforeBare means no operations.
+	// BeforeBare returns operations to run before bare commands (of one bucket each) replace the command c. The run
+	// executes these operations in the partition of c, and sends the bare commands when each operation is settled. Each
+	// operation from BeforeBare must be idempotent. A nil BeforeBare means no operations.
 	BeforeBare func(c *Command) []Operation
 	// AllowBare reports whether bare commands may replace the command c. The run calls AllowBare when each operation
 	// from BeforeBare is settled, successful or not. If AllowBare returns false, the run sends no more commands for the
-	// users of c, and counts no fault. Before AllowBare returns false, it sets the results of the users of c. A nil
-	// AllowBare allows every command.
+	// users of c, and counts no fault. Before AllowBare returns false, AllowBare sets the results of the users of c. A
+	// nil AllowBare allows every command.
 	AllowBare func(c *Command) bool
 
 	ctx        context.Context // context of Do, for log lines and spans
@@ -50,7 +50,7 @@ type Run struct {
 	waiting  []*Command // commands that wait for the time of their retry
 	inFlight int
 	strayed  bool     // a part has moved to another front
-	open     int      // number of unsettled users and of unsettled commands without users
+	open     int      // number of unsettled users, plus unsettled commands without users
 	awaited  int      // number of side commands for which the run waits
 	failed   failures // settled attempts that the span does not show yet
 	arrived  []*Command
@@ -58,8 +58,8 @@ type Run struct {
 	unused   []*Command // settled commands whose buffers can be reused
 }
 
-// reset prepares a finished run, so that the run can execute another operation. The settled commands of the run keep
-// their buffers, so that later commands can use them.
+// The method reset prepares a finished run for another operation. The settled commands of the run keep their buffers
+// for later commands.
 func (r *Run) reset() {
 	r.op, r.open, r.awaited, r.Faults = nil, 0, 0, Faults{}
 	r.BeforeBare, r.AllowBare = nil, nil
@@ -96,16 +96,16 @@ func (r *Run) Add(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable})
 }
 
-// AddAside adds a side command to the run. A side command writes data beside the users' logs, such as counts. The
-// failure of a side command leaves no user undecided. When all other commands are settled, the run does not wait for
-// side commands. The side command must be idempotent.
+// AddAside adds a side command to the run. A side command writes data beside the users' logs, such as counts. If a side
+// command fails, no user stays undecided. When all other commands are settled, the run soon stops waiting for side
+// commands. A side command from AddAside must be idempotent.
 func (r *Run) AddAside(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable, aside: true})
 }
 
-// AddOnce adds a side command for which the run waits, at most until the deadline of the run. The command does not wait
-// for replicas. If Redis may have executed an attempt of a side command from AddOnce, the run does not retry the
-// command.
+// AddOnce adds a side command (command that writes data beside the users' logs) for which the run waits, at most until
+// the deadline of the run. The side command does not wait for replicas. If Redis may have executed an attempt of a side
+// command from AddOnce, the run does not retry the command.
 func (r *Run) AddOnce(op Operation, partition int) {
 	r.awaited++
 	r.enqueue(&Command{op: op, Partition: partition, aside: true, awaited: true})
@@ -119,8 +119,8 @@ func (r *Run) enqueue(c *Command) {
 	f.ready = append(f.ready, c)
 }
 
-// command returns a command of the run's operation for some users of one partition; the argument "items" stands for
-// these users.
+// The method command returns a command of the run's operation for some users of one partition. The argument "items"
+// stands for these users.
 func (r *Run) command(partition int, items []uint64) *Command {
 	c := &Command{}
 	if n := len(r.unused); n > 0 {
@@ -133,8 +133,8 @@ func (r *Run) command(partition int, items []uint64) *Command {
 	return c
 }
 
-// Do runs the commands of the run until all are settled or the time is up. Do records the faults of the commands in the
-// field Faults. When Do has returned, the operation of the run receives no more replies.
+// Do executes the commands of the run until all commands are settled or the time is up. Do records the errors of the
+// commands in the field Faults. When Do has returned, the operation of the run receives no more replies.
 func (r *Run) Do(ctx context.Context) {
 	ctx, cancel := r.dispatcher.bounded(ctx)
 	defer cancel()
@@ -193,7 +193,7 @@ func (r *Run) nextDue() (due time.Time, ok bool) {
 	return due, ok
 }
 
-// wake makes those waiting commands ready whose retry time has come.
+// The method wake makes waiting commands ready if the time of their retry has come.
 func (r *Run) wake() {
 	now, kept := time.Now(), r.waiting[:0]
 	for _, c := range r.waiting {
@@ -206,8 +206,8 @@ func (r *Run) wake() {
 	r.waiting = kept
 }
 
-// hasten ends the waiting of all commands that wait for a retry, and retries them at once. The commands that wait are
-// side commands, and their servers have just replied to the other commands.
+// The method hasten retries all waiting commands at once. All these commands are side commands, and their servers have
+// just replied to the other commands.
 func (r *Run) hasten() {
 	for _, c := range r.waiting {
 		r.repeat(c)
@@ -216,7 +216,7 @@ func (r *Run) hasten() {
 	r.fill()
 }
 
-// repeat arranges another attempt of the command, at the node that holds the hash slot now.
+// The method repeat arranges another attempt of the command, at the node that now holds the hash slot.
 func (r *Run) repeat(c *Command) {
 	c.attempt.asking = false
 	f := r.front(r.dispatcher.top.Route(c.Partition))
@@ -240,7 +240,7 @@ func (b *inbox) put(commands []*Command) {
 	}
 }
 
-// drain removes the commands from the inbox and appends them to the slice "into".
+// The method drain removes the commands from the inbox and appends them to the slice "into".
 func (b *inbox) drain(into []*Command) []*Command {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,7 +17,8 @@ const (
 	// Lanes is the maximum number of concurrent pipelines to one Redis node. Each lane is the goroutine of one worker.
 	Lanes = 2
 	// pipelineCommands and pipelineUsers are the maximum numbers of commands and of users in one pipeline. The replies
-	// of such a pipeline arrive well within the time of an attempt, and the server can serve other clients in between.
+	// to a pipeline within these maxima arrive well within the time of an attempt, and the server can serve other
+	// clients in between.
 	pipelineCommands = 64
 	pipelineUsers    = 2048
 )
@@ -35,7 +36,8 @@ type sender struct {
 	running int
 }
 
-// submit adds commands to the queue of the node, and starts workers if necessary. submit does not keep the slice.
+// The method submit adds commands to the queue of the node, and starts workers if necessary. The method submit does not
+// keep the slice "commands".
 func (s *sender) submit(commands []*Command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +49,7 @@ func (s *sender) submit(commands []*Command) {
 	}
 }
 
-// work sends pipelines until the queue is empty.
+// The method work sends pipelines until the queue of the node is empty.
 func (s *sender) work() {
 	defer s.lanes.Done()
 	runtime.Gosched() // lets other callers add commands to the same pipeline
@@ -63,8 +65,8 @@ func (s *sender) work() {
 	}
 }
 
-// take removes those commands from the queue that the next pipeline will contain. A pipeline waits for replicas as a
-// whole, so either all of its commands need confirmations by replicas or none does. take drops commands whose run has
+// The method take removes the commands of the next pipeline from the queue. A pipeline waits for replicas as a whole,
+// so either all or none of its commands need confirmations by replicas. The method take drops commands whose run has
 // ended.
 func (s *sender) take() []*Command {
 	s.mu.Lock()
@@ -91,7 +93,7 @@ func (s *sender) take() []*Command {
 	return commands
 }
 
-// deliver puts each command, with the result of its attempt, into the inbox of its run.
+// The function deliver puts each command, with the result of its attempt, into the inbox of its run.
 func deliver(commands []*Command) {
 	for start := 0; start < len(commands); {
 		end := start + 1
@@ -103,10 +105,10 @@ func deliver(commands []*Command) {
 	}
 }
 
-// send sends one pipeline with the given commands to the node, which is one attempt for each command. If the node does
-// not have the Lua scripts, the pipeline first loads the scripts. If the commands must be durable, the pipeline ends
-// with a command that checks whether replicas have confirmed the writes. send returns how many Redis commands the
-// pipeline had.
+// The method send sends one pipeline with the given commands to the node. For each command, this is one attempt. If the
+// node does not have the Lua scripts, the pipeline first loads the scripts. If the commands must be durable, the
+// pipeline ends with a command that checks whether replicas have confirmed the writes. The method send returns the
+// number of Redis commands in the pipeline.
 func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()
@@ -158,8 +160,8 @@ func (s *sender) send(commands []*Command) (size int) {
 	return size
 }
 
-// owned returns the partitions of those commands that go to the node because the node owns the hash slot,
-// and not because it is importing the slot.
+// The function owned returns the partitions of the commands that go to the node because the node owns the hash slot.
+// Commands that go to a node that is importing the slot are left out.
 func owned(commands []*Command) []int {
 	partitions := make([]int, 0, pipelineCommands)
 	for _, c := range commands {
@@ -170,9 +172,10 @@ func owned(commands []*Command) []int {
 	return partitions
 }
 
-// witness chooses the partition whose sentinel key (a marker key that reveals lost data) the pipeline reads at its end.
-// witness takes the last partition whose hash slot is not moving, because the sentinel key of a moving slot may be on
-// another node. If the cluster is moving all hash slots of the pipeline, witness returns the last partition.
+// The method witness chooses a partition. At its end, the pipeline reads the sentinel key (marker key that reveals lost
+// data) of this partition. The method witness takes the last partition whose hash slot is not moving, because the
+// sentinel key of a moving slot may be on another node. If the cluster is moving all hash slots of the pipeline,
+// witness returns the last partition.
 func (s *sender) witness(commands []*Command) int {
 	for i := len(commands) - 1; i >= 0; i-- {
 		if c := commands[i]; !c.attempt.asking && !s.top.Moving(c.Partition) {
@@ -182,9 +185,9 @@ func (s *sender) witness(commands []*Command) int {
 	return commands[len(commands)-1].Partition
 }
 
-// distrust makes the attempt of a command fail if the command's partition was put into quarantine while the command was
-// queued. If a partition is in quarantine (no decisions until an operator accepts the loss), the script may have read
-// incomplete logs for the command.
+// The method distrust makes the attempt of a command fail if the command's partition was put into quarantine while the
+// command was queued. If a partition is in quarantine (no decisions until an operator accepts the loss), the script may
+// have read incomplete logs for the command.
 func (s *sender) distrust(c *Command) {
 	if bar := s.top.Bar(c.Partition); bar != nil && c.attempt.err == nil {
 		c.attempt.err = bar

@@ -15,10 +15,11 @@ import (
 const (
 	firstPause     = 10 * time.Millisecond
 	longPause      = 250 * time.Millisecond
-	maxServerTries = 3 // after so many server errors, the run gives up the command
+	maxServerTries = 3 // after this number of server errors, the run gives up the command
 )
 
-// settle processes the result of a command's attempt: settle accepts the reply, retries the command, or gives up.
+// The method settle processes the result of a command's attempt: settle accepts the reply, retries the command, or
+// gives up.
 func (r *Run) settle(c *Command) {
 	fix := fault.Of(c.attempt.err)
 	if fix.Kind == fault.None {
@@ -67,7 +68,8 @@ func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 	}
 }
 
-// hopeless reports whether a retry of the command would fail in the same way, so that the run can give up at once.
+// The method hopeless reports whether a retry of the command would fail in the same way, so that the run can give up at
+// once.
 func (c *Command) hopeless(fix *fault.Remedy) bool {
 	switch fix.Kind {
 	case fault.Server:
@@ -78,8 +80,8 @@ func (c *Command) hopeless(fix *fault.Remedy) bool {
 	return fix.Final
 }
 
-// judgeClock finds out, after a clock error, whether the clock of the node is wrong, or whether the command arrived
-// late. The node read its clock at some time between the start of the attempt and now.
+// judgeClock determines the cause of a clock error: the clock of the node is wrong, or the command arrived late. The
+// node read its clock at some time between the start of the attempt and now.
 func (r *Run) judgeClock(c *Command, fix *fault.Remedy) error {
 	skew := r.dispatcher.config.ClockSkew
 	e := &clockError{off: fix.Off, skew: skew, late: late(fix.Off, time.Since(c.attempt.began), skew)}
@@ -111,9 +113,9 @@ func (r *Run) retry(c *Command, fix *fault.Remedy) {
 	r.waiting = append(r.waiting, c)
 }
 
-// split replaces the command c by bare commands (commands that use the key of one bucket each), one for each
-// bucket of users. Before split is called, the operations from BeforeBare must be settled. If the command c has no
-// users, or is already bare (has one bucket), split returns false.
+// The method split replaces the command c by bare commands (commands that use the key of one bucket each), one for each
+// bucket of users. Before the bare commands, split sends the operations from BeforeBare. If the command c has no users,
+// or is already bare, split returns false.
 func (r *Run) split(c *Command) bool {
 	if len(c.Items) == 0 || c.Bare {
 		return false
@@ -137,7 +139,7 @@ func (r *Run) split(c *Command) bool {
 	return true
 }
 
-// divide creates bare commands (one for each bucket of users), which replace the command c.
+// The method divide creates bare commands (one for each bucket of users), which replace the command c.
 func (r *Run) divide(c *Command) {
 	if r.AllowBare != nil && !r.AllowBare(c) {
 		r.finish(c)
@@ -158,7 +160,7 @@ func (r *Run) divide(c *Command) {
 	}
 }
 
-// apply passes the reply of a successful attempt to the command's operation, which interprets the reply.
+// The method apply passes the reply of a successful attempt to the command's operation, which interprets the reply.
 func (r *Run) apply(c *Command) {
 	n, err := c.op.Apply(c)
 	if err == nil && n == 0 && len(c.Items) > 0 {
@@ -181,7 +183,7 @@ func (r *Run) apply(c *Command) {
 	}
 }
 
-// finish is for a settled command: finish subtracts the command from the run's counts of open work.
+// The method finish subtracts a settled command from the run's counts of open work.
 func (r *Run) finish(c *Command) {
 	c.free()
 	r.open -= c.weight()
@@ -193,15 +195,13 @@ func (r *Run) finish(c *Command) {
 	}
 }
 
-// giveUp ends a command without a result. When giveUp ends a command, the users of the command stay undecided, and
-// Faults records the fault.
+// giveUp ends a command without a result. The users of the command then stay undecided, and Faults records the error.
 func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 	r.finish(c)
 	r.Faults.AddUndecided(kind, c.weight(), err)
 }
 
-// abandon is called when the time of the run is up: abandon counts the users and commands without a result as
-// undecided.
+// The method abandon ends a run whose time is up: abandon counts the users and commands without a result as undecided.
 func (r *Run) abandon(ctx context.Context) {
 	r.over.Store(true)
 	trace.Event(r.span, "time is up", trace.Int("capper.users", r.open))

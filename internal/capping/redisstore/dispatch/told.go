@@ -10,7 +10,7 @@ import (
 	"capper/internal/trace"
 )
 
-// A share stands for those commands of one run that are in a pipeline together with commands of other runs.
+// A share is the part of a pipeline that belongs to one run.
 type share struct {
 	run      *Run
 	commands int
@@ -18,8 +18,9 @@ type share struct {
 	failed   fault.Kind // kind of the fault of the first failed attempt
 }
 
-// failures holds failed attempts, so that one event of a trace span can report many of them at once. Failed attempts
-// are combined because a trace span holds only a few hundred events, and more commands to an unreachable node can fail.
+// The type failures holds failed attempts, so that one event of a trace span can report many failed attempts at once.
+// Combined events are necessary because a trace span holds only a few hundred events, and more commands to an
+// unreachable node can fail.
 type failures []failure
 
 type failure struct {
@@ -42,7 +43,7 @@ func (f *failures) add(c *Command, kind fault.Kind) {
 	*f = append(*f, failure{kind, c.tries, 1, c.weight()})
 }
 
-// tell adds events to a trace span about those attempts that failed since the last call of tell.
+// The method tell adds events to a trace span about the attempts that failed since the last call of tell.
 func (f *failures) tell(span trace.Span) {
 	for _, like := range *f {
 		trace.Event(span, "attempt failed", trace.Text("error.type", string(like.kind)),
@@ -52,9 +53,9 @@ func (f *failures) tell(span trace.Span) {
 	*f = (*f)[:0]
 }
 
-// tell is called after a pipeline was sent: tell writes log lines and trace spans about the pipeline. Each run that has
-// commands in the pipeline gets a trace span of its own. The trace span has the start and the end of the pipeline, and
-// links to the spans of the other runs. If neither logging nor tracing is on, tell does nothing.
+// The method tell writes log lines and trace spans about a pipeline that was sent. Each run that has commands in the
+// pipeline gets a trace span of its own. The trace span has the start and the end of the pipeline, and links to the
+// spans of the other runs. If neither logging nor tracing is on, tell does nothing.
 func (s *sender) tell(commands []*Command, size int, began time.Time) {
 	debug := s.config.Logger.Enabled(commands[0].run.ctx, slog.LevelDebug)
 	traced := false
@@ -100,8 +101,8 @@ func (s *sender) log(of *share, size, callers int, took time.Duration) {
 		"pipeline", size, "callers", callers, "took", took.String(), "error", string(of.failed))
 }
 
-// mostLinks is the maximum number of links in one trace span. A pipeline may contain commands of several runs (the
-// commands of one caller form a run). The span of each run then links to the spans of the other runs.
+// mostLinks is the maximum number of links in one trace span. If a pipeline has commands of several runs (a run has the
+// commands of one caller), the span of each run links to the spans of the other runs.
 const mostLinks = 16
 
 func (s *sender) record(of *share, size int, shares []share, began, ended time.Time) {

@@ -1,7 +1,6 @@
-// Package fault classifies errors in the communication with a Redis server, and says for each what the caller should
-// do. The remedy for an error tells the caller what to do next: retry, refresh the routes, or give up. Only package
-// fault parses the text of Redis error replies. An error type of this program can implement the interface Known to
-// return its own remedy.
+// Package fault classifies errors in the communication with a Redis server, and gives a remedy for each error. A remedy
+// is the next action of the caller: retry, refresh the routes, or give up. Only package fault parses the texts of Redis
+// error replies. Error types of this program can implement the interface Known to return their own remedies.
 package fault
 
 import (
@@ -12,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Kind is the category of an error that happened in the communication with Redis. A Kind is a label value of the
-// metric capper_store_errors_total.
+// A Kind is the category of an error in the communication with Redis. Kinds are label values of the metric
+// capper_store_errors_total.
 type Kind string
 
-// The constant None means that there was no error; each other constant is a category of errors.
+// The constant None means that no error occurred. Each other constant is a category of errors.
 const (
 	None      Kind = ""
 	Script    Kind = "script"     // the node has not loaded the script
@@ -28,7 +27,7 @@ const (
 	Lost      Kind = "lost"       // no reply: the command may or may not have been executed
 	Acks      Kind = "acks"       // too few replicas confirmed the write
 	Clock     Kind = "clock"      // the node's clock differs too much from the local clock
-	Lag       Kind = "lag"        // the command took longer to arrive than clocks may differ
+	Lag       Kind = "lag"        // the command took longer to arrive than the tolerated clock difference
 	Memory    Kind = "memory"     // the node is out of memory
 	Auth      Kind = "auth"       // wrong password or missing permission
 	Server    Kind = "server"     // any other error reply of a server
@@ -69,7 +68,8 @@ func (k Kind) Hint() string {
 	return ""
 }
 
-// A Remedy tells the caller what to do after an attempt at a Redis command. The zero Remedy means success.
+// A Remedy is the next action of the caller after an attempt at a Redis command, with the kind of the error. The zero
+// Remedy means success.
 type Remedy struct {
 	Kind    Kind
 	Unknown bool          // the command may have been executed
@@ -81,14 +81,14 @@ type Remedy struct {
 	Off     time.Duration // with Clock: the node's clock minus the local clock
 }
 
-// Known is an interface that an error type implements to return its own remedy (what the caller should do).
+// Known is an interface that an error type implements to return its own remedy (next action of the caller).
 type Known interface {
 	error
 	Remedy() Remedy
 }
 
-// Of returns the remedy (what the store should do next) after an attempt at a Redis command has failed with the given
-// error. A nil error means success.
+// Of returns the remedy (next action of the caller) after an attempt at a Redis command has ended with the given error.
+// A nil error means success.
 func Of(err error) Remedy {
 	var known Known
 	var reply redis.Error
@@ -109,7 +109,7 @@ func Of(err error) Remedy {
 // IsAuth reports whether the Redis server rejected the user or the password, or denied a command or a key.
 func IsAuth(err error) bool { return answered(err) && Of(err).Kind == Auth }
 
-// answered reports whether the error contains, in its chain, an error reply of a Redis server.
+// The function answered reports whether the chain of the error contains an error reply of a Redis server.
 func answered(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// replies is a list of beginnings of Redis error replies, each with the remedy for the error (what the caller should
-// do).
+// The variable replies lists beginnings of Redis error replies, each with the remedy (next action of the caller) for
+// the error.
 var replies = []struct {
 	prefix string
 	remedy Remedy
@@ -23,8 +23,8 @@ var replies = []struct {
 	{"MASTERDOWN", Remedy{Kind: Down, Refresh: true}},
 	{"BUSY", Remedy{Kind: Down}},
 	{"MISCONF", Remedy{Kind: Down}},
-	// Redis ends a running WAIT with UNBLOCKED when the master becomes a replica. Redis answers a later WAIT with the
-	// next error in the list.
+	// When a master becomes a replica, Redis ends a running WAIT with UNBLOCKED. To a later WAIT, Redis replies with
+	// the next error in the list.
 	{"UNBLOCKED", Remedy{Kind: Down, Unknown: true, Refresh: true}},
 	{"ERR WAIT cannot be used with replica", Remedy{Kind: Down, Unknown: true, Refresh: true}},
 	{"ERR max number of clients", Remedy{Kind: Down}},
@@ -35,37 +35,37 @@ var replies = []struct {
 	{"WRONGPASS", Remedy{Kind: Auth, Final: true}},
 }
 
-// denials lists the beginnings of permission errors: those of a command, and those of a script.
+// The variable denials lists the beginnings of permission errors, for commands and for scripts.
 var denials = []string{
 	// Scripts return the second prefix up to Redis 7.0, and the third prefix since Redis 7.2 and in Valkey.
 	"NOPERM", "ERR The user executing the script can't", "ERR ACL failure in script",
 }
 
-// unknowns is a list of the beginnings of Redis error replies that say that the server does not have a command.
+// The variable unknowns lists the beginnings of Redis error replies about commands that the server does not have.
 var unknowns = []string{
 	"ERR unknown command", "ERR unknown subcommand",
 	"ERR Unknown Redis command called from script", "ERR Unknown command called from script", // Redis; Valkey
 	"ERR Unknown subcommand or wrong number", // Redis 6
 }
 
-// denied is the remedy for a permission error. The remedy "denied" makes the topology look for the missing right at its
-// next refresh.
+// The variable denied is the remedy for a permission error. With the remedy "denied", the topology looks for the
+// missing right at its next refresh.
 var denied = Remedy{Kind: Auth, Final: true, Refresh: true, Vet: true}
 
-// IsDenial reports whether a Redis error reply denies the user a command or a key, or says that the server does not
-// have the command.
+// IsDenial reports whether a Redis error reply denies the Redis user a command or a key, or reports a command that the
+// server does not have.
 func IsDenial(reply string) bool {
 	return IsUnknown(reply) || begins(reply, denials)
 }
 
-// IsUnknown reports whether a Redis error reply says that the server has no command with this name.
+// IsUnknown reports whether a Redis error reply is about a command that the server does not have.
 func IsUnknown(reply string) bool { return begins(reply, unknowns) }
 
 func begins(reply string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(reply, prefix) })
 }
 
-// ofReply returns the remedy (what the caller should do) for the text of a Redis error reply.
+// ofReply returns the remedy (next action of the caller) for the text of a Redis error reply.
 func ofReply(text string) Remedy {
 	for _, r := range replies {
 		if !strings.HasPrefix(text, r.prefix) {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Gateway is a TCP proxy in front of test servers. A Gateway listens at an address of its own, and forwards each
+// A Gateway is a TCP proxy in front of test servers. A Gateway listens at a separate address, and forwards each
 // connection to a server, like network address translation.
 type Gateway struct {
 	listener net.Listener

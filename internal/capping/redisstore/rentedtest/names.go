@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Names is a DNS server on the loopback interface, for tests. The DNS answers of Names have a TTL of 0.
+// Names is a DNS server on the loopback interface for tests. The DNS server sends replies with a TTL of 0.
 type Names struct {
 	conn  net.PacketConn
 	mu    sync.Mutex
@@ -48,7 +48,7 @@ func (n *Names) Point(host string, ips ...string) {
 	n.hosts[host] = ips
 }
 
-// Asked returns how often clients have asked the DNS server for the host name.
+// Asked returns the number of queries for the host name that the DNS server has received.
 func (n *Names) Asked(host string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,8 +68,8 @@ func (n *Names) serve() {
 	}
 }
 
-// answer returns the reply to a DNS query. The format follows RFC 1035, section 4.1: a header of 12
-// bytes, then the question as labels with their lengths, its type and its class.
+// The method answer returns the reply to a DNS query. The format follows RFC 1035, section 4.1: a header of 12 bytes,
+// then the host name as labels with lengths, then the type and the class of the query.
 func (n *Names) answer(query []byte) []byte {
 	var labels []string
 	at := 12

@@ -10,9 +10,9 @@ import (
 	"capper/internal/messages"
 )
 
-// The constants from answerCalls to answerConfigs are the kinds of fields that the hash of a message's decision counts
-// has. In the hash of a message's decision counts, the name of a field has three parts: the channel's number, the kind,
-// and the name of what is counted (for example a limit).
+// The constants from answerCalls to answerConfigs are the kinds of fields in the hash of a message's decision counts.
+// The name of such a field has three parts: the channel's number, the kind, and the name of the counted thing (for
+// example a limit).
 const (
 	answerCalls       = 'c'
 	answerAsked       = 'q'
@@ -35,7 +35,7 @@ const (
 	// FlushSize is the size in bytes of the name of a flush (one addition to a message's decision counts).
 	FlushSize    = 8
 	flushes      = 8    // latest flushes whose names the hash keeps
-	answerFields = 4096 // with this many fields, the script creates no field for another name
+	answerFields = 4096 // with this number of fields, the script creates no field for another name
 	mostConfigs  = 100
 )
 
@@ -43,9 +43,9 @@ const (
 // partition.
 type AnswerKeys struct{ Answers, Index, Message, Sizes string }
 
-// Answers encodes the call of answers.lua that adds the numbers in a Delta to a message's decision counts. The argument
-// "flush" of Answers is a name by which the script recognizes a repeated addition, and the argument "keep" is the TTL
-// of the counts. If the argument "begins" is true, answers.lua begins to count a message that has no stored data.
+// Answers encodes the call of answers.lua that adds the numbers in a Delta to a message's decision counts. By the name
+// in the argument "flush", the script recognizes a repeated addition. The argument "keep" of Answers is the TTL of the
+// counts. If the argument "begins" is true, answers.lua also begins to count a message without stored data.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -75,8 +75,8 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 	a.finish(4, rest...)
 }
 
-// titleField is the name of one field in the hash of a message's decision counts: the field that holds the title. The
-// name of the title's field has no channel.
+// titleField is the name of the field with the title in the hash of a message's decision counts. The name of this field
+// has no channel.
 const titleField = "t"
 
 // Title encodes the call of title.lua, which stores the title of a message. The argument "keep" of Title is the TTL of
@@ -109,8 +109,7 @@ func DecodeTitle(fields []string) string {
 	return ""
 }
 
-// eachAnswer calls the function in the argument "what" once for every decision count of a message, even if the count is
-// zero.
+// eachAnswer calls the function "what" once for every decision count of a message, even if the count is zero.
 func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64)) {
 	what(answerCalls, "", a.Calls)
 	what(answerAsked, "", a.Asked)
@@ -130,7 +129,7 @@ func eachAnswer(a *messages.Answers, what func(kind byte, name string, n int64))
 	}
 }
 
-// DecodeAnswers decodes the reply of HGETALL: it returns a message's decision counts by channel.
+// DecodeAnswers decodes the reply of HGETALL, and returns a message's decision counts by channel.
 func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, error) {
 	if len(fields)%2 != 0 {
 		return nil, ErrReply

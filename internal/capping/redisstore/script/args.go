@@ -27,15 +27,15 @@ type Args struct {
 	numbers  [256]uint16 // number of each group within the call, from 1
 }
 
-// blob is one argument of a Redis command, as bytes. Unlike a slice or a string, a pointer to a blob becomes an
-// interface value without an allocation.
+// The type blob is one argument of a Redis command, as bytes. Unlike a slice or a string, a pointer to a blob becomes
+// an interface value without an allocation.
 type blob []byte
 
 // MarshalBinary gives the bytes of an argument to the Redis library go-redis.
 func (b *blob) MarshalBinary() ([]byte, error) { return *b, nil }
 
 // Values returns the name and the arguments of the encoded command, for the Redis library. The returned arguments are
-// valid only until the Args encodes its next command.
+// valid until the Args encodes its next command.
 func (a *Args) Values() []any { return a.argv }
 
 // Set encodes a Redis command that runs no script over users.
@@ -49,9 +49,9 @@ func (a *Args) Set(args ...string) {
 
 // Filter encodes a call of filter.lua for the users in the argument "items" (see Plan). All these users are in one
 // partition. The argument "prefix" of Filter is the text with which all Redis keys of the partition begin. The argument
-// "known" of Filter is the version of the partition's live changes to sets that the caller knows. If the argument
-// "known" is nil, filter.lua does not compare the versions of live changes to sets. The encoded Redis command is
-// complete only after the caller has called StampFilter, which adds the header.
+// "known" of Filter is the version of the partition's live changes (changes of sets by API calls) that the caller has.
+// If "known" is nil, filter.lua does not compare versions of live changes. The encoded Redis command is complete only
+// after the caller has called StampFilter, which adds the header.
 func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8, book *Rulebook, c Counts, known *string) {
 	rules := a.chooseRules(book, items, groups)
@@ -66,8 +66,8 @@ func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, user
 	a.finish(keys+1, a.head[:], rules, a.users, a.known)
 }
 
-// endCounts ends the encoding of the keys. If the call counts sends, it appends the key of the message's counts.
-// endCounts returns how many keys the command has.
+// endCounts ends the encoding of the keys. If the call counts sends, endCounts appends the key of the message's counts.
+// endCounts returns the number of keys in the command.
 func (a *Args) endCounts(keys int, prefix string, c Counts) int {
 	if a.counting = c.Counted; !c.Counted {
 		return keys
@@ -105,13 +105,14 @@ func (a *Args) Erase(s *Script, key, field string) {
 	a.finish(1, blob(field), a.head[:stampSize])
 }
 
-// StampTime writes the header of a script call, for scripts whose header consists of the time and the clock tolerance.
+// StampTime writes the argument header of a Lua script. StampTime is for scripts whose header contains only the time
+// and the clock tolerance.
 func (a *Args) StampTime(now capping.Instant, skew time.Duration) {
 	appendStamp(a.head[:0], now, skew)
 }
 
-// begin starts to encode a command that calls the Lua script s. After begin, the caller must call endKey after each
-// key, and finish after the last argument.
+// The method begin starts to encode a command that calls the Lua script s. After begin, the caller must call endKey
+// after each key, and finish after the last argument.
 func (a *Args) begin(s *Script) {
 	a.buf, a.ends, a.args, a.argv = a.buf[:0], a.ends[:0], a.args[:0], a.argv[:0]
 	a.args = append(a.args, blob("evalsha"), blob(s.SHA), nil)

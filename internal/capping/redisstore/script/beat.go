@@ -8,11 +8,12 @@ import (
 	"capper/internal/capping"
 )
 
-// A Mode says which records beat.lua may create during a heartbeat; all instances share these records.
+// A Mode determines the shared records that the script beat.lua may create during a heartbeat. All instances share
+// these records.
 type Mode int
 
-// LookOnly, Adopt, MakeOrMend and Mend are the modes of a heartbeat. A mode says which shared records the heartbeat may
-// create.
+// LookOnly, Adopt, MakeOrMend and Mend are the modes of a heartbeat. A mode determines the shared records that the
+// heartbeat may create.
 const (
 	LookOnly   Mode = iota // for a running instance
 	Adopt                  // for a start: uses existing logs even if no other records exist
@@ -20,13 +21,13 @@ const (
 	Mend                   // for a running instance whose operator accepted lost records; creates no sentinel keys
 )
 
-// Beat is the content of a heartbeat, that is, the data that an instance sends to the other instances through Redis.
+// Beat is the content of a heartbeat: the data that an instance sends to the other instances through Redis.
 type Beat struct {
 	Mode        Mode
 	Retention   int64 // milliseconds; 0: no policy yet
 	ID          string
 	Description string        // one line
-	Silent      time.Duration // an instance without a heartbeat for this long is left out of the list
+	Silent      time.Duration // instances without a heartbeat for this time are left out of the list
 	Life        time.Duration // minimum TTL of the shared records
 	Channels    map[string]capping.Channel
 }
@@ -53,7 +54,7 @@ type Heard struct {
 	Outcome string   // format, gone or channel; otherwise found, adopted, made or mended
 	Marker  string   // with the outcome format: the stored marker
 	Channel []string // with the outcome channel: name and number in this instance, then the stored name and number
-	// The fields below are set if the outcome is found, adopted, made or mended.
+	// The fields from Longest to Others are set if the outcome is found, adopted, made or mended.
 	Longest time.Duration // the longest retention in force
 	Born    time.Time
 	Signed  bool

@@ -12,8 +12,9 @@ import (
 	"capper/internal/pacing"
 )
 
-// work limits the length of a script call: after logs of this many bytes, the call ends and leaves the remaining users
-// to another call. scan says how much more it costs to look at each entry of a log than to read the log.
+// The constant work limits the length of a script call: after work bytes of logs, the call ends and leaves the
+// remaining users to another call. The constant scan is the cost of checking each entry of a log, as a multiple of the
+// cost of reading the log.
 const (
 	work = 200_000
 	scan = 4
@@ -22,8 +23,8 @@ const (
 // rulePlaces is the number of elements that one rule takes in a Lua table of filter.lua.
 const rulePlaces = 5
 
-// constants returns, for one keyspace, the values by which the placeholders ${NAME} in the texts of the Lua scripts are
-// replaced. Offsets within a log entry count from the first byte of the entry, which has the offset 0.
+// The function constants returns, for one keyspace, the values for the placeholders ${NAME} in the texts of the Lua
+// scripts. Offsets within a log entry count from the first byte of the entry, which has the offset 0.
 func constants(k Keyspace) map[string]string {
 	numbers := map[string]int64{
 		"ENTRY": capping.EntrySize, "INSTANT": instantSize, "CHANNEL_AT": instantSize, "TOKEN_AT": instantSize + 1,
@@ -66,8 +67,8 @@ func constants(k Keyspace) map[string]string {
 			lengthSize), "CURSOR_FORMAT": cursorFormat,
 		"STRAND_FORMAT": strandFormat, "RETURN_FORMAT": returnFormat,
 		"COUNT_SENDS": countsSource, "AT_LEAST": atLeastField,
-		// The pattern has one name for each byte between the upper three bytes of a log entry and those of the next
-		// entry.
+		// BETWEEN has one name for each byte between the upper three bytes of a log entry and the upper three bytes of
+		// the next entry.
 		"BETWEEN": strings.Repeat("_, ", capping.EntrySize-4) + "_",
 	}
 	for name, n := range numbers {
@@ -97,7 +98,7 @@ func (k Keyspace) fieldTexts() map[string]string {
 
 // spreadTexts returns pieces of script text for spread keyspaces (ids that are not dense). The argument "size" of
 // spreadTexts is the size of the scripts' hash fields in bytes. In a spread keyspace, the scripts get a hash field in
-// the form in which the hash stores it.
+// its stored form.
 func spreadTexts(size int) map[string]string {
 	all := strings.Repeat(fmt.Sprint("c", size), keyUsers)
 	user := size + entriesSize
@@ -123,8 +124,8 @@ func fieldNames(n int) string {
 
 var placeholder = regexp.MustCompile(`\$\{(\w*)\}`)
 
-// complete replaces the placeholders ${NAME} in the text of a Lua script by the values for the keyspace. complete
-// panics if a placeholder has an unknown name.
+// The function complete replaces the placeholders ${NAME} in the text of a Lua script by the values for the keyspace.
+// The function complete panics if a placeholder has an unknown name.
 func complete(k Keyspace, source string) string {
 	known := constants(k)
 	source = strings.ReplaceAll(source, "${COUNT_SENDS}", known["COUNT_SENDS"]) // this text contains further constants

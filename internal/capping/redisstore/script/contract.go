@@ -11,17 +11,17 @@ import (
 	"capper/internal/capping"
 )
 
-// Only package script knows the order of the scripts' arguments and the layout of their replies. A comment at the start
-// of each script explains its arguments and its reply. The file contract.go has the headers, rules and replies of
+// Only package script knows the order of the Lua scripts' arguments and the layout of their replies. A comment at the
+// start of each script explains its arguments and its reply. The file contract.go has the headers, rules and replies of
 // filter.lua, release.lua and erase.lua, and the arguments and reply of rate.lua. The code that encodes the arguments
 // of filter.lua, release.lua and erase.lua is in args.go. Other files handle the other scripts: union.go, count.go
 // (atleast.lua), answers.go (also title.lua), beat.go, live.go, lease.go, return.go, and pace.go with pacerlog.go
 // (pace.lua, merge.lua, forget.lua). The file constants.go inserts the numbers that Go and Lua share into the texts of
 // the scripts.
 
-// keyUsers is the maximum number of users that a script call lists after one key. If more users of a bucket are in a
-// call, the call lists the key of the bucket several times. A script reads the logs of all users of one key at once.
-// keyUsers therefore also limits how many bytes the script reads before it can stop.
+// keyUsers is the maximum number of users that a script call lists after one Redis key. If a call has more users of a
+// bucket, the call lists the key of the bucket several times. A script reads the logs of all users after one key at
+// once. keyUsers therefore also limits the number of bytes that the script reads before it can stop.
 const keyUsers = 8
 
 // The constants from instantSize to shadowSize are the sizes in bytes of values, as the arguments and replies of
@@ -42,15 +42,16 @@ const (
 	shadowSize        = 4               // in the reply, after the letter of the verdict
 )
 
-// modeLook, modeRecord and modeCount are the values of one byte in the header of a filter or release call. The byte
-// says what the script writes.
+// modeLook, modeRecord and modeCount are the values of one byte in the header of a filter or release call. With
+// modeLook, the script writes nothing. With modeRecord, the script writes logs. With modeCount, the script writes logs
+// and counts.
 const (
 	modeLook byte = iota
 	modeRecord
 	modeCount
 )
 
-// kindLimited and kindShadow are bits of the byte in front of an encoded rule, which says what kind of rule it is.
+// kindLimited and kindShadow are bits of the byte with the kind of an encoded rule.
 const (
 	kindLimited = 1 << iota // limited to some channels, whose bits follow
 	kindShadow
@@ -70,7 +71,7 @@ var (
 // longestLife is the maximum TTL of a key.
 const longestLife = 3650 * 24 * time.Hour
 
-// Header holds those arguments of a filter call that are the same for all users of the call.
+// Header holds the arguments of a filter call that are the same for all users of the call.
 type Header struct {
 	Now, Since      capping.Instant
 	Retention, Skew time.Duration
@@ -82,12 +83,12 @@ type Header struct {
 	Token           capping.Token
 }
 
-// keep returns for how many milliseconds a key must outlive its newest log entry. keep includes twice the clock
-// tolerance, because the clocks of two servers may differ.
+// The method keep returns the time, in milliseconds, for which Redis must keep a key after the newest log entry of the
+// key. The result includes twice the clock tolerance, because the clocks of two servers may differ.
 func (h *Header) keep() int64 { return h.Forget.Milliseconds() + 2*h.Skew.Milliseconds() }
 
-// Life returns a TTL in milliseconds: a script sets it for a key that would otherwise expire too early. The TTL that
-// Life returns is a little longer than necessary, so that most later calls need not set it again.
+// Life returns the TTL, in milliseconds, that a script sets for a key that would otherwise expire too early. This TTL
+// is a little longer than necessary, so that most later calls need not set the TTL again.
 func (h *Header) Life() int64 {
 	keep := h.keep()
 	return keep + keep/64 + 1
@@ -158,12 +159,12 @@ func appendRule(dst []byte, r *capping.Rule) []byte {
 	return dst
 }
 
-// ErrReply reports that a Redis reply does not have the form in which the script replies.
+// ErrReply is the error for a Redis reply that does not have the form of the script's replies.
 var ErrReply = errors.New("the reply of Redis does not have the form that capper's Lua script returns")
 
-// DecodeVerdicts decodes the reply of filter.lua: it stores the verdicts of the users in the argument "items".
-// DecodeVerdicts returns how many users the script decided. If the log of a user cannot be judged, the user stays
-// Unavailable, and DecodeVerdicts counts the user in bad.
+// DecodeVerdicts decodes the reply of filter.lua, and stores the verdicts of the users in the argument "items".
+// DecodeVerdicts returns the number of users that the script decided. If the script could not use the log of a user,
+// the user stays Unavailable, and DecodeVerdicts counts the user in the argument "bad".
 func DecodeVerdicts(reply string, items []uint64, b *capping.Batch, verdicts []capping.Verdict, bad *BadLogs) (int,
 	error) {
 	n := 0
@@ -237,9 +238,9 @@ func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
 	return v
 }
 
-// DecodeReleased decodes the reply of release.lua. DecodeReleased returns for how many users the reply has a result.
-// The argument "again" of DecodeReleased says that an earlier attempt of the call may have removed the sends already.
-// If "again" is true, a send that the script does not find in the log counts as released.
+// DecodeReleased decodes the reply of release.lua, and returns the number of users with a result in the reply. The
+// argument "again" of DecodeReleased is true if an earlier attempt of the call may have removed the sends already. A
+// send that the script does not find in the log then counts as released.
 func DecodeReleased(reply string, items []uint64, again bool, released []capping.Released, bad *BadLogs) (int, error) {
 	if len(reply) > len(items) {
 		return 0, ErrReply
@@ -304,7 +305,7 @@ func (b *BadLogs) add(kind byte) bool {
 }
 
 // A Rulebook holds the encoded rules of a batch for each group (users with the same rules). A script call gets only the
-// rules of those groups to which the call's users belong.
+// rules of the groups to which its users belong.
 type Rulebook struct {
 	text []byte
 	ends []int // by group: the end of its rules in text
@@ -332,15 +333,16 @@ func (b *Rulebook) group(g uint8) []byte {
 	return b.text[start:b.ends[g]]
 }
 
-// callRules limits how many rules one script call gets. callJudgements limits the number of rules times the number of
-// users in one script call. Each of the two limits keeps a part of the script's run time below about a millisecond.
+// callRules is the largest number of rules in one script call. callJudgements is the largest product of the number of
+// rules and the number of users in one script call. Each of these two limits keeps a part of the script's run time
+// below about a millisecond.
 const (
 	callRules      = 1024
 	callJudgements = 4096
 )
 
-// CallUsers returns how many users of the batch one script call may have at most, so that its run time stays short.
-// CallUsers never returns more than the argument "most".
+// CallUsers returns the largest number of users of the batch in one script call, so that the run time of the call stays
+// short. CallUsers never returns more than the argument "most".
 func (b *Rulebook) CallUsers(most int) int {
 	most = min(most, callJudgements/max(b.most, 1))
 	if b.most*min(len(b.ends), most) > callRules {

@@ -11,16 +11,17 @@ import (
 
 // The file count.go has the Redis keys and hash fields of a message's counts, and the arguments of atleast.lua.
 
-// Counts says whether a script call also counts the sends that it records or removes, separately for each message. A
-// script changes the counts of sends and the logs in one atomic step. A call that may use only one Redis key cannot
-// count sends. If a call could not count its sends, the counts of the message are lower bounds; see Args.AtLeast.
+// Counts determines whether a script call also counts the sends that the call records or removes, for each message
+// separately. A script changes the counts of sends and the logs in one atomic step. A call that may use only one Redis
+// key cannot count sends. If a call could not count its sends, the counts of the message are lower bounds; see
+// Args.AtLeast.
 type Counts struct {
 	Counted bool
 	Token   capping.Token // token of the message
 }
 
 // countBits is the number of lower bits that hold the count in a hash field of counts.lua. The upper bits of such a
-// hash field hold the expiry of the counts. countSlack is a number of hours: the TTL of counts is this much longer than
+// hash field hold the expiry of the counts. countSlack is the number of hours by which the TTL of counts is longer than
 // necessary.
 const (
 	countBits  = 34 // numbers up to 2^53 are exact in Lua; the upper bits are hours, enough until 2083
@@ -38,17 +39,16 @@ func AnswersKey(prefix string, token capping.Token) string {
 	return prefix + "a:" + hex.EncodeToString(token[:])
 }
 
-// IndexKey returns the Redis key of one partition's index of campaigns (messages on channels), which is sorted by their
-// last call. No bucket of users has such a Redis key.
+// IndexKey returns the Redis key of one partition's index of campaigns (messages on channels), sorted by the last call
+// of the campaign. No bucket of users has such a Redis key.
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
-// periodLength is the length in milliseconds of the period of one index. Such an index sorts messages by the number of
-// users in their calls. Each index that sorts messages by the number of users in their calls is for one period: it
-// holds the messages whose last call was in this period. The whole index therefore expires at once.
+// periodLength is the length of the period of one index, in milliseconds. Such an index holds the messages whose last
+// call was in the period, sorted by the number of users in their calls. The whole index therefore expires at once.
 const periodLength = 8 * 24 * 3_600_000
 
-// PeriodLength is the length of the period of one index. Such an index sorts the messages of its period by the number
-// of users in their calls.
+// PeriodLength is the length of the period of one index, which sorts the messages of the period by the number of users
+// in their calls.
 const PeriodLength = periodLength * time.Millisecond
 
 // Period returns the number of the period that contains the instant. Each period has its own index, which sorts
@@ -91,11 +91,11 @@ func (a *Args) StampAtLeast(now capping.Instant) { a.args[4] = strconv.AppendInt
 // releasedMark follows the number of the channel in the name of the field that counts released sends.
 const releasedMark = "r"
 
-// atLeastField is the name of the hash field that says that a message's counts are lower bounds.
+// atLeastField is the name of the hash field that marks a message's counts as lower bounds.
 const atLeastField = "least"
 
 // DecodeCounts decodes a message's counts of sends, and adds them by channel to the map in the argument "sends". The
-// argument "fields" of DecodeCounts is the reply of HGETALL. The result "atLeast" of DecodeCounts says whether the
+// argument "fields" of DecodeCounts is the reply of HGETALL. The result "atLeast" of DecodeCounts reports whether the
 // counts are lower bounds.
 func DecodeCounts(fields []string, sends map[capping.Channel]messages.Sends) (atLeast bool, err error) {
 	if len(fields)%2 != 0 {

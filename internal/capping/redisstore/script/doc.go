@@ -1,5 +1,5 @@
 // Package script holds the Lua scripts of the Redis store. Package script encodes the arguments of the Lua scripts and
-// decodes the scripts' replies. Package script opens no connection: callers pass a Redis client.
+// decodes their replies. Package script opens no connection to Redis: callers pass a Redis client.
 //
 //	keyspace.go   the partition, bucket, field, key and slot of a user
 //	plan.go       the order in which the users of a batch are sent to Redis
@@ -14,7 +14,7 @@
 //	constants.go  the constants that Go and Lua share, filled into the texts as ${NAME}
 //	script.go     the texts of the scripts, and their SHA-1 hashes for EVALSHA
 //
-// Redis runs the whole text of a script at each call. At each call, Redis therefore creates every function and table
-// anew that the text of the script defines outside of a loop. Functions for rare cases therefore take arguments, and
-// capture no local variables of the script.
+// Redis runs the whole text of a Lua script at each call. At each call, Redis therefore creates every function and
+// table of the script anew. For this reason, functions for rare cases take arguments, and capture no local variables of
+// the script.
 package script

@@ -12,8 +12,8 @@ import (
 // version of the format that all instances of the namespace can read; see beat.lua.
 type Format struct {
 	Version int
-	// Least is the lowest version that a program must know, so that it can read and write this format. The number in
-	// Least is the version of the latest change that older programs would misread.
+	// Least is the lowest version that a program must know to read and write this format. Least is the version of the
+	// latest change that older programs would misread.
 	Least int
 }
 
@@ -36,8 +36,8 @@ var Known = Formats{{Version: 1, Least: 1}, {Version: 2, Least: 2}, {Version: 3,
 //	   instead of a bucket size; live changes are of 64-bit users
 var SpreadKnown = Formats{{Version: 4, Least: 4}}
 
-// LiveFormat is the first version of the stored format in which a store may have live changes to sets. A program that
-// can use this version of the format knows live changes to sets.
+// LiveFormat is the first version of the stored format in which a store may have live changes (changes of sets by API
+// calls). Every program that can use this version of the format knows live changes.
 const LiveFormat = 3
 
 // Oldest returns the oldest version of the stored format that the program reads.
@@ -51,8 +51,7 @@ func (f Formats) Newest() int { return f[len(f)-1].Version }
 func (f Formats) String() string { return strconv.Itoa(f.Oldest()) + "-" + strconv.Itoa(f.Newest()) }
 
 // A Marker is the format marker of a namespace: a Redis key whose value names the version of the stored format. The
-// format marker (value that names the version of the stored format) has a longer TTL than the logs. If a store is not
-// used any more, all of its keys expire.
+// format marker has a longer TTL than the logs. All keys of a store expire if the store is not used any more.
 type Marker struct {
 	Key     string
 	Text    string // marker text of the newest format
@@ -61,8 +60,8 @@ type Marker struct {
 	formats Formats
 }
 
-// IDs is the part of the format marker that says which kind of ids the users of a store have. The zero IDs means dense
-// ids (32-bit integers).
+// IDs is the part of the format marker with the kind of the user ids in a store. The zero IDs means dense ids (32-bit
+// integers).
 type IDs struct {
 	Kind  string // name of the kind of ids; "": dense
 	Check string // check word of the kind and of the key that makes images
@@ -76,7 +75,7 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s (check %s)", i.Kind, i.Check)
 }
 
-// epoch is the date of Instant 0 in log entries.
+// The constant epoch is the date of Instant 0 in log entries.
 const epoch = "2024-01-01"
 
 // NewMarker returns the format marker of a namespace, for a store with the given keyspace. For a spread keyspace (a
@@ -100,7 +99,7 @@ func NewMarker(k Keyspace, ids IDs, namespace string, formats Formats) Marker {
 	return m
 }
 
-// StoreKey returns the Redis key of the record that says when the store was created.
+// StoreKey returns the Redis key of the record with the creation time of the store.
 func (m *Marker) StoreKey() string { return m.Key + ":store" }
 
 // InstancesKey returns the Redis key of a hash with the last heartbeat and the description of every instance.
@@ -118,7 +117,7 @@ var (
 	spreadMarker  = regexp.MustCompile(`^capper log \d+ least \d+ ids (\S+) check (\S+) depth (\d+) `)
 )
 
-// idsOf decodes the text of a format marker: it returns the kind of ids and, for a spread keyspace (for ids that are
+// idsOf decodes the text of a format marker, and returns the kind of ids and, for a spread keyspace (for ids that are
 // not dense), the depth. If the text is not a format marker (value that names the version of the stored format), the
 // result "ok" is false.
 func idsOf(found string) (ids IDs, depth int, ok bool) {
@@ -133,9 +132,9 @@ func idsOf(found string) (ids IDs, depth int, ok bool) {
 	return IDs{Kind: match[1], Check: match[2]}, depth, err == nil
 }
 
-// OtherDepth is for a store that was created with another depth: it returns the depth in the format marker (value that
-// names the version of the stored format) "found". The result "ok" of OtherDepth is true only if the marker "found"
-// differs from m in nothing but the depth, and this program can use that depth.
+// OtherDepth returns the depth in the format marker (value that names the version of the stored format) "found", for a
+// store that was created with another depth. The result "ok" of OtherDepth is true if the marker "found" and the marker
+// m differ only in the depth, and this program can use the depth.
 func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	ids, depth, ok := idsOf(found)
 	if !ok || m.ids.Kind == "" || ids != m.ids || depth < MinDepth || depth > MaxDepth {

@@ -7,15 +7,15 @@ import (
 	"capper/internal/capping"
 )
 
-// A Keyspace says how the users of a store are distributed over Redis keys. The keyspace is part of the stored format.
+// A Keyspace describes the distribution of a store's users over Redis keys. The keyspace is part of the stored format.
 // There are two layouts of keyspaces, "dense" and "spread":
 //
 //   - Dense, for ids from 0 to 4294967295: a bucket holds BucketSize neighbouring ids, and a partition is every 64th
 //     bucket. In the dense layout, the hash field of a user is the position of the id in its bucket.
 //   - Spread, for ids whose id images (64-bit numbers that stand for ids) look random (see package ids): the lower bits
 //     of the image choose the partition. In the spread layout, the upper Depth bits of the id image choose the bucket.
-//     In the spread layout, the hash field of a user is the middle of the id image, as raw bytes: the bits that choose
-//     neither the bucket nor the partition.
+//     In the spread layout, the hash field of a user is the middle of the id image, as raw bytes. The middle includes
+//     all bits that choose neither the bucket nor the partition.
 type Keyspace struct {
 	BucketSize uint32 // number of neighbouring ids in one hash, at most 256; 0 in a spread keyspace
 	Partitions int    // a power of two
@@ -50,12 +50,12 @@ const (
 	unknownUsers     = 4_000_000 // assumed number of users of a store whose number of users is not known
 )
 
-// Spread returns the keyspace of a store for ids that are not dense. The argument "depth" of Spread says how many bits
-// of an id image (64-bit number that stands for the id) choose the bucket.
+// Spread returns the keyspace of a store for ids that are not dense. The argument "depth" of Spread is the number of
+// bits of an id image (64-bit number that stands for the id) that choose the bucket.
 func Spread(depth int) Keyspace { return Keyspace{Partitions: spreadPartitions, Depth: depth} }
 
 // DepthFor returns the depth (number of bits that choose the bucket) of a new store with a spread keyspace, for the
-// expected number of users. If users is 0, the number is not known.
+// expected number of users. The argument "users" is 0 if the number of users is not known.
 func DepthFor(users int) int {
 	if users <= 0 {
 		users = unknownUsers
@@ -66,9 +66,9 @@ func DepthFor(users int) int {
 // IsSpread reports whether the keyspace has the spread layout, which is for ids that are not dense.
 func (k Keyspace) IsSpread() bool { return k.Depth > 0 }
 
-// fieldSize returns how many bytes the hash field of a user takes in a spread keyspace (for ids that are not dense).
-// The hash field of a user must have at least those bits of the id image that choose neither the bucket nor the
-// partition, so that no bit is lost.
+// fieldSize returns the size in bytes of a user's hash field in a spread keyspace (for ids that are not dense). The
+// hash field must have at least the bits of the id image that choose neither the bucket nor the partition, so that no
+// bit is lost.
 func (k Keyspace) fieldSize() int {
 	if k.Depth < shortFieldDepth {
 		return 7
@@ -76,8 +76,8 @@ func (k Keyspace) fieldSize() int {
 	return 6
 }
 
-// place returns 32 bits of the user's id or id image (64-bit number that stands for the id), which determine the
-// partition and the bucket. The place of a dense id (32-bit integer) is the id itself.
+// The method place returns 32 bits of the user's id or id image (64-bit number that stands for the id), which determine
+// the partition and the bucket. The place of a dense id (32-bit integer) is the id itself.
 func (k Keyspace) place(user capping.UserID) uint32 {
 	if k.Depth == 0 {
 		return uint32(user)
@@ -86,7 +86,8 @@ func (k Keyspace) place(user capping.UserID) uint32 {
 	return uint32(image>>(imageBits-k.Depth)<<partitionBits | image%spreadPartitions)
 }
 
-// orderShift returns how many lower bits of a user's place a batch ignores when it sorts the users of a partition.
+// orderShift returns the number of lower bits of a user's place that a batch ignores when it sorts the users of a
+// partition.
 func (k Keyspace) orderShift() int {
 	if k.IsSpread() {
 		return partitionBits
@@ -111,13 +112,14 @@ func (k Keyspace) partitionAt(place uint32) int {
 // Bucket returns the number of the bucket that holds the user's log.
 func (k Keyspace) Bucket(user capping.UserID) uint32 { return k.bucketAt(k.place(user)) }
 
-// Partition returns the number of the partition in which the user's log is.
+// Partition returns the number of the partition that holds the user's log.
 func (k Keyspace) Partition(user capping.UserID) int { return k.partitionAt(k.place(user)) }
 
-// BucketOf returns the number of a user's bucket; the argument is the user's item in a Plan.
+// BucketOf returns the number of a user's bucket. The argument of BucketOf is the user's item in a Plan.
 func (k Keyspace) BucketOf(item uint64) uint32 { return k.bucketAt(placeOf(item)) }
 
-// HashFields returns how many fields a hash may have before Redis may give up its compact encoding of a bucket.
+// HashFields returns the largest number of fields in a hash. Up to this number, Redis should keep its compact encoding
+// of a bucket.
 func (k Keyspace) HashFields() int {
 	if k.IsSpread() {
 		return 256 // the buckets of one store differ in size, and grow with its users
@@ -127,8 +129,8 @@ func (k Keyspace) HashFields() int {
 
 // appendField appends the hash field of one user to dst, in the form in which the scripts read it. The argument "item"
 // of appendField stands for the user. In the dense layout, this form is one byte with the number of the field; in the
-// spread layout, it is the raw bytes of the field. The argument "users" of appendField holds all users of the batch to
-// which the item belongs.
+// spread layout, this form is the raw bytes of the field. The argument "users" of appendField holds all users of the
+// batch to which the item belongs.
 func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) []byte {
 	if k.IsSpread() {
 		return appendUint(dst, uint64(users[indexOf(item)])>>partitionBits, k.fieldSize())
@@ -137,7 +139,7 @@ func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) [
 }
 
 // FieldName returns the name of a user's field in the Redis hash of the user's bucket. In the dense layout, the name of
-// a field is a decimal number; in the spread layout, it is raw bytes.
+// a field is a decimal number; in the spread layout, the name is raw bytes.
 func (k Keyspace) FieldName(user capping.UserID) string {
 	if k.IsSpread() {
 		return string(appendUint(nil, uint64(user)>>partitionBits, k.fieldSize()))
@@ -151,8 +153,8 @@ func AppendKey(dst []byte, prefix string, bucket uint32) []byte {
 	return strconv.AppendUint(append(dst, prefix...), uint64(bucket), 36)
 }
 
-// tags returns the hash tag of each partition: the first of the shortest texts that Redis maps to the hash slot of the
-// partition.
+// The method tags returns the hash tag of each partition: the first of the shortest texts that Redis maps to the hash
+// slot of the partition.
 func (k Keyspace) tags() []string {
 	tags := make([]string, k.Partitions)
 	partitions := make(map[int]int, k.Partitions)
@@ -179,18 +181,18 @@ func (k Keyspace) Prefixes(namespace string) []string {
 	return prefixes
 }
 
-// FormatPartition returns the number of the partition in which the format marker (value that names the version of the
-// stored format) is. The number of the format marker's partition is one more than that of the last partition of users,
-// so that the marker has the same key in every keyspace.
+// FormatPartition returns the number of the partition with the format marker (value that names the version of the
+// stored format). This number is one more than the number of the last partition of users, so that the marker has the
+// same key in every keyspace.
 func (k Keyspace) FormatPartition() int { return k.Partitions }
 
 // FormatTag is the hash tag in the keys of the format marker and of the records that all instances share.
 const FormatTag = "format"
 
 // Slot returns the cluster's hash slot for a partition. To choose a slot for each partition, the hash slots are divided
-// into shares of equal size, one share for each partition. A partition's slot is in the middle of its share. If the
-// masters hold equal numbers of hash slots, they therefore also hold equal numbers of partitions. The number of the
-// share is the number of the partition with its bits reversed, so that neighbouring buckets are on different masters.
+// into shares of equal size, one share for each partition. A partition's slot is in the middle of its share. Masters
+// with equal numbers of hash slots therefore also have equal numbers of partitions. The number of the share is the
+// number of the partition with its bits reversed, so that neighbouring buckets are on different masters.
 func (k Keyspace) Slot(partition int) int {
 	if partition == k.FormatPartition() {
 		return int(crc16(FormatTag)) % slotCount
@@ -200,8 +202,8 @@ func (k Keyspace) Slot(partition int) int {
 	return reversed*share + share/2
 }
 
-// PartitionOf returns the partition of data that belongs to a text, such as the rate budget of a client, which belongs
-// to the client's name.
+// PartitionOf returns the partition of data that belongs to a text. For example, the rate budget of a client belongs to
+// the client's name.
 func (k Keyspace) PartitionOf(text string) int { return int(crc16(text)) % k.Partitions }
 
 // PacerPartition returns the partition that holds the pacers of a group. The group "" stands for pacers without a

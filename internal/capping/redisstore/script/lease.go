@@ -7,8 +7,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// leasesLast is the TTL of the Redis keys with the leases of a group of pacers; each call that begins or extends a
-// lease sets it again.
+// leasesLast is the TTL of the Redis keys with the leases of a group of pacers. Each call that begins or extends a
+// lease sets this TTL again.
 const leasesLast = 2 * pacing.MaxLease
 
 // leaseKeys returns the Redis keys that a call of lease.lua needs, in the order in which the script expects them.
@@ -17,8 +17,9 @@ func (k PacerKeys) leaseKeys() []string {
 }
 
 // KeepLease encodes a call of lease.lua, which begins or extends a lease of a request for permits. The script lease.lua
-// counts time in milliseconds, so a lease lasts up to 2 ms longer than requested, and never ends early. The commands of
-// KeepLease and of the other calls of lease.lua lack their time until the caller calls StampPace.
+// counts time in milliseconds, so a lease lasts up to 2 ms longer than requested, and never ends early. The encoded
+// Redis command of KeepLease, EndedLeases or RemoveLease is complete only after the caller has called StampPace, which
+// adds the time.
 func (a *Args) KeepLease(s *Script, keys PacerKeys, r pacing.Request, lasts time.Duration, call []byte) {
 	a.lease(s, keys, 'k', r[:], milliseconds(lasts+2*time.Millisecond-1), call, milliseconds(leasesLast))
 }

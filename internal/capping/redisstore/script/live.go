@@ -13,24 +13,25 @@ import (
 // The file live.go has the arguments and replies of live.lua, and the Redis key of a partition's live change log (log
 // of changes to sets).
 
-// LiveHex is the number of hexadecimal digits in two texts: the id of a live change log (log of changes to sets by API
-// calls), and the nonce of a record in it.
+// LiveHex is the number of hexadecimal digits in the id of a live change log (log of changes to sets by API calls). The
+// nonce of a record in the log has the same number of digits.
 const LiveHex = 8
 
-// livePage limits the size in bytes of the page that one call reads from a live change log (log of changes to sets by
-// API calls). If a read of a live change log reaches livePage bytes, it ends.
+// livePage is the largest size, in bytes, of the page that one call reads from a live change log (log of changes to
+// sets by API calls). A read of a live change log ends when it has reached livePage bytes.
 const livePage = 1_000_000
 
-// liveOutdated is the reply of filter.lua if the caller does not know the latest live changes to sets.
+// liveOutdated is the reply of filter.lua if the caller does not have the latest live changes (changes of sets by API
+// calls).
 const liveOutdated = "L"
 
-// AppendLiveKey appends the Redis key of one partition's live change log, that is, of its log of changes to sets. No
+// AppendLiveKey appends the Redis key of one partition's live change log (log of changes to sets by API calls). No
 // bucket of users has such a Redis key.
 func AppendLiveKey(dst []byte, prefix string) []byte {
 	return append(append(dst, prefix...), "-live"...)
 }
 
-// A LiveVersion is the version of a live change log (log of changes to sets by API calls); it is the name of the latest
+// A LiveVersion is the version of a live change log (log of changes to sets by API calls): the name of the latest
 // record in the log.
 type LiveVersion struct {
 	ID, Nonce string // LiveHex digits each
@@ -50,18 +51,18 @@ func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	return v, err
 }
 
-// LiveMeta describes those records of a live change log (log of changes to sets by API calls) that are packed, that is,
-// that have the changes of many calls.
+// LiveMeta describes the packed records of a live change log (log of changes to sets by API calls). A packed record has
+// the changes of many calls.
 type LiveMeta struct {
-	Packs       int // how often the log was packed
+	Packs       int // number of times that the log was packed
 	First, Last int // the range of the numbers of packed records, which has gaps
-	Compacted   int // the number of packed records after the latest compaction
+	Compacted   int // number of packed records after the latest compaction
 	Packed      int // number of the latest record that was packed; 0: none
 	Nonce       string
 }
 
-// ParseLiveMeta parses the text of a LiveMeta, which is stored in a field of the live change log; "" means that the log
-// was never packed.
+// ParseLiveMeta parses the text of a LiveMeta, as stored in a field of the live change log. The text "" means that the
+// log was never packed.
 func ParseLiveMeta(text string) (m LiveMeta, err error) {
 	if text == "" {
 		return LiveMeta{First: 1}, nil
@@ -104,7 +105,7 @@ func (f *LiveField) Pack() (k int, ok bool) {
 // by API calls).
 func PackedName(k int) string { return "p" + strconv.Itoa(k) }
 
-// These constants say what kind of page live.lua has returned from a live change log (log of changes to sets by API
+// These constants are the kinds of pages that live.lua returns from a live change log (log of changes to sets by API
 // calls).
 const (
 	LiveLatest = 'n' // the known version is the latest version
@@ -136,12 +137,12 @@ func (a *Args) LiveRead(s *Script, prefix string, known, from string) {
 	a.live(s, prefix, []byte{'r'}, []byte(known), []byte(from))
 }
 
-// LiveTail returns the place in a live change log from which a read returns the given number of packed records, the
-// latest ones.
+// LiveTail returns the place in a live change log from which a read returns the latest packed records, as many as the
+// argument "records".
 func LiveTail(records int) string { return "t" + strconv.Itoa(records) }
 
-// A LivePacking describes which records of a live change log (log of changes to sets by API calls) are replaced by
-// which packed records.
+// A LivePacking is a replacement of records in a live change log (log of changes to sets by API calls): the removed
+// records, and the packed records in their place.
 type LivePacking struct {
 	Version  string // version up to which the log was read
 	MetaText string // the description of the packed records as it was read
@@ -188,9 +189,9 @@ func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err
 	return list[0], list[1], meta, err
 }
 
-// LiveBegin begins a restoration: it is for a partition that has lost its records of live changes to sets. After
-// LiveBegin, all instances store their live changes in this partition again. LiveEnd later ends the restoration (all
-// instances store their live changes again).
+// LiveBegin begins the restoration of a partition that has lost its records of live changes (changes of sets by API
+// calls). During a restoration, all instances store their live changes in this partition again. LiveEnd ends the
+// restoration.
 func LiveBegin(ctx context.Context, s *Script, client redis.Scripter, prefix string, ttl time.Duration, id, nonce,
 	token string) error {
 	return runLive(ctx, s, client, prefix, 'l', ttl.Milliseconds(), id, nonce, token).Err()
@@ -206,8 +207,8 @@ func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, 
 }
 
 // LiveEnd ends the restoration with the token, if all given instances have confirmed that they have stored their live
-// changes again. The result "missing" of LiveEnd lists those instances that have not confirmed yet. The result "done"
-// of LiveEnd reports whether the restoration (all instances store their live changes again) has ended.
+// changes again. The result "missing" of LiveEnd lists the instances that have not confirmed yet. The result "done" of
+// LiveEnd reports whether the restoration (all instances store their live changes again) has ended.
 func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string,
 	instances []string) (done bool,
 	missing []string, err error) {
@@ -229,7 +230,7 @@ func runLive(ctx context.Context, s *Script, client redis.Scripter, prefix strin
 }
 
 // DecodeLivePacked decodes the reply of live.lua to a call that replaces records by packed records. If another call had
-// changed the live change log (log of changes to sets by API calls), the script wrote nothing and the result "done" is
+// changed the live change log (log of changes to sets by API calls), the script wrote nothing, and the result "done" is
 // false.
 func DecodeLivePacked(list []string) (done bool, before, after string, err error) {
 	if len(list) != 3 || list[0] != "D" && list[0] != "N" {

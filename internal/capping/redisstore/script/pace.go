@@ -16,7 +16,7 @@ import (
 const (
 	permitsSize    = 3
 	waitSize       = 5
-	lifeSize       = 5               // how long the store remembers a request, in milliseconds
+	lifeSize       = 5               // the time for which the store remembers a request, in milliseconds
 	requestSize    = permitsSize + 8 // permits and fingerprint of one of several combined requests
 	paceHeaderSize = stampSize + permitsSize + waitSize + lifeSize + 2
 
@@ -31,13 +31,13 @@ const (
 	totalSize   = 6
 	lengthSize  = 2
 	rewriteSize = 4
-	fixedAt     = totalSize + lengthSize // this and the following bytes stay the same when permits are added
+	fixedAt     = totalSize + lengthSize // adding permits does not change the bytes from here on
 	untilAt     = fixedAt + totalSize + timeSize + lengthSize
 	rewrittenAt = untilAt + 2*timeSize
 	cursorsAt   = rewrittenAt + rewriteSize
 	trailerSize = cursorsAt + 2
 	logFormat   = 1
-	aheadFormat = 2 // a log with slots ahead, which programs that know only logFormat would ignore
+	aheadFormat = 2 // a log with slots ahead: programs that know only logFormat would ignore these slots
 	areaSize    = 3 // size of the numbers that follow the slots ahead
 
 	copiedRuns = 4 // number of runs that a cursor copies
@@ -62,18 +62,18 @@ const (
 	chunkRuns  = 24                           // runs of a log in one read
 	shortBytes = trailerSize + pacing.RunSize // bytes in the first read of a log with few limits, without its cursors
 	tailBytes  = 1400                         // bytes in the first read of a log
-	lookRuns   = 1024                         // number of runs from which pace.lua looks for runs that no limit counts
-	keptRuns   = 512                          // number of runs that pace.lua keeps although no limit counts them
+	lookRuns   = 1024                         // number of runs at which pace.lua looks for runs that no limit counts
+	keptRuns   = 512                          // number of runs that pace.lua keeps even if no limit counts them
 	fullRuns   = pacing.MostRuns - 2
-	paceWork   = 1200 // number of looked-at limits and logs after which a script call ends early
+	paceWork   = 1200 // number of checked limits and logs after which a script call ends early
 )
 
 // PacerKeys returns the Redis keys of pacers. The keys of all pacers in one group have the same prefix.
 type PacerKeys struct{ Prefix string }
 
-// Log returns the Redis key of a pacer's log; a pacer may have one log for each message. If the pacer has one log for
-// all messages, the argument "message" is "". Different logs always have different keys, because the name of a pacer
-// contains no colon.
+// Log returns the Redis key of a pacer's log. For a pacer with one log per message or key, the argument "message" is
+// the hash of the message or key; otherwise, "message" is "". Different logs always have different keys, because the
+// name of a pacer contains no colon.
 func (k PacerKeys) Log(pacer, message string) string {
 	if message == "" {
 		return k.Prefix + "p:" + pacer
@@ -81,11 +81,12 @@ func (k PacerKeys) Log(pacer, message string) string {
 	return k.Prefix + "p:" + pacer + ":" + message
 }
 
-// Forgotten returns the Redis key that says up to which time the logs of the pacer were removed.
+// Forgotten returns the Redis key with the time of the latest reset of the pacer. A reset removes the logs (lists of
+// granted slots) of the pacer.
 func (k PacerKeys) Forgotten(pacer string) string { return k.Prefix + "pf:" + pacer }
 
-// Request returns the Redis key under which the store remembers one request for permits, so that a repetition gets the
-// same answer.
+// Request returns the Redis key under which the store remembers one permit request, so that a repetition gets the same
+// permits.
 func (k PacerKeys) Request(r pacing.Request) string {
 	return k.Prefix + "pq:" + hex.EncodeToString(r[:])
 }
@@ -110,15 +111,15 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []strin
 	return keys
 }
 
-// requested reports whether the store must remember the request for permits: it must if the request takes
-// permits and has an id.
+// The function requested reports whether the store must remember the permit request, because the request takes permits
+// and has an id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
 // Pace encodes a call of pace.lua for the request for permits in the argument "ask". The encoded Redis command is
-// complete only after the caller has called StampPace, which adds the time. If the argument "joined" is not nil, "ask"
-// has no request id, and asks for the sum of the joined requests. The joined requests have different ids. The joined
-// requests divide the granted permits among themselves, in the order of the argument "joined". If "joined" is nil,
-// "ask" is a single request.
+// complete only after the caller has called StampPace, which adds the time. If the argument "joined" is nil, "ask" is a
+// single request. Otherwise, "ask" stands for several joined requests with different ids: "ask" has no request id, and
+// asks for the sum of their permits. The joined requests divide the granted permits among themselves, in the order of
+// the argument "joined".
 func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing.Ask) {
 	a.begin(s)
 	names := keys.PaceKeys(ask, joined)
@@ -130,8 +131,8 @@ func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing
 	a.finish(len(names), a.users)
 }
 
-// StampPace writes the time and the clock tolerance. The argument of pace.lua and forget.lua begins with these two
-// values.
+// StampPace writes the time and the clock tolerance into an encoded call of pace.lua or forget.lua. The argument of
+// these scripts begins with these two values.
 func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
 	appendStamp(a.users[:0], now, skew)
 }
@@ -183,11 +184,11 @@ func appendTargets(dst []byte, targets []pacing.Target) []byte {
 // Paced is the decoded reply of the script pace.lua to a request for permits.
 type Paced struct {
 	Grant pacing.Grant
-	// Full, Reused, Repeated and Bad say why a reply of pace.lua grants no permits.
+	// The fields Full, Reused, Repeated and Bad hold the reason if a reply of pace.lua grants no permits.
 	Full     int // index of a target whose log is full at the time Now; -1: none
 	Now      pacing.Time
 	Reused   bool    // the store remembers another request with the same id
-	Repeated []int   // joined requests that are remembered, or whose keys have a fault: each needs its own call
+	Repeated []int   // joined requests that are remembered or have faulty keys: each needs its own call
 	Bad      BadLogs // faults of the Redis keys
 }
 
@@ -221,7 +222,7 @@ func DecodePaced(reply string, ask *pacing.Ask) (Paced, error) {
 	return p, nil
 }
 
-// A reader decodes the reply of a script from its start to its end. The field "bad" of a reader says that the script's
+// A reader decodes the reply of a script from its start to its end. The field "bad" of a reader is true if the script's
 // reply was too short or had another form.
 type reader struct {
 	rest string
@@ -242,7 +243,7 @@ func (r *reader) uint(n int) (v uint64) {
 
 func (r *reader) time() pacing.Time { return pacing.Time(r.uint(timeSize)) }
 
-// index reads an index below n from one byte of the reply. The byte 255 becomes the index -1.
+// The method index reads an index below n from one byte of the reply. The byte 255 becomes the index -1.
 func (r *reader) index(n int) int {
 	i := int(r.uint(1))
 	if i == 255 {
@@ -271,8 +272,8 @@ func (r *reader) grant(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// single reads a grant in a short form. The script uses this form for a request with one target if all permits are in
-// one time slot.
+// The method single reads a grant in a short form. The script uses the short form for a request with one target if all
+// permits have the same slot.
 func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	now, newest, next, why := r.time(), r.time(), r.time(), int(r.uint(1))
 	limits := ask.Targets[0].Limits
@@ -296,9 +297,8 @@ func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// The reply of pace.lua names the limit for which the next permit waits. byQueue and byNothing stand in place of this
-// limit's number. byQueue means that the next permit waits for the newest slot of the log, and byNothing means that it
-// waits for nothing.
+// The reply of pace.lua names the limit that delays the next permit. In place of this limit's number, byQueue means
+// that the next permit waits for the newest slot of the log. byNothing means that the next permit need not wait.
 const (
 	byQueue   = 254
 	byNothing = 255
@@ -318,7 +318,7 @@ func (r *reader) runs(g *pacing.Grant) {
 	total := int64(r.uint(totalSize))
 	log, err := pacing.DecodeRuns([]byte(r.rest), total)
 	if err == nil && total == 0 && len(log.Runs) == 0 && g.Replayed {
-		return // a request that continues an earlier one and got no permits
+		return // a request that continues an earlier request and got no permits
 	}
 	if err != nil || len(log.Runs) == 0 || log.Runs[0].First != 0 || total > pacing.MaxPermits {
 		r.bad = true
@@ -327,7 +327,7 @@ func (r *reader) runs(g *pacing.Grant) {
 	g.Granted, g.Runs = int(total), log.WaitRuns(g.At)
 }
 
-// forgottenFor is the longest time for which Redis may still have an old log of a pacer after an operator has forgotten
+// forgottenFor is the longest time for which Redis may still have an old log of a pacer after an operator has reset
 // this pacer. The newest slot in the log may be as far in the future as a call for permits may wait. Redis keeps the
 // log of a pacer until the longest window, and a little more, has passed after the newest slot.
 const forgottenFor = pacing.MaxWait + pacing.MaxWindow + pacing.MaxWindow/32

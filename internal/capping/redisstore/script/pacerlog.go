@@ -6,7 +6,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// A PacerLog is the log of a pacer, together with the form in which Redis stores it.
+// A PacerLog is the log of a pacer, together with parts of the stored form of the log.
 type PacerLog struct {
 	Log     *pacing.Log // nil: the pacer has no log
 	ahead   string      // the slots ahead and the numbers that follow them
@@ -52,11 +52,11 @@ func DecodePacerLog(stored string) (PacerLog, error) {
 	return l, nil
 }
 
-// Full reports whether the pacer's log has so many runs that it must be merged (shortened) before pace.lua can add
-// permits.
+// Full reports whether the pacer's log has too many runs: the log must then be merged (shortened) before pace.lua can
+// add permits.
 func (l *PacerLog) Full() bool { return l.Log != nil && len(l.Log.Runs) >= fullRuns }
 
-// merged returns the form in which Redis stores a pacer's log, after a merge has shortened the log.
+// The method merged returns the stored form of a pacer's log after a merge has shortened the log.
 func (l *PacerLog) merged() (stored []byte) {
 	runs := l.Log.Runs
 	for _, run := range runs {

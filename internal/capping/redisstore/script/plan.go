@@ -31,7 +31,7 @@ func itemAt(place uint32, index int) uint64 { return uint64(place)<<32 | uint64(
 
 func placeOf(item uint64) uint32 { return uint32(item >> 32) }
 
-// indexOf returns which user an item stands for, as an index in the batch.
+// indexOf returns the user of an item, as an index in the batch.
 func indexOf(item uint64) int { return int(uint32(item)) }
 
 // Arrange fills the Plan with the items of the batch's users, in the order of partitions and buckets.
@@ -45,8 +45,8 @@ func (plan *Plan) Arrange(k Keyspace, users []capping.UserID) {
 	plan.count(k, users)
 }
 
-// sort puts the users of a small batch in the order of the Plan. sort compares the users with
-// each other.
+// The method sort puts the users of a small batch in the order of the Plan. For this, sort compares the users with each
+// other.
 func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	for i, user := range users {
 		plan.Items[i] = k.Item(user, i)
@@ -67,8 +67,8 @@ func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	}
 }
 
-// count puts the users of a large batch in the order of the Plan. count uses a counting sort by partition. If the users
-// are not in ascending order, count first sorts them with a radix sort.
+// The method count puts the users of a large batch in the order of the Plan, with a counting sort by partition. If the
+// users are not in ascending order, count first sorts them with a radix sort.
 func (plan *Plan) count(k Keyspace, users []capping.UserID) {
 	plan.ends = slices.Grow(plan.ends[:0], k.Partitions)[:k.Partitions]
 	clear(plan.ends)
@@ -106,8 +106,8 @@ func (plan *Plan) place(k Keyspace, item uint64) {
 
 const digitBits = 11
 
-// radix sorts the items of the users by place (the bits that determine partition and bucket), and returns them in
-// scratch memory. Three passes over 11, 11 and 10 bits of the place copy the items between two slices.
+// The method radix sorts the items of the users by place (the bits that determine partition and bucket), and returns
+// them in scratch memory. Three passes over 11, 11 and 10 bits of the place copy the items between two slices.
 func (plan *Plan) radix(k Keyspace, users []capping.UserID) []uint64 {
 	plan.scratch = slices.Grow(plan.scratch[:0], len(users))[:len(users)]
 	var places [3][1 << digitBits]uint32

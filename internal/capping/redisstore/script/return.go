@@ -14,7 +14,7 @@ const returnHeaderSize = stampSize + permitsSize + waitSize + 1
 // returnFormat describes the layout of the header of return.lua's argument, for struct.unpack in Lua.
 var returnFormat = stampFormat + fmt.Sprintf("I%dI%dB", permitsSize, waitSize)
 
-// These constants are flags in the argument of return.lua; each target (a pacer's log) has such flags.
+// These constants are flags of each target (a pacer's log) in the argument of return.lua.
 const (
 	exactLog     = 1 // see pacing.Exact
 	oneOfSeveral = 2 // the pacer has one log for each message
@@ -32,9 +32,9 @@ func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
 	return keys
 }
 
-// Return encodes a call of return.lua, which returns the permits of the request "ask" to the pacers. The script
-// return.lua keeps the first permits, as many as the argument "used" says. The encoded Redis command is complete only
-// after the caller has called StampReturn, which adds the time.
+// Return encodes a call of return.lua, a script that returns the permits of the request "ask" to the pacers, except the
+// first "used" permits. The encoded Redis command is complete only after the caller has called StampReturn, which adds
+// the time.
 func (a *Args) Return(s *Script, keys PacerKeys, ask *pacing.Ask, used int) {
 	a.begin(s)
 	names := keys.ReturnKeys(ask)

@@ -101,9 +101,9 @@ func (s *Scripts) All() []*Script {
 		s.Answers, s.Live, s.Return, s.Title, s.Lease}
 }
 
-// Sources returns the texts of all Lua scripts that servers must load for a store with the keyspace. A store whose ids
-// are not dense (spread store) may have another depth than its instances expect. Servers therefore load the scripts for
-// both possible sizes of hash fields.
+// Sources returns the texts of all Lua scripts that servers must load for a store with the keyspace. A spread store
+// (store whose ids are not dense) may have another depth than its instances expect. Servers therefore load the scripts
+// for both possible sizes of hash fields.
 func Sources(k Keyspace) (sources []string) {
 	all := []Keyspace{k}
 	if k.IsSpread() {
@@ -120,8 +120,8 @@ func Sources(k Keyspace) (sources []string) {
 	return sources
 }
 
-// Run runs the Lua script outside a pipeline. If the server does not have the script, Run loads its text and runs it
-// again.
+// Run runs the Lua script outside a pipeline. If the server does not have the script, Run loads the text of the script
+// and runs the script again.
 func (s *Script) Run(ctx context.Context, client redis.Scripter, keys []string, args ...any) *redis.Cmd {
 	cmd := client.EvalSha(ctx, s.SHA, keys, args...)
 	if !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {

@@ -12,7 +12,7 @@ import (
 
 const (
 	unionHeaderSize = instantSize + 3*durationSize + skewSize + 1
-	entriesSize     = 3 // number of log entries of a user
+	entriesSize     = 3 // size of the number of a user's log entries
 	mergedSize      = 2 // in the reply, after the letter of the result
 )
 
@@ -30,9 +30,9 @@ func (h *Header) appendUnion(dst []byte) []byte {
 }
 
 // Union encodes a call of union.lua, which merges logs, for the users in the argument "items" (see Plan). The arguments
-// "users" and "logs" hold all users and logs of the batch. The script union.lua counts the merged sends of those
-// messages whose tokens are in the argument "counted". The encoded Redis command is complete only after the caller has
-// called StampUnion, which adds the header.
+// "users" and "logs" hold all users and logs of the batch. The script union.lua counts the merged sends of messages
+// whose tokens are in the argument "counted". The encoded Redis command is complete only after the caller has called
+// StampUnion, which adds the header.
 func (a *Args) Union(
 	s *Script,
 	k Keyspace,
@@ -85,8 +85,8 @@ func (a *Args) encodeLogs(s *Script, k Keyspace, prefix string, items []uint64, 
 // Log returns the log of one user of a batch; the argument "item" stands for the user.
 func Log(item uint64, logs []capping.Log) capping.Log { return logs[indexOf(item)] }
 
-// DecodeUnited decodes the reply of union.lua and stores the results in the argument "merged". DecodeUnited returns for
-// how many users the reply has a result.
+// DecodeUnited decodes the reply of union.lua and stores the results in the argument "merged". DecodeUnited returns the
+// number of users with a result in the reply.
 func DecodeUnited(reply string, items []uint64, merged []capping.Merged, bad *BadLogs) (int, error) {
 	n := 0
 	for ; reply != ""; n++ {

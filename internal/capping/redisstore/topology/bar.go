@@ -7,18 +7,18 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A Bar is the quarantine of one partition. A Redis node serves the partition in quarantine, but records of the
-// partition are lost or may be lost. A Bar is also an error whose text names the cause of the partition's quarantine
-// (no decisions until an operator accepts the loss).
+// A Bar is the quarantine of one partition: no decisions until the cause is gone or an operator accepts the loss. A
+// Redis node serves the partition, but records of the partition are lost or may be lost. A Bar is also an error whose
+// text names the cause.
 type Bar struct {
 	Reason string // gone, Dropped, Older, ahead, Torn or broken
 	what   string // what happened
 	way    string // how an operator ends the quarantine
-	node   string // address of the node that the field "what" already names; "": no node
+	node   string // address of the node in the text of the field "what"; "": no node
 }
 
-// These constants are the causes of a partition's quarantine (no decisions until an operator accepts the loss); they
-// are also values of a metric's label.
+// These constants are the causes of a partition's quarantine (no decisions until an operator accepts the loss). The
+// constants are also values of a metric's label.
 const (
 	gone    = "gone"    // the server was emptied
 	Dropped = "dropped" // the server dropped records while it loaded its append-only file
@@ -28,17 +28,14 @@ const (
 	broken  = "broken"  // a server evicted keys or lacks the append-only file, and no operator has accepted the risk
 )
 
-// Error returns what happened to the partition, and how an operator ends its quarantine (no decisions until an operator
-// accepts the loss).
+// Error returns a text about the cause of the quarantine, and about the action that ends the quarantine.
 func (b *Bar) Error() string { return b.what + ": " + b.way }
 
-// What returns what happened to the partition, but not how an operator ends its quarantine (no decisions until an
-// operator accepts the loss).
+// The method What returns a text about the cause of the quarantine, without the action that ends the quarantine.
 func (b *Bar) What() string { return b.what }
 
-// Group returns a key for the cause of the quarantine, so that quarantines with the same cause can be reported
-// together. The key that Group returns contains the cause of the quarantine and, if a server broke a promise, the
-// server.
+// The method Group returns a key for the cause of the quarantine, so that quarantines with the same key can be reported
+// together. The key contains the cause and, if a server broke a promise, the server.
 func (b *Bar) Group() string {
 	if b.Reason == broken {
 		return broken + ": " + b.what
@@ -49,7 +46,7 @@ func (b *Bar) Group() string {
 // Names reports whether the text of the Bar already names the node with this address.
 func (b *Bar) Names(addr string) bool { return b.node == addr }
 
-// Remedy tells the caller not to retry, so the users of the quarantined partition stay undecided.
+// Remedy tells the caller not to retry, so that the users of the quarantined partition stay without a decision.
 func (b *Bar) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Barred, Final: true} }
 
 var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded sends are lost",
@@ -76,7 +73,8 @@ func barOlder(by time.Duration) *Bar {
 // Reasons returns all causes of a quarantine (no decisions until an operator accepts the loss).
 func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
-// restart is a text that tells an operator how to end a partition's quarantine after a loss that cannot be undone.
+// The constant restart is a text for operators about the action that ends a partition's quarantine after a permanent
+// loss.
 const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {
@@ -87,7 +85,7 @@ func barAhead(by time.Duration) *Bar {
 
 // Bar returns the quarantine of the partition, or nil if the partition has none.
 func (t *Topology) Bar(partition int) *Bar {
-	if b := t.broken[partition].Load(); b != nil { // evictions come first: they may remove sentinel keys too
+	if b := t.broken[partition].Load(); b != nil { // evictions come first, because they may also remove sentinel keys
 		return b
 	}
 	if b := t.bars[partition].Load(); b != nil {
@@ -96,7 +94,7 @@ func (t *Topology) Bar(partition int) *Bar {
 	return t.tornBar(partition)
 }
 
-// Lost returns the partitions in quarantine, as far as their sentinel keys (marker keys that reveal lost data) show
+// The method Lost returns the partitions in quarantine whose sentinel keys (marker keys that reveal lost data) show
 // that records are lost.
 func (t *Topology) Lost() map[int]*Bar {
 	lost := map[int]*Bar{}

@@ -6,19 +6,16 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A belief says on which node some partitions' sentinel keys (marker keys that reveal lost data) were checked, and in
-// which run of the node's server. The sentinel keys were checked after the node had taken over the partitions of these
-// keys.
+// A belief identifies a past check of partitions' sentinel keys (marker keys that reveal lost data) by the node and the
+// run of the node's server.
 type belief struct {
 	node *Node
 	run  *string
 }
 
-// Believe returns a belief (a past check of sentinel keys), which allows that a command for the given partitions runs
-// on the node. If the server has restarted or has become the partitions' master since the last check of their sentinel
-// keys, Believe returns an error. Before Believe returns an error, it starts a new check of the partitions' sentinel
-// keys (marker keys that reveal lost data). If the node is still importing a partition's hash slot, the partition's
-// sentinel key need not be checked.
+// Believe returns a belief (past check of sentinel keys, which reveal lost data) that allows a command for the given
+// partitions on the node. If the server has restarted or has become the partitions' master since the last check,
+// Believe starts a new check and returns an error.
 func (n *Node) Believe(partitions []int) (belief, error) {
 	if n.top.look.Load() == nil || len(partitions) == 0 {
 		return belief{}, nil
@@ -33,8 +30,8 @@ func (n *Node) Believe(partitions []int) (belief, error) {
 	return b, nil
 }
 
-// Judge returns the reason why the store must not trust the replies of a pipeline, or nil if it may. The replies cannot
-// be trusted if the server may have restarted after the check of its sentinel keys and before the pipeline ran.
+// Judge returns the reason to reject the replies of a pipeline, or nil to accept them. The store must reject the
+// replies if the server may have restarted after the check of its sentinel keys and before the pipeline ran.
 func (b belief) Judge() error {
 	if b.node == nil || b.node.process.Load() == b.run {
 		return nil
@@ -43,8 +40,8 @@ func (b belief) Judge() error {
 	return errUnseen{}
 }
 
-// forgetLooks is for a node that no longer holds partitions: it discards the results of earlier checks of sentinel keys
-// (marker keys that reveal lost data) on this node.
+// forgetLooks discards the results of earlier checks of sentinel keys (marker keys that reveal lost data) on a node
+// that no longer holds partitions.
 func (n *Node) forgetLooks() {
 	for p := range n.top.looked {
 		if looked := n.top.looked[p].Load(); looked != nil && looked.node == n {
@@ -53,8 +50,8 @@ func (n *Node) forgetLooks() {
 	}
 }
 
-// noteProcess stores the run id of the server (a new number at each start), which a new connection has read. If the
-// server hides its run id, the store treats every new connection as a restart of the server.
+// noteProcess stores the run id of the server (a new random text at each start) from a new connection. If the server
+// hides its run id, the store treats every new connection as a restart of the server.
 func (n *Node) noteProcess(run string) {
 	for {
 		known := n.process.Load()
@@ -64,8 +61,8 @@ func (n *Node) noteProcess(run string) {
 	}
 }
 
-// doubt starts a check of the sentinel keys (marker keys that reveal lost data) on the node, unless such a check is
-// already running.
+// The method doubt starts a check of the sentinel keys (marker keys that reveal lost data) on the node, unless such a
+// check is already running.
 func (n *Node) doubt() {
 	look := n.top.look.Load()
 	if look == nil || !n.doubted.CompareAndSwap(false, true) {
@@ -81,8 +78,8 @@ func (n *Node) doubt() {
 	})
 }
 
-// errUnseen reports that a server has restarted, and that nobody has checked its sentinel keys (marker keys that reveal
-// lost data) since then.
+// errUnseen reports that a server has restarted and that its sentinel keys (marker keys that reveal lost data) have not
+// been checked since then.
 type errUnseen struct{}
 
 func (errUnseen) Error() string {

@@ -16,7 +16,7 @@ import (
 // certificate only at a new connection, after a restart or a network failure.
 const certificatesEvery = 30 * time.Second
 
-// watchCertificates reads the TLS certificate of every server, again and again at a fixed interval.
+// watchCertificates reads the TLS certificate of every server at a fixed interval, and logs warnings.
 func (t *Topology) watchCertificates(ctx context.Context) {
 	ticker := time.NewTicker(cmp.Or(t.config.CertificatesEvery, certificatesEvery))
 	defer ticker.Stop()
@@ -57,12 +57,12 @@ func (t *Topology) lookAtCertificates(ctx context.Context) {
 // the map of certificates is empty.
 func (t *Topology) Certificates() map[string]certificate { return t.config.Shown.All() }
 
-// certificateSoon is the remaining lifetime of a server's TLS certificate below which the store warns operators. The
-// alert CapperRedisCertificateExpiresSoon is for the same remaining lifetime of a certificate.
+// If the remaining lifetime of a server's TLS certificate is shorter than certificateSoon, the store warns operators.
+// The alert CapperRedisCertificateExpiresSoon uses the same limit.
 const certificateSoon = 7 * 24 * time.Hour
 
-// certificateWarnings returns one warning for each server whose TLS certificate new connections reject now or will soon
-// reject. The key is the server's address.
+// certificateWarnings returns one warning for each server whose TLS certificate new connections reject now or will
+// reject soon, by the server's address.
 func (t *Topology) certificateWarnings() map[string]string {
 	warnings := map[string]string{}
 	for addr, c := range t.Certificates() {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Check examines every master and its replicas: their settings, and the rights of the store's Redis user. If a setting
-// would break a promise of the store, such as that recorded sends survive a crash, Check returns an error. If a setting
-// only costs memory or cannot be read, Check returns a warning.
+// Check examines the settings of every master and replica, and the rights of the store's Redis user. For a setting that
+// would break a promise of the store (for example, that recorded sends survive a crash), Check returns an error. For a
+// setting that only costs memory or cannot be read, Check returns a warning.
 func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	var f Findings
 	if t.config.ReplicaAcks.None() {
@@ -50,7 +50,7 @@ func (t *Topology) checkMasters(ctx context.Context, f *Findings) (reached []*No
 	return reached
 }
 
-// announcedHint returns a hint for an operator whose cluster announces addresses of nodes that this machine cannot
+// announcedHint returns a hint for the operator of a cluster that announces addresses of nodes that this machine cannot
 // reach.
 func (t *Topology) announcedHint() string {
 	if !t.cluster {
@@ -69,8 +69,8 @@ func (n *Node) check(ctx context.Context, f *Findings) error {
 	return n.checkReplicas(ctx, f)
 }
 
-// inspect examines a master: first the rights of the store's Redis user, and then the settings. If the user lacks
-// rights, inspect does not look at the settings, because the user may not be allowed to read them.
+// The method inspect examines the rights of the store's Redis user on a master, and then the settings of the master. If
+// the user lacks rights, inspect does not read the settings, because the user may lack the right to read them.
 func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*n.top.attempt())
 	defer cancel()
@@ -82,8 +82,8 @@ func (n *Node) inspect(ctx context.Context, f *Findings) (usable bool, err error
 	return found.Lacking == nil, nil
 }
 
-// trial returns the node and the key with which an examination tests the rights of the store's Redis user. If the node
-// holds partitions, the test key belongs to a partition of the node.
+// The method trial returns the description of a test of the Redis user's rights, with a test key. If the node holds
+// partitions, the test key belongs to a partition of the node.
 func (t *Topology) trial(who string, n *Node) Trial {
 	trial := Trial{Who: who, Key: t.config.Partitions[0].trialKey(), Cluster: t.cluster}
 	for p := range t.config.Partitions {
@@ -129,15 +129,15 @@ func (n *Node) checkReplicas(ctx context.Context, f *Findings) error {
 	return nil
 }
 
-// vetEvery is the interval between two examinations of a master. An operator may change the settings of a master and
-// the rights of the store's Redis user at any time. If an examination had findings, the next one follows after
-// vetFoundSoon, so that the status shows a repair within seconds.
+// vetEvery is the interval between two examinations of a master, because an operator may change settings and rights at
+// any time. After an examination with findings, the next examination follows after vetFoundSoon, so that the status
+// shows a repair within seconds.
 const (
 	vetEvery     = 30 * time.Second
 	vetFoundSoon = 3 * time.Second
 )
 
-// vetDue reports whether the time has come to examine the settings and rights of the master again.
+// vetDue reports whether a new examination of the master's settings and rights is due.
 func (n *Node) vetDue() bool {
 	every := vetEvery
 	if n.breach != "" || len(n.warned) > 0 {
@@ -146,10 +146,10 @@ func (n *Node) vetDue() bool {
 	return n.top.watchful && time.Since(time.UnixMilli(n.vetted.Load())) > every
 }
 
-// vet examines a master and its replicas while the store runs: their settings, and the rights of the store's Redis
-// user. The store examines a new master at once, and every master at regular intervals. vet only warns operators of its
-// findings, because a refusal would make the master's users unavailable. vet ignores a replica that does not answer,
-// because lookAtReplicas reports such a replica.
+// The method vet examines the settings of a master and its replicas, and the rights of the store's Redis user, while
+// the store runs. The store examines a new master at once, and every master at regular intervals. vet only warns
+// operators about findings, because a refusal would make the master's users unavailable. vet ignores a replica that
+// does not answer, because lookAtReplicas reports missing replicas.
 func (n *Node) vet(ctx context.Context) {
 	var f, copies Findings
 	usable, err := n.inspect(ctx, &f)
@@ -169,8 +169,8 @@ func (n *Node) vet(ctx context.Context) {
 	n.logFindings(known, broken)
 }
 
-// logFindings logs what the last examination of a master found, if it is new. logFindings also logs when the settings
-// no longer break a promise.
+// logFindings logs the new findings of the last examination of a master. logFindings also logs when the settings no
+// longer break a promise.
 func (n *Node) logFindings(known []string, broken string) {
 	log := n.top.config.Logger
 	for _, warning := range n.warned {
@@ -195,7 +195,7 @@ func (n *Node) noteFindings(f *Findings) {
 	n.addFindings(f)
 }
 
-// addFindings adds further findings to those of the latest examination of the node.
+// addFindings adds findings to the stored findings of the node's latest examination.
 func (n *Node) addFindings(f *Findings) {
 	n.warned = append(n.warned, f.Warnings...)
 	n.missed = append(n.missed, f.Missed...)
@@ -215,8 +215,8 @@ func (t *Topology) publishWarnings() {
 	t.warnings = warnings
 }
 
-// Warnings returns those findings of the latest examinations that break no promise: settings that cost memory, risks
-// for users, and values that could not be read.
+// Warnings returns the findings of the latest examinations that break no promise: settings that cost memory, risks for
+// users, and values that could not be read.
 func (t *Topology) Warnings() []string {
 	certificates := t.certificateWarnings()
 	t.mu.Lock()

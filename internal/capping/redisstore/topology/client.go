@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Options says how to connect to Redis servers.
+// Options holds the settings for connections to Redis servers.
 type Options struct {
 	// Addrs are the host:port addresses of the nodes, or of the Sentinels when SentinelMaster is
 	// set.
@@ -32,8 +32,7 @@ type Options struct {
 	// Shown records the TLS certificates that servers present. If Shown is nil, certificates are not recorded.
 	Shown *Shown
 
-	// AttemptTimeout is the time limit of one attempt at a request. Four round trips to the server are added to the
-	// limit AttemptTimeout.
+	// AttemptTimeout, plus the time of four round trips to the server, is the time limit of one attempt at a request.
 	AttemptTimeout time.Duration
 	Connections    int // maximum number of connections to one server
 
@@ -41,10 +40,9 @@ type Options struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Client returns a client of the server at addr, or of the Sentinel master when SentinelMaster is set. The client sets
-// no time limits, because the contexts of calls limit each attempt, so that a distant server gets more time. On each
-// new connection, the client calls the function in the argument "started" with the run id of the server. The argument
-// "started" of Client may be nil.
+// The method Client returns a client of the server at addr, or of the Sentinel master if SentinelMaster is set. The
+// contexts of calls limit each attempt, so that a distant server gets more time. On each new connection, the client
+// calls the function "started" with the run id of the server. The argument "started" may be nil.
 func (o *Options) Client(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	if o.SentinelMaster != "" {
@@ -52,8 +50,8 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 			MasterName: o.SentinelMaster, SentinelAddrs: o.Addrs,
 			Username: o.Username, Password: o.Password, CredentialsProviderContext: o.credentials(),
 			Dialer: trips.dialThrough(o),
-			// A dial asks the Sentinels first, so the limit leaves time for a second Sentinel if the first does not
-			// answer.
+			// A dial asks the Sentinels first, so the limit leaves time for a second Sentinel if the first Sentinel
+			// does not answer.
 			DialTimeout: 4 * o.AttemptTimeout, ReadTimeout: o.LongestAttempt(), WriteTimeout: o.LongestAttempt(),
 			ContextTimeoutEnabled: true, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
 			PoolSize: o.Connections, OnConnect: askRun(started),
@@ -62,8 +60,7 @@ func (o *Options) Client(addr string, trips *RoundTrips, started func(run string
 	return o.DirectClient(addr, trips, started)
 }
 
-// DirectClient returns a Redis client that connects to the server at addr. The client of DirectClient never asks a
-// Sentinel for the address of a server.
+// DirectClient returns a Redis client that connects to the server at addr, without a Sentinel.
 func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	return redis.NewClient(&redis.Options{
@@ -77,8 +74,8 @@ func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run 
 	})
 }
 
-// askRun returns a function for new connections, which reads the server's run id (a random number that a Redis server
-// draws when it starts).
+// askRun returns a function for new connections that reads the server's run id (a random text that a Redis server
+// chooses at each start) and passes it to "started".
 func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 	if started == nil {
 		return nil
@@ -89,7 +86,7 @@ func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 		if err != nil && !errors.As(err, &refused) {
 			return err
 		}
-		// The library also connects to Sentinels in this way, and their run ids do not count.
+		// The library also calls this function for connections to Sentinels, whose run ids are ignored.
 		if facts := ParseInfo(text); facts["redis_mode"] != "sentinel" {
 			started(facts["run_id"]) // "": the server hides its run id
 		}
@@ -97,10 +94,10 @@ func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 	}
 }
 
-// dialTimeout returns how long the opening of one connection may take, including the handshake.
+// dialTimeout returns the time limit for the opening of one connection, including the handshake.
 func (o *Options) dialTimeout() time.Duration { return 2 * o.AttemptTimeout }
 
-// credentials converts the function Credentials to the form that the Redis library expects.
+// The method credentials converts the function Credentials to the form that the Redis library expects.
 func (o *Options) credentials() func(context.Context) (string, string, error) {
 	if o.Credentials == nil {
 		return nil
@@ -108,9 +105,9 @@ func (o *Options) credentials() func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) { return o.Credentials() }
 }
 
-// Exec sends the commands of a pipeline to the server. When Exec returns, each command of the pipeline has its own
-// result or error. Exec returns an error only if the server rejected the connection, for example because of a wrong
-// password. If Exec returns an error, the library has sent no command, and the commands have no errors of their own.
+// Exec sends the commands of a pipeline to the server. After Exec, each command of the pipeline has a result or an
+// error. Exec returns an error only if the library could not send any command, for example because of a wrong password.
+// In this case, the commands have no errors.
 func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	commands, err := pipe.Exec(ctx)
 	for _, command := range commands {
@@ -121,8 +118,8 @@ func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// silenceLibrary turns off the log that the Redis library writes. The log of the Redis library would go to standard
-// error, and would only repeat errors that calls of the library also return.
+// silenceLibrary turns off the log of the Redis library. This log would go to standard error, and would only repeat
+// errors that calls of the library also return.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

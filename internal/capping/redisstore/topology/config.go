@@ -33,15 +33,14 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Partition is a part of the keys of the store. All keys of a partition are in one hash slot.
+// A Partition is a part of the store's keys. All keys of a partition are in one hash slot.
 type Partition struct {
 	Slot   int
 	Prefix string // prefix of the partition's keys: the namespace, and a hash tag for the slot
 }
 
-// signKey returns the Redis key of a partition's sentinel key (a marker key that reveals lost data). If this key is
-// missing, the server was emptied. The dash in the name of a sentinel key makes it different from the key of any bucket
-// of users.
+// signKey returns the Redis key of a partition's sentinel key (a marker key that reveals lost data). A missing sentinel
+// key means that the server was emptied. The dash in this key prevents a collision with the key of a bucket of users.
 func (p *Partition) signKey() string { return p.Prefix + "-sign" }
 
 // markKey returns the Redis key of a partition's mark, a hash that holds the same time as the sentinel key (a marker
@@ -52,11 +51,11 @@ func (p *Partition) markKey() string { return p.Prefix + "-mark" }
 // data) and its mark.
 func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey()} }
 
-// trialKey returns a Redis key that has no data. The store uses this key to test the rights of its Redis user. The
-// names of buckets have no capital letters, so no bucket of users has the key that ends in "RIGHTS".
+// trialKey returns a Redis key without data, with which the store tests the rights of its Redis user. No bucket of
+// users has this key, because the names of buckets have no capital letters.
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 
-// rules returns the requirements that every Redis server of the store must meet.
+// The method rules returns the requirements that every Redis server of the store must meet.
 func (c *Config) rules() *Rules {
 	return &Rules{
 		Namespace: c.Namespace, Username: c.Username, HashFields: c.HashFields,
@@ -66,7 +65,7 @@ func (c *Config) rules() *Rules {
 	}
 }
 
-// Acks says how many replicas must confirm a send before the store returns Allowed. The zero Acks is Healthy.
+// Acks is the number of replicas that must confirm a send before the store returns Allowed. The zero Acks is Healthy.
 type Acks int
 
 // Healthy means that every replica must confirm a send, except the replicas that the cluster flags as failed. At least
@@ -74,10 +73,10 @@ type Acks int
 const Healthy Acks = 0
 
 // FixedAcks means that n replicas must confirm a send, whatever their state is. FixedAcks(0) is for servers without
-// replicas; if the master is lost, an allowed send may then be lost with it.
+// replicas: the loss of the master may then lose allowed sends.
 func FixedAcks(n int) Acks { return Acks(n + 1) }
 
-// ParseAcks parses how many replicas must confirm a send: "healthy", or a number from 0 to 5.
+// ParseAcks parses the number of replicas that must confirm a send: "healthy", or a number from 0 to 5.
 func ParseAcks(text string) (Acks, error) {
 	if text == "healthy" {
 		return Healthy, nil
@@ -108,5 +107,5 @@ func (a Acks) Validate() error {
 // None reports whether no replica has to confirm a send.
 func (a Acks) None() bool { return a == FixedAcks(0) }
 
-// fixed returns the number n of FixedAcks(n).
+// The method fixed returns the number n of FixedAcks(n).
 func (a Acks) fixed() int { return int(a) - 1 }

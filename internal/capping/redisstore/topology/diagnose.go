@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// diagnoseTime limits how long Diagnose may take for each of its connections.
+// diagnoseTime is the time limit for each connection of Diagnose.
 const diagnoseTime = time.Second
 
-// Diagnose looks for the reason why the server at the first address does not answer. Diagnose returns a hint for the
-// operator, or "" if it finds none. The result "talks" of Diagnose reports whether, with the configured settings, the
-// server speaks the Redis protocol.
+// Diagnose looks for the reason why the server at the first address does not answer. The result is a hint for the
+// operator, or "" if no reason was found. The result "talks" is true if the server speaks the Redis protocol with the
+// configured settings.
 func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	addr := o.Addrs[0]
 	plain, err := o.greets(ctx, addr, false)
@@ -40,7 +40,8 @@ func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	return addr + " accepts connections but does not answer: the server hangs, or is not Redis", false
 }
 
-// secureHint tries a TLS handshake with the server, and returns a hint for the operator if the server completes it.
+// secureHint tries a TLS handshake with the server, and returns a hint for the operator if the server completes the
+// handshake and requires a client certificate.
 func (o *Options) secureHint(ctx context.Context, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
@@ -52,7 +53,7 @@ func (o *Options) secureHint(ctx context.Context, addr string) string {
 	return o.clientHint(ctx, conn)
 }
 
-// dialer returns the function for new connections: the configured function Dial, or a default.
+// The method dialer returns the function for new connections: the configured function Dial, or a default.
 func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if o.Dial != nil {
 		return o.Dial
@@ -60,9 +61,9 @@ func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.
 	return (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
 }
 
-// greets connects to a server and reports whether the server replies in the Redis protocol. If the argument "secure" is
-// true, greets instead reports whether the server replies like a TLS server. If no connection to the server is
-// possible, greets returns an error.
+// The method greets connects to a server and reports whether the server replies in the Redis protocol. If the argument
+// "secure" is true, greets instead reports whether the server replies like a TLS server. If no connection to the server
+// is possible, greets returns an error.
 func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()

@@ -17,17 +17,17 @@ type Rules struct {
 	HashFields int    // number of fields of the largest hash that Redis must keep in its compact encoding
 
 	Unreplicated      bool // sends need no confirmation by a replica
-	CountedReplicas   bool // the store itself counts how many replicas must confirm
+	CountedReplicas   bool // the store itself determines the number of replicas that must confirm
 	WithoutAppendOnly bool // the append-only file may be off
 	ClockSkew         time.Duration
 	Clock             func() time.Time
 	ClockApart        bool // other code compares the clocks
 }
 
-// user returns the user name of the connections.
+// The method user returns the user name of the connections.
 func (r *Rules) user() string { return cmp.Or(r.Username, "default") }
 
-// Findings are what an examination of a server's settings and rights has found.
+// Findings are the results of an examination of a server's settings and rights.
 type Findings struct {
 	Refusals []error
 	Warnings []string
@@ -36,13 +36,13 @@ type Findings struct {
 
 // A Survey is the result of one examination of a server: its settings, and the rights of the store's Redis user.
 type Survey struct {
-	Lacking error // the missing rights of the store's Redis user, because of which the examination ended; nil: none
+	Lacking error // missing rights of the store's Redis user, which ended the examination; nil: none
 	Findings
 }
 
 // Survey examines a server: first the rights of the store's Redis user, and then the settings. The start of the store,
 // later examinations and `capper doctor` call Survey, so that the same rules apply everywhere. If the server did not
-// answer, Survey returns an error. If the server did not answer, the returned Survey is empty.
+// answer, Survey returns an error.
 func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Survey, err error) {
 	if s.Lacking, err = r.Rights(ctx, client, t); err != nil || s.Lacking != nil {
 		return s, err
@@ -50,8 +50,8 @@ func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Su
 	return s, r.settings(ctx, client, &s.Findings, t.Who)
 }
 
-// Judged returns the findings of the examination. If the store's Redis user lacks rights, this is a reason to refuse
-// the server.
+// The method Judged returns the findings of the examination. Missing rights of the store's Redis user are a reason to
+// refuse the server.
 func (s *Survey) Judged() Findings {
 	if s.Lacking != nil {
 		return Findings{Refusals: []error{s.Lacking}}
@@ -77,7 +77,7 @@ func (f *Findings) Miss(format string, args ...any) {
 // All returns the texts of all warnings and of all checks that could not be made.
 func (f *Findings) All() []string { return slices.Concat(f.Warnings, f.Missed) }
 
-// Add appends the findings of more.
+// The method Add appends the findings in the argument "more".
 func (f *Findings) Add(more Findings) {
 	f.Refusals = append(f.Refusals, more.Refusals...)
 	f.Warnings = append(f.Warnings, more.Warnings...)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Facts are the names and values that a reply of INFO or CLUSTER INFO has.
+// Facts are the names and values in a reply of INFO or CLUSTER INFO.
 type Facts map[string]string
 
 // ParseInfo parses the reply of INFO or CLUSTER INFO into names and values.

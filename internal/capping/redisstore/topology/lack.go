@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A lack says why a master cannot decide its users now, and since when the refreshes have found this reason. During a
-// failover, a shard lacks a replica or a master for a short time. If a replica or a master is missing for only a short
-// time, calls wait for it. If the missing server does not come back within the duration "patience", calls fail at once.
-// When the shard is complete again, a refresh notices this within a second.
+// A lack is the reason why the store cannot decide about a master's users now, with the start time of this state.
+// During a failover, a shard lacks a replica or a master for a short time, and calls wait. If the missing server does
+// not come back within the duration "patience", calls fail at once. When the shard is complete again, a refresh notices
+// this within a second.
 type lack struct {
 	what     string
 	kind     fault.Kind
@@ -21,35 +21,35 @@ type lack struct {
 	patience time.Duration
 }
 
-// A lackOf is what prevents a master from deciding users: missing replicas, missing confirmations, no connection, or no
-// reply to the check.
+// A lackOf is the kind of a lack (reason why the store cannot decide about a master's users): missing replicas, missing
+// confirmations, no connection, or no reply to the check.
 type lackOf int
 
 const (
 	ofReplicas     lackOf = iota // the cluster flagged the replicas as failed, or the master has none
 	ofConfirmation               // replicas do not confirm writes and are not flagged as failed
 	ofMaster                     // the master refuses connections
-	ofAnswer                     // the check failed for another reason, which predicts nothing for the next call
+	ofAnswer                     // the check failed for another reason; the next call may succeed
 )
 
-// missingPatience is how long calls wait if a replica or master is missing. silentPatience is how long calls wait if a
-// replica or master is silent. A replica that the cluster has flagged as failed may come back within moments. If a
-// replica or a master is silent, the cluster reacts only after its node time-out, which is 15 s by default.
+// missingPatience is the time for which calls wait for missing replicas, which may come back within moments.
+// silentPatience is the time for which calls wait for a silent replica or for a master without a connection. The
+// cluster reacts to a silent server only after the node time-out, which is 15 s by default.
 const (
 	missingPatience = time.Second
 	silentPatience  = 30 * time.Second
 	silentLag       = 3 // seconds without a confirmation; a live replica confirms every second
 )
 
-// Error says what the master lacks to decide its users, such as a replica.
+// Error returns a text about the thing that the master lacks, such as a replica.
 func (l *lack) Error() string { return l.what }
 
-// Remedy tells the caller not to retry, and not to cause a refresh of the topology. The users of the command stay
-// undecided. A refresh runs every second anyway.
+// Remedy tells the caller not to retry, and not to cause a refresh of the topology, because a refresh runs every second
+// anyway. The users of the command stay without a decision.
 func (l *lack) Remedy() fault.Remedy { return fault.Remedy{Kind: l.kind, Final: true} }
 
-// noteLack stores why the master cannot decide its users, and since when this is so. The argument "found" of noteLack
-// is nil if the master can decide its users.
+// noteLack stores the reason why the store cannot decide about the master's users, and the start time of this state.
+// The argument "found" is nil if the store can decide about the users.
 func (n *Node) noteLack(found *lack) {
 	before := n.lacks.Load()
 	if found != nil {
@@ -61,18 +61,18 @@ func (n *Node) noteLack(found *lack) {
 	n.lacks.Store(found)
 }
 
-// lastsLong reports whether calls should fail at once, because the missing replica or master has been missing for long.
+// lastsLong reports whether calls should fail at once, because the lack has lasted longer than the duration "patience".
 func (l *lack) lastsLong() bool { return l.of != ofAnswer && time.Since(l.since) >= l.patience }
 
-// degraded reports whether the master could not decide its users at the last check.
+// The method degraded reports whether the store could not decide about the master's users at the last check.
 func (n *Node) degraded() bool {
 	l := n.lacks.Load()
 	return l != nil && (l.of != ofConfirmation || l.lastsLong())
 }
 
-// Lack returns why the store should send no command to the node, or nil if it may send commands. If Lack returns a
-// reason, the node would not reply to a command, or the store could not accept the reply. The argument "durable" of
-// Lack says that replicas must confirm the writes of the command.
+// The method Lack returns the reason why the store should send no command to the node, or nil. With a reason, the node
+// would not reply to a command, or the store could not accept the reply. The argument "durable" is true if replicas
+// must confirm the writes of the command.
 func (n *Node) Lack(durable bool) error {
 	l := n.lacks.Load()
 	if l == nil || !durable && l.of != ofMaster || !l.lastsLong() {
@@ -81,8 +81,8 @@ func (n *Node) Lack(durable bool) error {
 	return l
 }
 
-// unanswered is for a check of a master's replicas that failed: it returns, for the error, why the master cannot decide
-// its users.
+// The function unanswered returns the lack (reason why the store cannot decide about a master's users) for the error of
+// a failed check of the master.
 func unanswered(err error) *lack {
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) {
 		return &lack{what: err.Error(), kind: fault.Dial, of: ofMaster, patience: silentPatience}
@@ -90,8 +90,7 @@ func unanswered(err error) *lack {
 	return &lack{what: err.Error(), of: ofAnswer}
 }
 
-// shortage returns a lack if too few replicas can store a send, so that the master cannot decide its users. Otherwise,
-// shortage returns nil.
+// The method shortage returns a lack if too few replicas can store a send, and otherwise nil.
 func (n *Node) shortage(f found) *lack {
 	acks := n.top.config.ReplicaAcks
 	if acks.None() {

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// A Breach is an event on a server by which users' logs in a partition may have been removed. A breach (possible loss
-// of logs) stays open until an operator accepts that logs may be lost.
+// A Breach is an event on a server that may have removed users' logs in a partition. A breach stays open until an
+// operator accepts the possible loss of logs.
 type Breach struct {
 	Reason   string    `json:"reason"` // evicting, Evicted or appendOnly
 	Node     string    `json:"node"`
 	What     string    `json:"what"`
 	Since    time.Time `json:"since"`
-	Evicted  int64     `json:"evicted,omitempty"` // number of keys that one run of the server has evicted since the last acceptance
+	Evicted  int64     `json:"evicted,omitempty"` // keys evicted in one run of the server since the last acceptance
 	Accepted time.Time `json:"accepted,omitzero"` // zero: no operator has accepted the breach
 	Why      string    `json:"why,omitempty"`     // the operator's reason
-	At       int64     `json:"at"`                // time of the entry in ms; if a partition has two entries, the later entry wins
+	At       int64     `json:"at"`                // time of the entry in ms; a later entry replaces an earlier entry
 }
 
-// These constants are the causes of a breach (an event that may have removed logs); they are also values of a metric's
-// label.
+// These constants are the causes of a breach (an event that may have removed logs). The constants are also values of a
+// metric's label.
 const (
 	evicting   = "policy"      // the server's maxmemory-policy evicts keys
 	Evicted    = "evicted"     // evicted_keys has grown since the store was created
@@ -35,9 +35,9 @@ const (
 // Open reports whether the breach (possible loss of logs) still needs an operator's acceptance.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
-// replaces reports whether the breach b is newer knowledge about its partition than the breach "known", which may be
-// nil. An operator's acceptance ends all earlier breaches (possible losses of logs) of the partition. An operator's
-// acceptance ends a breach even if an instance that missed the acceptance has counted more evicted keys since then.
+// The method replaces reports whether the breach b replaces the breach "known" of the same partition, which may be nil.
+// An operator's acceptance replaces all earlier breaches (possible losses of logs) of the partition. The acceptance
+// wins even if an instance that missed the acceptance has counted more evicted keys since then.
 func (b *Breach) replaces(known *Breach) bool {
 	switch {
 	case known == nil:
@@ -50,8 +50,8 @@ func (b *Breach) replaces(known *Breach) bool {
 	return known.At < b.At
 }
 
-// told returns the breach (possible loss of logs) as the status shows it to operators. If the server evicted
-// keys, their number is shown in place of any other cause.
+// The method told returns the breach (possible loss of logs) in the form for the status. If the server evicted keys,
+// the number of evicted keys replaces any other cause.
 func (b *Breach) told() Breach {
 	told := *b
 	if b.Evicted > 0 {
@@ -63,8 +63,8 @@ func (b *Breach) told() Breach {
 	return told
 }
 
-// bar returns the quarantine that the breach (possible loss of logs) causes for its partition. If there is no breach or
-// an operator has accepted it, bar returns nil.
+// The method bar returns the quarantine that the breach (possible loss of logs) causes for the partition. If b is nil
+// or an operator has accepted the breach, bar returns nil.
 func (b *Breach) bar() *Bar {
 	if b == nil || !b.Open() {
 		return nil
@@ -74,42 +74,42 @@ func (b *Breach) bar() *Bar {
 		way:  "the users are unavailable until an operator accepts the loss (capper store accept)"}
 }
 
-// A serverRun is one run of a Redis server: the time from a start of the server to its end. When a run of a Redis
-// server begins, the server's counters, such as evicted_keys, are 0.
+// A serverRun is one run of a Redis server, from a start to the end of the process. At the start, the server's
+// counters, such as evicted_keys, are 0.
 type serverRun struct {
 	Node    string `json:"node"`
-	Evicted int64  `json:"evicted"` // the value of evicted_keys up to which no record was lost, or every loss was accepted
+	Evicted int64  `json:"evicted"` // the harmless or accepted value of evicted_keys
 	At      int64  `json:"at"`
-	// AppendOnly says that the append-only file was on at some time during the run of the server. Instances of earlier
+	// AppendOnly is true if the append-only file was on at some time during the run of the server. Instances of earlier
 	// versions of capper drop this field.
 	AppendOnly bool `json:"append_only,omitempty"`
 }
 
 // A ledger lists breaches (events that may have removed logs) and the runs of Redis servers. Each instance has the
-// ledger (list of possible losses of logs) in memory, and merges it with the copies that Redis has. If one copy of the
-// ledger in Redis has lost entries, the instance restores the entries from another copy.
+// ledger in memory, and merges the ledger with the copies in Redis. If one copy in Redis has lost entries, the instance
+// restores the entries from another copy.
 type ledger struct {
 	users    int // number of partitions with users
 	mu       sync.Mutex
-	read     bool // a copy with entries was read, or all copies were read
-	old      bool // the ledger already had servers, so the evicted keys of a new server count from 0
+	read     bool // the instance has read a copy with entries, or all copies
+	old      bool // the ledger had entries before, so all evicted keys of a new server are new evictions
 	breaches map[int]*Breach
 	runs     map[string]serverRun
 }
 
-// A copy of the ledger (list of possible losses of logs) is a Redis hash. A copy of the ledger in Redis has two kinds
-// of hash fields: "p" with the number of a partition, and "r" with the run id of a server.
+// A copy of the ledger (list of possible losses of logs) is a Redis hash. The field "p" with the number of a partition
+// holds a breach, and the field "r" with the run id of a server holds a serverRun.
 const (
 	partitionField = "p"
 	runField       = "r"
 )
 
-// runKept is the time for which the ledger (list of possible losses of logs) keeps a run of a Redis server that no
-// instance sees again.
+// runKept is the time for which the ledger (list of possible losses of logs) keeps a run of a Redis server after the
+// last sight of the run.
 const runKept = 90 * 24 * time.Hour
 
-// fields returns the ledger (list of possible losses of logs) in the form in which Redis stores its copies: as fields
-// of a hash.
+// The method fields returns the ledger (list of possible losses of logs) in the form of a copy in Redis: as fields of a
+// hash.
 func (l *ledger) fields() map[string]string {
 	fields := map[string]string{}
 	for p, b := range l.breaches {
@@ -126,8 +126,8 @@ func encode(v any) string {
 	return string(text)
 }
 
-// merge adds entries of a copy to the ledger (list of possible losses of logs), if they are later than those that the
-// ledger has. merge ignores fields of the copy that it cannot parse.
+// If an entry of a copy is newer than the entry of the ledger (list of possible losses of logs), the method merge adds
+// the entry to the ledger. The method merge ignores invalid fields of the copy.
 func (l *ledger) merge(copied map[string]string) {
 	for field, text := range copied {
 		switch {
@@ -152,14 +152,13 @@ func (l *ledger) merge(copied map[string]string) {
 	}
 }
 
-// acceptanceKept is how much longer the ledger (list of possible losses of logs) keeps an operator's acceptance, after
-// limits have stopped counting sends of that time. A Redis server that was away may come back with a copy of the ledger
-// in which the breach is still open. The ledger must then still have the acceptance, to replace the open breach from
-// this copy.
+// acceptanceKept is the time for which the ledger (list of possible losses of logs) keeps an operator's acceptance,
+// after limits have stopped counting sends of that time. A Redis server that was away may come back with a copy in
+// which the breach is still open. The acceptance in the ledger then replaces the open breach.
 const acceptanceKept = 7 * 24 * time.Hour
 
-// prune removes two kinds of entries from the ledger: breaches that were accepted long before the retention, and runs
-// of servers that no instance has seen for 90 days.
+// The method prune removes old entries from the ledger. Old entries are breaches whose acceptance is older than the
+// retention and a week, and runs of servers that no instance has seen for 90 days.
 func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.breaches, func(_ int, b *Breach) bool {
 		return !b.Open() && retention > 0 && now.After(b.Accepted.Add(retention+acceptanceKept))
@@ -174,8 +173,8 @@ type BrokenPromise struct {
 	Partitions int // number of affected partitions with users; the partition of the shared records has none
 }
 
-// broken returns those breaches of the ledger (list of possible losses of logs) for which the function in
-// the argument "keep" returns true. The breaches are grouped by node and cause, and sorted by the address of the node.
+// The method broken returns the breaches in the ledger (list of possible losses of logs) for which the function "keep"
+// returns true. The breaches are grouped by node and cause, and sorted by the address of the node.
 func (l *ledger) broken(keep func(*Breach) bool) []BrokenPromise {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,8 +207,8 @@ func promises(breaches map[int]*Breach, users int, keep func(*Breach) bool) (bro
 	return broken
 }
 
-// BrokenIn reads copies of the ledger, and returns those breaches (possible losses of logs) that no operator has
-// accepted. The argument "users" of BrokenIn is how many partitions with users the store has.
+// BrokenIn reads copies of the ledger, and returns the breaches (possible losses of logs) that no operator has
+// accepted. The argument "users" is the number of partitions with users in the store.
 func BrokenIn(users int, copies ...map[string]string) []BrokenPromise {
 	l := newLedger(users)
 	for _, copied := range copies {

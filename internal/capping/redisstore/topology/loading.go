@@ -12,15 +12,16 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// loaded lists the Redis commands that get into an append-only file when scripts of the store write. From version 7 on,
-// Redis loads its append-only file with the rights of the user "default". If the user "default" may not run one of the
-// commands, EXEC rejects the whole transaction, and the server starts without the transaction's writes.
+// The variable loaded lists the Redis commands that the writes of the store's scripts leave in an append-only file.
+// From version 7 on, Redis loads the append-only file with the rights of the user "default". If this user may not run
+// one of the commands, EXEC rejects the whole transaction, and the server starts without the transaction's writes.
 var loaded = [][]any{
 	{"hset", "0", "0"}, {"hdel", "0"}, {"hincrby", "0", "1"}, {"pexpireat", "1"}, {"set", "0"}, {"setrange", "0", "0"},
 	{"zadd", "0", "0"}, {"zremrangebyscore", "0", "0"}, {"del"}, {"unlink"},
 }
 
-// loading asks a server whether its user "default" may run all commands that scripts write to an append-only file.
+// The method loading asks a server whether the server's user "default" may run all commands that scripts write to an
+// append-only file.
 func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd {
 	var asked []*redis.Cmd
 	for _, write := range loaded {
@@ -30,9 +31,9 @@ func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd 
 	return asked
 }
 
-// Loads checks whether the server may drop records when it restarts and loads its append-only file. The result
-// "lacking" of Loads lists those of the commands that the user "default" may not run. If the rights of the user
-// "default" could not be read, the result "err" says why.
+// The method Loads checks whether the server would drop records when it loads its append-only file after a restart. The
+// result "lacking" lists the commands that the user "default" may not run. If this user's rights could not be read, the
+// result "err" is the reason.
 func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []string, err error) {
 	pipe := client.Pipeline()
 	info, asked := pipe.Info(ctx, "everything"), r.loading(ctx, pipe)
@@ -45,8 +46,8 @@ func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []stri
 	return deniedLoads(asked)
 }
 
-// deniedLoads parses the replies to the commands of loading. Each reply to a command of loading is "OK", or a sentence
-// that names the missing right.
+// deniedLoads returns the denied commands from the replies to the commands of the method loading. Each reply is "OK",
+// or a sentence that names the missing right.
 func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	for i, reply := range asked {
 		text, err := reply.Text()
@@ -76,7 +77,7 @@ func dropsDenied(facts Facts) bool {
 	return major(facts["redis_version"]) != 6
 }
 
-// major returns the number with which a version text begins, or 0 if it begins with no number.
+// The function major returns the number at the start of a version text, or 0 without such a number.
 func major(version string) int {
 	first, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(first)

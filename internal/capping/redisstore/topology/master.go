@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// A history is how a server outside a cluster describes its replication: its role and its replication ids. All replicas
-// of a Redis server have the same replication id as the server. If a replica is promoted to a master, it gets a new
-// replication id, and also reports the former one.
+// A history holds the replication data of a server outside a cluster: the role and the replication ids. All replicas of
+// a Redis server have the replication id of the server. A replica that is promoted to a master gets a new replication
+// id, and also reports the former id.
 type history struct {
 	node       *Node
 	role       string
@@ -33,7 +33,7 @@ func (n *Node) history(ctx context.Context) history {
 	return h
 }
 
-// noMaster returns an error that says why the store cannot use this server as the master.
+// noMaster returns the error for a server that the store cannot use as the master.
 func (h *history) noMaster() error {
 	if h.follows == "" {
 		return fmt.Errorf("node %s: must be a master", h.node.addr)
@@ -42,7 +42,7 @@ func (h *history) noMaster() error {
 		"use the address of the master in addrs, not a read-only endpoint", h.node.addr, h.follows)
 }
 
-// refreshServers is for servers outside a cluster: it finds the master among them, or uses the master that Sentinel
+// refreshServers finds the master among the configured servers outside a cluster, or uses the master that Sentinel
 // names.
 func (t *Topology) refreshServers(ctx context.Context) error {
 	told := t.histories(ctx)
@@ -65,8 +65,8 @@ func (t *Topology) refreshServers(ctx context.Context) error {
 	return err
 }
 
-// noteHeirs records which of the configured servers have all data of the current master, so that they may replace it.
-// If a second server is a master at the same time, its data has diverged: from then on, it lacks all sends that the
+// noteHeirs records the configured servers that have all data of the current master and may therefore replace the
+// master. A second master at the same time may not replace the current master, because it lacks the sends that the
 // current master records. Two servers may have replied to the refresh at different times. noteHeirs therefore asks the
 // current master once more, to prove that both servers were masters at the same time.
 func (t *Topology) noteHeirs(ctx context.Context, told []history) {
@@ -89,7 +89,7 @@ func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	}
 }
 
-// histories asks all configured servers at the same time for their role and their replication ids.
+// The method histories asks all configured servers at the same time for their role and their replication ids.
 func (t *Topology) histories(ctx context.Context) []history {
 	addrs := t.config.Addrs
 	if t.config.SentinelMaster != "" {
@@ -104,10 +104,9 @@ func (t *Topology) histories(ctx context.Context) []history {
 	return told
 }
 
-// elect chooses the master among the servers, and returns it. The current master stays the master while it reports the
-// role of a master. Another server may take over only if it has the same replication history, because it would
-// otherwise lack the recorded sends. If elect returns a master together with an error, the error is about another
-// server.
+// The method elect chooses and returns the master among the servers. The current master stays the master while it
+// reports the role of a master. Another server may take over only with the same replication history; otherwise,
+// recorded sends would be lost. If elect returns a master and an error, the error is about another server.
 func (t *Topology) elect(told []history) (*history, error) {
 	var faults, rivals []error
 	var chosen *history
@@ -123,7 +122,7 @@ func (t *Topology) elect(told []history) (*history, error) {
 				rivals = append(rivals, rival(chosen))
 			}
 			chosen = h
-		// Here, two names lead to one server, because a promoted server would have a new replication id.
+		// Two names lead to one server here, because a promoted server would have a new replication id.
 		case chosen != nil && h.id != "" && h.id == chosen.id:
 		default:
 			rivals = append(rivals, rival(h))
@@ -138,8 +137,8 @@ func (t *Topology) elect(told []history) (*history, error) {
 	return chosen, errors.Join(rivals...)
 }
 
-// inherits reports whether the server h has all the data that the current master has. The server h has all data if it
-// was a replica of the current master before it was promoted, or if the current master now replicates from it.
+// The method inherits reports whether the server h has all data of the current master. The server h has all data if h
+// was a replica of the current master before a promotion, or if the current master now replicates from h.
 func (t *Topology) inherits(h *history, told []history) bool {
 	if t.master == nil {
 		return true

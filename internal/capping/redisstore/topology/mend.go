@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// mendBroken is for partitions whose open breach (such as evicted keys) explains that sentinel keys and marks are gone:
-// it creates these again. mendBroken leaves the other records of the partitions unchanged. If the loss of a partition
-// has another cause, the partition stays in quarantine (no decisions until an operator accepts the loss). The argument
-// "found" of mendBroken has, for the address of each master, what INFO says about evictions and the append-only file.
+// mendBroken creates lost sentinel keys and marks of partitions again if an open breach (such as evicted keys) explains
+// the loss. mendBroken leaves the other records of the partitions unchanged. If the loss has another cause, the
+// partition stays in quarantine (no decisions until an operator accepts the loss). The argument "found" holds, by the
+// address of each master, the values of INFO about evictions and the append-only file.
 func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -27,16 +27,15 @@ func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) err
 	return nil
 }
 
-// Broken reports whether the partition has an open breach, that is, a possible loss of logs that no operator has
+// The method Broken reports whether the partition has an open breach: a possible loss of logs that no operator has
 // accepted.
 func (t *Topology) Broken(partition int) bool { return t.openBreaches()[partition] != nil }
 
-// AllBroken returns the partitions that have an open breach, that is, a possible loss of logs that no operator has
-// accepted.
+// AllBroken returns the partitions with an open breach: a possible loss of logs that no operator has accepted.
 func (t *Topology) AllBroken() []int { return slices.Sorted(maps.Keys(t.openBreaches())) }
 
-// openBreaches returns the open breaches of each partition. An open breach is a possible loss of logs that no operator
-// has accepted.
+// openBreaches returns the open breach (possible loss of logs that no operator has accepted) of each partition that has
+// one.
 func (t *Topology) openBreaches() map[int]*Breach {
 	t.ledger.mu.Lock()
 	defer t.ledger.mu.Unlock()
@@ -68,9 +67,9 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 
 var errUnlooked = fmt.Errorf("the sentinel keys (keys that reveal lost data) of some partitions could not be read")
 
-// explained returns those partitions whose sentinel key or mark is gone because of an open breach (possible loss of
-// logs). The argument "now" of the method explained has what INFO says at present about the node: its evictions and its
-// append-only file.
+// The method explained returns the partitions whose sentinel key or mark is gone because of an open breach (possible
+// loss of logs). The argument "now" holds the present values of INFO about evictions and the append-only file of the
+// node.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)
@@ -85,17 +84,16 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 			lost[s.partition] = true
 		}
 	}
-	// If a server was emptied, no partition on it keeps its sentinel key. No partition keeps its sentinel key either on
-	// a server that dropped all transactions while it loaded its append-only file.
+	// On a server that was emptied, all partitions have lost the sentinel key. On a server that dropped all
+	// transactions while it loaded its append-only file, all partitions have lost the sentinel key or the mark.
 	if whole && (!withoutFile && evicted < int64(len(signs)) || n.flushed(ctx)) {
 		return nil
 	}
 	return lost
 }
 
-// explains reports whether the breach can be the cause of an outcome of the check of a sentinel key (a marker key that
-// reveals lost data). The argument "evicted" of the method explains says that the server has evicted keys, whatever the
-// cause of the breach (possible loss of logs) is.
+// The method explains reports whether the breach (possible loss of logs) can be the cause of the outcome of a sentinel
+// key check. The argument "evicted" is true if the server has evicted keys, whatever the cause of the breach is.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":
@@ -108,15 +106,16 @@ func (b *Breach) explains(outcome string, evicted bool) bool {
 	return false
 }
 
-// flushed reports whether a client may have emptied the server with FLUSHALL or FLUSHDB since the server started.
+// The method flushed reports whether a client may have emptied the server with FLUSHALL or FLUSHDB since the server
+// started.
 func (n *Node) flushed(ctx context.Context) bool {
 	stats, err := n.client.Info(ctx, "commandstats").Result()
 	return err != nil || !strings.Contains(stats, "cmdstat_info:") ||
 		strings.Contains(stats, "cmdstat_flushall:") || strings.Contains(stats, "cmdstat_flushdb:")
 }
 
-// evictedSince returns how many keys the server has evicted since it started, or since an operator last accepted a
-// loss.
+// evictedSince returns the number of keys that the server has evicted since its start or since the last acceptance of a
+// loss by an operator.
 func (l *ledger) evictedSince(p promise) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

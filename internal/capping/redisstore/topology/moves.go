@@ -9,26 +9,26 @@ import (
 	"sync"
 )
 
-// An importing is a hash slot that a cluster node is taking over from another node, one key after the other. While a
-// hash slot is moving, the old node redirects callers to the new node for keys that have already moved. If the old node
-// fails during the move, its replica becomes a master and does not know of the move, because Redis does not replicate
-// the state of a move. The promoted replica has no keys of users whose keys have moved, and treats these users as users
-// without sends. A hash slot is called torn if the failure of the old node interrupted the slot's move.
+// An importing value is a hash slot that a cluster node is taking over from another node, one key after another. While
+// a hash slot is moving, the old node redirects callers to the new node for moved keys. If the old node fails during
+// the move, a replica of the old node becomes a master. The promoted replica does not know of the move, because Redis
+// does not replicate the state of a move. The promoted replica lacks the moved keys, and treats their users as users
+// without sends. A hash slot whose move was interrupted in this way is called torn.
 type importing struct {
 	slot int
 	from string // id of the node that had the slot
 }
 
-// A move says that a hash slot is moving from one node to another. The fields "from" and "to" are the ids by which the
-// cluster names the old node and the new node.
+// A move is a hash slot's move in progress from one node to another. The fields "from" and "to" are the cluster ids of
+// the old node and of the new node.
 type move struct{ from, to string }
 
-// Moving reports whether, at the last refresh, the cluster was moving the hash slot of the partition.
+// Moving reports whether the cluster was moving the hash slot of the partition at the last refresh.
 func (t *Topology) Moving(partition int) bool { return t.moves[partition].Load() != nil }
 
 // tornBar returns the quarantine of a partition whose hash slot is torn (some of its keys are on another node), and
-// otherwise nil. A hash slot is torn if a third node owns it, and neither of the two nodes between which the slot was
-// moving, although only those two nodes have the keys.
+// otherwise nil. A hash slot is torn if the slot was moving between two nodes and a third node owns the slot now,
+// because only the first two nodes have the keys.
 func (t *Topology) tornBar(partition int) *Bar {
 	moving := t.moves[partition].Load()
 	if moving == nil {
@@ -48,7 +48,8 @@ var barTorn = &Bar{Reason: Torn, what: "a hash slot is split: a master failed wh
 	"its successor does not know the moved keys",
 	way: "the users are unavailable until redis-cli --cluster fix has repaired the slot"}
 
-// A gossip holds the information in a node's reply to CLUSTER NODES about other nodes and about moving hash slots.
+// A gossip value holds the information about other nodes and about moving hash slots from a node's reply to CLUSTER
+// NODES.
 type gossip struct {
 	self    string
 	imports []importing
@@ -76,8 +77,8 @@ func gossipOf(text, asked string) (g gossip) {
 	return g
 }
 
-// importsOf parses the hash slots of one node in CLUSTER NODES. "0-99" or "7" means owned slots, and "[93-<-id]" a slot
-// that the node is importing.
+// importsOf returns the importing slots of one node from the slots in CLUSTER NODES. The texts "0-99" and "7" mean
+// owned slots. The text "[93-<-id]" means a slot that the node is importing.
 func importsOf(slots []string) (imports []importing) {
 	for _, text := range slots {
 		number, from, found := strings.Cut(strings.Trim(text, "[]"), "-<-")
@@ -95,9 +96,8 @@ func (n *Node) noteGossip(text string) {
 	n.told.Store(&g)
 }
 
-// followMoves finds out which hash slots the cluster is moving. followMoves asks all masters, and nodes without slots.
-// If a node does not answer, followMoves uses its last report of moving slots, as long as other nodes still list the
-// node.
+// followMoves finds the hash slots that the cluster is moving, from the reports of all masters and of nodes without
+// slots. If a node does not answer, followMoves uses the node's last report as long as other nodes still list the node.
 func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	if !t.cluster {
 		return
@@ -124,7 +124,7 @@ func (t *Topology) followMoves(ctx context.Context, masters []*Node) {
 	}
 }
 
-// askIdle reads CLUSTER NODES from those masters that hold no slots but that other nodes list.
+// askIdle reads CLUSTER NODES from masters without slots, and from former masters that were importing slots.
 func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	idle := map[string]bool{}
 	for _, n := range masters {
@@ -151,8 +151,8 @@ func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	asked.Wait()
 }
 
-// torn returns the hash slots that lack keys because a failover interrupted their move. A torn slot is owned by a third
-// node, which is neither of the two nodes that have the slot's keys.
+// The method torn returns the hash slots that lack keys because a failover interrupted their move. A third node owns a
+// torn slot, while two other nodes have the slot's keys.
 func (t *Topology) torn() (slots []int) {
 	for p := range t.moves {
 		if t.tornBar(p) != nil {
@@ -162,7 +162,7 @@ func (t *Topology) torn() (slots []int) {
 	return slots
 }
 
-// logTorn logs the torn hash slots (slots that lack keys) if there are more or fewer than at the last refresh.
+// logTorn logs the torn hash slots (slots that lack keys) if their number has changed since the last refresh.
 func (t *Topology) logTorn() {
 	slots := t.torn()
 	if len(slots) > 0 && len(slots) != t.tornBefore {

@@ -15,8 +15,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A Node is one Redis server, together with everything that the store knows about it. A Node is safe for concurrent
-// use.
+// A Node is one Redis server with all knowledge of the store about the server. A Node is safe for concurrent use.
 type Node struct {
 	addr    string
 	client  *redis.Client
@@ -26,30 +25,30 @@ type Node struct {
 	id      atomic.Pointer[string] // id in the cluster; nil: unknown
 	told    atomic.Pointer[gossip] // the node's last reply to CLUSTER NODES; nil: not asked yet
 	process atomic.Pointer[string] // run id of the server on the latest connection; nil: no connection yet
-	vetted  atomic.Int64           // when this master was last examined, in ms; 0: not since its promotion
+	vetted  atomic.Int64           // time of the last examination of this master, in ms; 0: none since the promotion
 
 	looking sync.Mutex  // held during a check of the sentinel keys
-	doubted atomic.Bool // a call found a new run or a new partition, and a check of the sentinel keys is in progress
+	doubted atomic.Bool // a check of the sentinel keys is in progress, because of a new run or a new partition
 
-	// Only the goroutine that refreshes the routes uses these fields. Discover uses these fields before the goroutine
-	// that refreshes starts.
+	// Only the goroutine that refreshes the routes uses the fields breach, warned and missed, and Discover before the
+	// start of this goroutine.
 	breach string   // the promises that the node's settings break; "": none
 	warned []string // further warnings about the node
-	missed []string // checks that neither start-up nor the latest examination could make
+	missed []string // checks that were not possible at start-up or in the latest examination
 
 	count  atomic.Pointer[Count] // the node's replicas; nil: not counted, or the replicas have changed
 	alive  atomic.Int32          // number of working replicas
 	known  atomic.Int32          // number of all replicas
 	most   atomic.Int32          // largest number of replicas so far
-	looked atomic.Int64          // when a pipeline last asked for ROLE, in µs
-	lacks  atomic.Pointer[lack]  // why the last check found the node's users undecided; nil: the users can be decided
+	looked atomic.Int64          // time of the last ROLE command in a pipeline, in µs
+	lacks  atomic.Pointer[lack]  // reason why the store cannot decide about the node's users; nil: it can
 
 	standing atomic.Pointer[standing] // nil: not checked since the node became a master
-	// evictionKnown is the time, in µs, at which the latest pipeline that found no new evicted keys was sent.
+	// evictionKnown is the time, in µs, of the latest read of evicted_keys that found no new evicted keys.
 	evictionKnown atomic.Int64
 
 	heirless atomic.Bool // the node has replicas, and none of them may take over
-	nameless atomic.Bool // at the last examination, the store's user had no right to ask the node for its replicas
+	nameless atomic.Bool // the store's user had no right to run ROLE at the last check
 }
 
 func (t *Topology) newNode(addr string) *Node {
@@ -65,13 +64,13 @@ func (n *Node) Addr() string { return n.addr }
 // Client returns the node's Redis client, which never retries.
 func (n *Node) Client() *redis.Client { return n.client }
 
-// AttemptTime returns how long one attempt at a command may take on this node. If the reply to a command is missing
-// after AttemptTime, the node may or may not have executed the command.
+// AttemptTime returns the time limit of one attempt at a command on this node. If no reply arrives within this time,
+// the node may or may not have executed the command.
 func (n *Node) AttemptTime() time.Duration {
 	return n.trips.Patience(n.top.config.AttemptTimeout, n.top.config.AttemptTimeout)
 }
 
-// name returns the id that the node has in its cluster, or "" if the id is not known yet.
+// The method name returns the node's id in the cluster, or "" if the id is not known yet.
 func (n *Node) name() string {
 	if id := n.id.Load(); id != nil {
 		return *id
@@ -79,9 +78,9 @@ func (n *Node) name() string {
 	return ""
 }
 
-// resolve completes an address of another node, which this node has sent in a reply. If the host in the address is
-// missing or unknown, resolve uses the host of the node that replied. In redirection errors (MOVED, ASK), an IPv6
-// address has no brackets around it.
+// The method resolve completes an address of another node from a reply of this node. If the host in the address is
+// missing or unknown, resolve uses the host of this node. In redirection errors (MOVED, ASK), IPv6 addresses have no
+// brackets.
 func (n *Node) resolve(addr string) string {
 	colon := strings.LastIndexByte(addr, ':')
 	if colon < 0 {
@@ -94,7 +93,7 @@ func (n *Node) resolve(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// LoadScripts adds commands to the pipeline that load the Lua scripts into the node, unless the node already has them.
+// If the node lacks the Lua scripts, LoadScripts adds commands to the pipeline that load the scripts.
 func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) []*redis.StringCmd {
 	if n.scripts.Load() {
 		return nil
@@ -106,7 +105,8 @@ func (n *Node) LoadScripts(ctx context.Context, pipe redis.Pipeliner) []*redis.S
 	return loads
 }
 
-// MarkLoaded is called after the pipeline has run: it records whether the commands from LoadScripts have succeeded.
+// MarkLoaded records, after the run of the pipeline, that the node has the Lua scripts if all commands from LoadScripts
+// have succeeded.
 func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 	for _, load := range loads {
 		if load.Err() != nil {
@@ -121,8 +121,8 @@ func (n *Node) MarkLoaded(loads []*redis.StringCmd) {
 // MarkUnloaded records that the node no longer has a Lua script, so that the next pipeline loads the scripts again.
 func (n *Node) MarkUnloaded() { n.scripts.Store(false) }
 
-// loadScripts loads the Lua scripts into the node in advance, which saves a later pipeline a round trip. If loadScripts
-// fails, a later pipeline loads the scripts.
+// loadScripts loads the Lua scripts into the node in advance, so that a later pipeline needs one round trip less. If
+// loadScripts fails, a later pipeline loads the scripts.
 func (n *Node) loadScripts(ctx context.Context) {
 	pipe := n.client.Pipeline()
 	loads := n.LoadScripts(ctx, pipe)
@@ -135,11 +135,10 @@ func (n *Node) loadScripts(ctx context.Context) {
 func (n *Node) VetSoon() { n.vetted.Store(0) }
 
 // AskSign adds a read of the partition's sentinel key (a marker key that reveals lost data) to the end of a pipeline of
-// commands. From the reply to this read, the store sees whether the server was emptied before a command of the pipeline
-// ran. If the argument "awaited" is true, a WAIT follows in the pipeline, and AskSign writes the sentinel key instead
-// of only reading it. AskSign writes the key because, since Redis 7.2, WAIT counts only the writes of its own
-// connection. A command that repeats a recorded send writes nothing. As long as some sentinel keys have not been
-// created yet, AskSign adds nothing and returns nil.
+// commands. The reply to this read shows whether the server was emptied before a command of the pipeline ran. If the
+// argument "awaited" is true, a WAIT follows in the pipeline, and AskSign sets the TTL of the sentinel key instead of a
+// read. AskSign needs this write because, since Redis 7.2, WAIT waits only for writes of the same connection. A command
+// that repeats a recorded send writes nothing. AskSign returns nil while some sentinel keys have not been created yet.
 func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int, awaited bool) *redis.Cmd {
 	signed := n.top.signed.Load()
 	if !signed && !awaited {
@@ -156,11 +155,11 @@ func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int,
 	return sign
 }
 
-// JudgeSign checks the partition's sentinel key in the reply to the command that AskSign added. JudgeSign returns why
-// the replies of the pipeline must be rejected, or nil to accept them. If the partition has no sentinel key (a marker
-// key that reveals lost data), JudgeSign puts the partition into quarantine. JudgeSign also rejects the replies after a
-// permission error, because the store could then not notice that the server was emptied. JudgeSign ignores all errors
-// except permission errors, because the hash slot of the partition may have moved to another node.
+// JudgeSign checks the reply to the command that AskSign added, and returns the reason to reject the replies of the
+// pipeline, or nil to accept them. If the partition has no sentinel key (a marker key that reveals lost data),
+// JudgeSign puts the partition into quarantine. After a permission error, JudgeSign also rejects the replies, because
+// the store could not notice that the server was emptied. JudgeSign ignores other errors, because the hash slot of the
+// partition may have moved to another node.
 func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 	switch {
 	case sign == nil:

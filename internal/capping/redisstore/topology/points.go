@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A point says how far a partition has progressed in time, according to its mark (a hash in Redis). The field "anew" is
-// the time at which the partition was created, or at which it continued with incomplete records. The field "at" is the
-// latest time since then. The fields "anew" and "at" are times in milliseconds since 1970.
+// A point is a partition's progress in time, according to the partition's mark (a hash in Redis). The field "anew" is
+// the time of the partition's creation, or of a new start with incomplete records. The field "at" is the latest time of
+// the mark. Both times are in milliseconds since 1970.
 type point struct{ anew, at int64 }
 
 func (p point) before(q point) bool {
@@ -27,27 +27,27 @@ func later(p, q point) point {
 	return p
 }
 
-// settleAfter is the age from which on the loss of a point (latest time of a partition) proves that the server has lost
-// records. If a Redis server is killed, it may lose the writes of its last second, or of three seconds with a slow disk
+// settleAfter is the age at which a point (latest time of a partition) is settled: a server without a settled point has
+// lost records. A killed Redis server may lose the writes of its last second, or of three seconds with a slow disk
 // (appendfsync everysec).
 const settleAfter = 4 * time.Second
 
-// points holds the latest known time of each partition. If a partition on a server is behind its latest known time, the
-// store notices that the server has restarted with older data. A points value is safe for concurrent use.
+// The type points holds the latest known time of each partition. If the time of a partition on a server is earlier than
+// the latest known time, the server has restarted with older data. A points value is safe for concurrent use.
 type points struct {
 	mu         sync.Mutex
 	partitions []progress
 }
 
-// progress holds the latest known times of one partition, which show whether a server has restarted with older data.
+// The type progress holds the latest known times of one partition.
 type progress struct {
-	settled point     // if the partition shows an earlier point, it has lost records
+	settled point     // a partition with an earlier point than this has lost records
 	latest  point     // the point that the latest check found
 	since   time.Time // time of the latest check; zero: no check yet
-	on      belief    // the server, and its run, of the latest check
+	on      belief    // the server and the run of the server at the latest check
 }
 
-// settled returns a point in time of the partition. As long as a server has complete records, it never shows an earlier
+// The method settled returns the settled point of the partition: a server with complete records never has an earlier
 // point of the partition.
 func (h *points) settled(partition int) point {
 	h.mu.Lock()
@@ -55,7 +55,7 @@ func (h *points) settled(partition int) point {
 	return h.partitions[partition].settled
 }
 
-// told takes over a later settled point of the partition, which another instance has stored in Redis.
+// The method told takes over the settled point p of the partition from Redis if p is later than the known point.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,11 +63,10 @@ func (h *points) told(partition int, p point) {
 	one.settled = later(one.settled, p)
 }
 
-// reached stores a point (latest time of a partition) that a check of the partition's sentinel key and mark has found.
-// The argument "began" of the method reached is the time of this check. The argument "on" of the method reached says in
-// which run of a Redis server the check was made. As many replicas as must confirm a send have confirmed the point that
-// the method reached stores. If the server has restarted since the check before, the point of that check may be lost,
-// and does not become the settled point.
+// The method reached stores a point (latest time of a partition) from a check of the partition's sentinel key and mark.
+// The argument "began" is the time of the check. The argument "on" is the run of the Redis server in which the check
+// was made. The caller must make sure that enough replicas have confirmed the point. If the server has restarted since
+// the previous check, the point of that check may be lost, and does not become the settled point.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,10 +82,10 @@ func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	one.latest, one.since, one.on = p, time.Now(), on
 }
 
-// keepersOf returns, for each partition, a keeper: another partition whose mark (a Redis hash) also stores the point
-// (latest time) of the first partition. The hash slots of the two partitions are far apart, about half of all slots,
-// and so usually on different masters. If there is no other partition, keepersOf returns -1, and no other mark stores
-// the point.
+// keepersOf returns the keeper of each partition: another partition whose mark (a Redis hash) also stores the point
+// (latest time) of the partition. The hash slots of a partition and of its keeper are about half of all slots apart,
+// and so usually on different masters. If only one partition exists, the keeper is -1, and no other mark stores the
+// point.
 func keepersOf(partitions []Partition) []int {
 	const slots = 16384
 	keepers := make([]int, len(partitions))
@@ -103,8 +102,8 @@ func keepersOf(partitions []Partition) []int {
 	return keepers
 }
 
-// keptBy is the inverse of keepersOf: it returns, for each partition, the other partitions whose points (latest times)
-// its mark also stores.
+// keptBy is the inverse of keepersOf: the result has, for each partition, the other partitions whose points (latest
+// times) are also in the partition's mark.
 func keptBy(keepers []int) [][]int {
 	kept := make([][]int, len(keepers))
 	for p, q := range keepers {
@@ -115,11 +114,10 @@ func keptBy(keepers []int) [][]int {
 	return kept
 }
 
-// recall reads points (latest times) of partitions from Redis, where the marks of other partitions store them. recall
-// must run before the first check of sentinel keys (marker keys that reveal lost data), because that check changes
-// marks. When every instance has restarted, only the points in the marks of other partitions are still known. If a
-// server does not answer recall, the points (latest times) on this server are read later, by the first check of
-// sentinel keys that reaches the server.
+// The method recall reads the points (latest times) of partitions from the marks of other partitions in Redis. After a
+// restart of every instance, no other record of these points exists. recall must run before the first check of sentinel
+// keys (marker keys that reveal lost data), because that check changes marks. If a server does not answer, the first
+// check of sentinel keys on this server reads the points.
 func (t *Topology) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

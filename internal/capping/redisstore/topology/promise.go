@@ -15,15 +15,15 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// standing says what the last check of a master found: whether it has evicted keys or lacks an append-only file.
+// The type standing is the result of the last check of a master for evicted keys and a missing append-only file.
 type standing struct {
 	run     string // run id of the server, which changes with each start
-	evicted int64  // value of evicted_keys up to which evictions are known; -1: the server hides the value
-	bar     *Bar   // the quarantine for a promise that is broken now; nil: none
+	evicted int64  // the known value of evicted_keys; -1: the server hides the value
+	bar     *Bar   // the quarantine because of a promise that is broken now; nil: none
 }
 
-// promise has those values from INFO that reveal a possible loss of users' logs: evicted keys, the eviction policy and
-// the append-only file.
+// The type promise holds the values from INFO that reveal a possible loss of users' logs: evicted keys, the eviction
+// policy and the append-only file.
 type promise struct {
 	run      string
 	evicted  int64  // -1: the server hides the value
@@ -31,9 +31,8 @@ type promise struct {
 	aof      string // "1": the append-only file is on; "0": it is off, or the server is loading its data
 }
 
-// promiseOf reads the values about evictions and the append-only file from the reply of INFO. If the server hides a
-// value about evictions or the append-only file, promiseOf assumes a harmless value. If a server hides a value of INFO,
-// the operator gets a warning when the store starts.
+// promiseOf reads the values about evictions and the append-only file from the reply of INFO. For a value that the
+// server hides, promiseOf assumes a harmless value, and the operator gets a warning when the store starts.
 func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	p := promise{run: facts["run_id"], evicted: -1}
 	if p.run == "" {
@@ -51,17 +50,16 @@ func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 	return p
 }
 
-// withoutFile reports whether a server has no append-only file although the store requires one. If sends need no
-// replicas and the server has never had the append-only file in this run, the operator has configured it without the
-// file. The caller of withoutFile holds the ledger's lock.
+// withoutFile reports whether a server has no append-only file although the store requires the file. The store does not
+// require the file if sends need no replicas and the file was never on in this run of the server. The caller must hold
+// the ledger's lock.
 func (t *Topology) withoutFile(p promise) bool {
 	return p.aof == "0" && !t.config.WithoutAppendOnly && (!t.config.ReplicaAcks.None() ||
 		t.ledger.runs[p.run].AppendOnly)
 }
 
-// judge looks at a master's reply of INFO. This reply shows whether the master has evicted keys or lacks an append-only
-// file. If the master has evicted keys or lacks the append-only file, judge puts the partitions of the master into
-// quarantine.
+// The method judge checks a master's reply of INFO. If the master evicts keys, has evicted keys or lacks the
+// append-only file, judge puts the partitions of the master into quarantine.
 func (n *Node) judge(facts Facts) {
 	t, l := n.top, n.top.ledger
 	p := t.promiseOf(n, facts)
@@ -79,9 +77,9 @@ func (n *Node) judge(facts Facts) {
 	n.standing.Store(s)
 }
 
-// baseline returns a value of evicted_keys for a run of a server: evictions up to this value are known or accepted. If
-// the ledger (list of possible losses of logs) does not know the run of the server, the baseline is 0. If the ledger is
-// new, the baseline is the present value of evicted_keys, because earlier evictions removed no keys of the store.
+// The method baseline returns the known or accepted value of evicted_keys for a run of a server. If the ledger (list of
+// possible losses of logs) does not know the run, the baseline is 0. If the ledger is new, the baseline is the present
+// value of evicted_keys.
 func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	r, known := l.runs[p.run]
 	on := p.aof == "1"
@@ -99,17 +97,16 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	if !known || before.Evicted != r.Evicted || now.Sub(time.UnixMilli(before.At)) > 24*time.Hour {
 		r.Node, r.At = addr, max(now.UnixMilli(), before.At+1)
 	}
-	// Instances only ever change AppendOnly to true, so this change needs no later time in the ledger. With a later
-	// time, this entry would undo the acceptance of evictions by another instance.
+	// Instances change AppendOnly only to true, so this change needs no later time in the ledger. An entry with a later
+	// time would undo the acceptance of evictions by another instance.
 	r.AppendOnly = on || before.AppendOnly
 	l.runs[p.run] = r
 	return r.Evicted
 }
 
-// breach returns how the server has broken its promise to lose no logs: the cause and a description. If the promise
-// holds, it returns "". The argument "known" of the method breach is the value of evicted_keys up to which evictions
-// are known or accepted. The argument "withoutFile" of the method breach says that the server lacks the required
-// append-only file.
+// The method breach returns the cause and a description of a broken promise of the server to lose no logs. If the
+// promise holds, breach returns "". The argument "known" is the known or accepted value of evicted_keys. The argument
+// "withoutFile" is true if the server lacks the required append-only file.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -126,9 +123,9 @@ func evictedText(evicted, known int64) string {
 	return fmt.Sprintf("the server has evicted %d keys", max(evicted-known, 1))
 }
 
-// markBroken records a breach (a possible loss of logs) for all partitions of the node. markBroken returns the
-// quarantine (no decisions until an operator accepts the loss), as the error for commands to the node. If a partition
-// already has an open breach, it keeps the start time of that breach and, in most cases, its cause.
+// markBroken records a breach (possible loss of logs) for all partitions of the node. markBroken returns the quarantine
+// (no decisions until an operator accepts the loss) as the error for commands to the node. A partition with an open
+// breach keeps the start time and, in most cases, the cause of this breach.
 func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	fresh.Node, fresh.Since = n.addr, time.Now()
 	fresh.At = fresh.Since.UnixMilli()
@@ -148,11 +145,10 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	return fresh.bar()
 }
 
-// mark records in the ledger (list of possible losses of logs) that the partition has an open breach, that is, a
-// possible loss of logs. The caller of mark holds the ledger's lock. If the partition already has an open breach, mark
-// only raises the number of evicted keys in it. If keys were evicted because of the eviction policy, mark also records
-// this. The result "news" of mark reports whether operators should hear of the change; an increase of a
-// known number is no news.
+// The method mark records an open breach (possible loss of logs) of the partition in the ledger. The caller must hold
+// the ledger's lock. If the partition already has an open breach, mark only raises the number of evicted keys in this
+// breach. If the eviction policy caused the evictions, mark also changes the cause. The result "news" is true if
+// operators should hear of the change; an increase of a known number is no news.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
@@ -175,17 +171,16 @@ func (l *ledger) mark(p int, b Breach) (news bool) {
 	return why || before.Reason != Evicted && before.Evicted == 0
 }
 
-// showBroken looks at the breaches in the ledger (list of possible losses of logs), and starts or ends the quarantines
-// of all partitions accordingly. The caller of showBroken holds the ledger's lock.
+// showBroken starts and ends the quarantines of all partitions according to the breaches in the ledger (list of
+// possible losses of logs). The caller must hold the ledger's lock.
 func (t *Topology) showBroken() {
 	for p := range t.broken {
 		t.broken[p].Store(t.ledger.breaches[p].bar())
 	}
 }
 
-// Examined returns why the store must not send a command to the node, or nil if it may. If the node was not checked
-// yet, for example because it is a new master, Examined first checks it for evicted keys and a missing append-only
-// file.
+// Examined returns the reason why the store must not send a command to the node, or nil if the store may send commands.
+// Examined first checks a new or restarted master for evicted keys and a missing append-only file.
 func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
@@ -204,19 +199,18 @@ func (n *Node) Examined(ctx context.Context) error {
 	return nil
 }
 
-// restarted reports whether, according to the latest connection, the server has restarted since the given run.
+// The method restarted reports whether the latest connection showed another run of the server than the given run.
 func (n *Node) restarted(run string) bool {
 	process := n.process.Load()
 	return process != nil && *process != "" && *process != run && run != n.addr
 }
 
 const (
-	// evictionUsers is the smallest number of users for which a pipeline always reads evicted_keys (the server's
-	// counter of evicted keys). The command that reads evicted_keys takes about 3 µs of the server's time, and its
-	// reply has 1.3 kB.
+	// Pipelines with at least evictionUsers users always read evicted_keys (the server's counter of evicted keys). The
+	// read takes about 3 µs of the server's time, and the reply has 1.3 kB.
 	evictionUsers = 128
-	// evictionEvery is the interval at which pipelines with few users read evicted_keys (the server's counter of
-	// evicted keys).
+	// evictionEvery is the minimum interval between reads of evicted_keys (the server's counter of evicted keys) by
+	// pipelines with few users.
 	evictionEvery = 10 * time.Millisecond
 )
 
@@ -226,11 +220,9 @@ type evictedQuestion struct {
 	asked int64 // time of the command in µs
 }
 
-// AskEvicted adds a read of the counter evicted_keys to the end of a pipeline. The argument "users" of AskEvicted is
-// the number of users in the commands of the pipeline. From the reply to this read, the store sees whether keys were
-// evicted before a command of the pipeline ran. If the last known value is recent enough, AskEvicted adds no command
-// and returns nil. While the reply to a read of evicted_keys is still missing, this read does not count as a recent
-// value.
+// AskEvicted adds a read of the counter evicted_keys to the end of a pipeline. The argument "users" is the number of
+// users in the commands of the pipeline. The reply to this read shows whether the server evicted keys before a command
+// of the pipeline ran. If the last known value is recent enough, AskEvicted adds no command and returns nil.
 func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *evictedQuestion {
 	s := n.standing.Load()
 	if s != nil && s.evicted < 0 {
@@ -245,7 +237,7 @@ func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) 
 }
 
 // JudgeEvicted checks the server's count of evicted keys in the reply to the command that AskEvicted added.
-// JudgeEvicted returns why the replies of the pipeline must be rejected, or nil to accept them.
+// JudgeEvicted returns the reason to reject the replies of the pipeline, or nil to accept them.
 func (n *Node) JudgeEvicted(asked *evictedQuestion) error {
 	s := n.standing.Load()
 	switch {
@@ -300,9 +292,9 @@ func evictedOf(info string) (int64, bool) {
 // BrokenPromises returns the open breaches, that is, possible losses of logs that no operator has accepted.
 func (t *Topology) BrokenPromises() []BrokenPromise { return t.ledger.broken((*Breach).Open) }
 
-// AcceptedPromises returns breaches (possible losses of logs) that operators accepted within the retention, because
-// they can still affect decisions. If the argument "retention" is 0, AcceptedPromises returns the breaches of all times
-// that operators have accepted.
+// AcceptedPromises returns the breaches (possible losses of logs) that operators accepted within the time "retention",
+// because such breaches can still affect decisions. If "retention" is 0, AcceptedPromises returns all accepted
+// breaches.
 func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
 	now := time.Now()
 	return t.ledger.broken(func(b *Breach) bool {
@@ -313,14 +305,14 @@ func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
 // ledgerKey returns the Redis key of the copy of the ledger (list of breaches) in this partition.
 func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
 
-// LedgerKey returns the Redis key of a copy of the ledger (list of breaches). The argument "prefix" of LedgerKey is the
-// prefix of the partition's keys.
+// LedgerKey returns the Redis key of a copy of the ledger (list of breaches). The argument "prefix" is the prefix of
+// the partition's keys.
 func LedgerKey(prefix string) string { return prefix + "-promises" }
 
-// KeepLedger merges the ledger (list of breaches) with its copies in Redis, and writes to each copy what it lacks. If
-// nobody writes to the copies of the ledger, they expire after the duration "life". KeepLedger removes breaches
-// (possible losses of logs) that were accepted long before the retention. The result "kept" of KeepLedger is how many
-// copies in Redis then equal the ledger.
+// KeepLedger merges the ledger (list of breaches) in memory with the copies in Redis, and updates the copies. Without
+// further writes, the copies expire after the duration "life". KeepLedger removes breaches (possible losses of logs)
+// that were accepted more than the retention and a week ago. The result "kept" is the number of copies in Redis that
+// then equal the ledger.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -349,8 +341,8 @@ func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration
 	return kept, errors.Join(faults...)
 }
 
-// readLedger returns every readable copy of the ledger (list of breaches), together with the partition of the copy. The
-// result "all" of readLedger reports whether all copies of the ledger could be read.
+// readLedger returns every readable copy of the ledger (list of breaches), by the partition of the copy. The result
+// "all" is true if all copies were read.
 func (t *Topology) readLedger(ctx context.Context) (copies map[int]map[string]string, all bool, faults []error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -415,8 +407,7 @@ func (t *Topology) writeLedger(ctx context.Context, p int, copied, fields map[st
 	return nil
 }
 
-// BeginLedger empties the ledger (list of breaches), because the store was created new and has no records that could be
-// lost.
+// BeginLedger empties the ledger (list of breaches), because the store is new and has no records to lose.
 func (t *Topology) BeginLedger() {
 	l := t.ledger
 	l.mu.Lock()
@@ -429,7 +420,7 @@ func (t *Topology) BeginLedger() {
 
 // LookAtPromises checks whether any node, including replicas, has evicted keys or lacks its append-only file. If a
 // master has evicted keys or lacks its append-only file, LookAtPromises puts the partitions of the master into
-// quarantine. If masters did not answer, the error of LookAtPromises names them.
+// quarantine. LookAtPromises returns an error about masters that did not answer.
 func (t *Topology) LookAtPromises(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -459,8 +450,8 @@ func (t *Topology) LookAtPromises(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// EvictedBefore returns how many keys each server had evicted before the ledger (list of breaches) was created. If the
-// ledger already existed when this process started, the map that EvictedBefore returns is empty.
+// EvictedBefore returns the number of keys that each server had evicted before the ledger (list of breaches) was
+// created. If the ledger already existed when this process started, the returned map is empty.
 func (t *Topology) EvictedBefore() map[string]int64 {
 	l := t.ledger
 	l.mu.Lock()
@@ -481,19 +472,18 @@ func (t *Topology) noteRun(n *Node, facts Facts) {
 	t.ledger.baseline(n.addr, t.promiseOf(n, facts), time.Now())
 }
 
-// An AcceptError says why an operator cannot accept a loss now: a server still evicts keys, lacks its append-only file
-// or does not answer.
+// An AcceptError is the reason why an operator cannot accept a loss now: a server still evicts keys, lacks its
+// append-only file or does not answer.
 type AcceptError struct{ Err error }
 
 // Error returns the reason as text.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
-// Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why" of Accept
-// is the operator's reason. If a server with an open breach still evicts keys, lacks the append-only file or does not
-// answer, Accept returns an error. Before it accepts a breach, Accept creates the sentinel keys (marker keys that
-// reveal lost data) again that were lost. The function "mend" must restore other lost records of the store, and the
-// function in the argument "keep" must store the acceptance. If the function in the argument "mend" or "keep" returns
-// an error, Accept accepts nothing.
+// Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why" is the
+// operator's reason. If a master still evicts keys, lacks the append-only file or does not answer, Accept returns an
+// error. Before the acceptance, Accept creates lost sentinel keys (marker keys that reveal lost data) again. The
+// function "mend" must restore other lost records of the store, and the function "keep" must store the acceptance. If
+// "mend" or "keep" returns an error, Accept accepts nothing.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf(
@@ -533,8 +523,8 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 	return accepted, nil
 }
 
-// acceptable returns the values of INFO about evictions and the append-only file for each master. If a master still
-// evicts keys, lacks the append-only file or does not answer, acceptable returns an error.
+// The method acceptable returns the values of INFO about evictions and the append-only file for each master. If a
+// master still evicts keys, lacks the append-only file or does not answer, acceptable returns an error.
 func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	found := map[string]promise{}
 	for _, n := range t.Masters() {
@@ -560,8 +550,8 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	return found, nil
 }
 
-// accept marks all open breaches in the ledger (list of possible losses of logs) as accepted. accept also marks the
-// present values of evicted_keys on all servers as known.
+// The method accept marks all open breaches in the ledger (list of possible losses of logs) as accepted, and the
+// present values of evicted_keys of the masters as known.
 func (l *ledger) accept(why string, found map[string]promise, now time.Time) {
 	for p, b := range l.breaches {
 		if b.Open() {

@@ -15,10 +15,10 @@ const (
 	refreshPause  = 50 * time.Millisecond // pause between two requested refreshes
 	refreshBudget = 500 * time.Millisecond
 	logPause      = 5 * time.Second
-	forgetAfter   = 60 // number of refreshes without the node after which its connections are closed
+	forgetAfter   = 60 // connections to a node are closed after this number of refreshes without the node
 )
 
-// Run refreshes the routes (which node holds which partition) again and again, until Close.
+// Run refreshes the routes (the node of each partition) every second and on request, until Close.
 func (t *Topology) Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.stop = cancel
@@ -45,8 +45,8 @@ func (t *Topology) Run() {
 	}()
 }
 
-// logRefresh logs the result of a refresh only if it differs from the last logged one, because a failing refresh
-// repeats many times a second.
+// logRefresh logs the result of a refresh only if the result differs from the last logged result, because failing
+// refreshes repeat many times a second.
 func (t *Topology) logRefresh(err error) {
 	text := ""
 	if err != nil {
@@ -75,12 +75,12 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Refreshes returns how many refreshes of the topology have ended in time. After a refresh that ended in time, each
-// node has either replied or is known to be unreachable. If many dials to a server have failed, the Redis library
-// repeats the last error for up to a second, even if the server is back.
+// Refreshes returns the number of refreshes of the topology that have ended in time. In such a refresh, each node has
+// replied or was unreachable. After many failed dials to a server, the Redis library repeats the last error for up to a
+// second, even if the server is back.
 func (t *Topology) Refreshes() int64 { return t.refreshes.Load() }
 
-// RefreshSoon makes a refresh of the routes (which node holds which partition) start at once.
+// RefreshSoon requests an immediate refresh of the routes (the node of each partition).
 func (t *Topology) RefreshSoon() {
 	select {
 	case t.kick <- struct{}{}:
@@ -88,8 +88,8 @@ func (t *Topology) RefreshSoon() {
 	}
 }
 
-// refresh updates the routes (which node holds which partition), and counts the replicas of all masters. The result
-// "inTime" of refresh reports whether the asked servers replied in time.
+// The method refresh updates the routes (the node of each partition), and examines all masters. The result "inTime" is
+// true if the update of the routes ended in time.
 func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	inTime, err = t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
@@ -101,28 +101,28 @@ func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	return inTime, err
 }
 
-// over reports whether the deadline of the context has passed. over also compares the time itself, because
-// a read from a connection may end shortly before the context reports its deadline.
+// The function over reports whether the deadline of the context has passed. Besides the context, over checks the clock,
+// because a read from a connection may end shortly before the context reports the deadline.
 func over(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
-// budget returns how long each half of a refresh may take; the halves are the update of the routes (which node holds
-// which partition), and the examination of masters.
+// The method budget returns the time limit of each half of a refresh: of the update of the routes (the node of each
+// partition), and of the examination of masters.
 func (t *Topology) budget() time.Duration {
 	return t.farthest().Patience(refreshBudget, t.config.AttemptTimeout)
 }
 
-// attempt returns how long one request may take, whichever server it goes to.
+// The method attempt returns a time limit for one request that is long enough for every server.
 func (t *Topology) attempt() time.Duration {
 	return t.farthest().Patience(t.config.AttemptTimeout, t.config.AttemptTimeout)
 }
 
-// LongestAttempt returns how long one attempt may take at most, even on the most distant server.
+// LongestAttempt returns the longest time limit of one attempt, for the most distant server that capper supports.
 func (t *Topology) LongestAttempt() time.Duration { return t.config.LongestAttempt() }
 
-// farthest returns the estimated round-trip time of the node that is farthest away.
+// The method farthest returns the round trips of the node with the longest estimated round trip.
 func (t *Topology) farthest() *RoundTrips {
 	farthest := &RoundTrips{}
 	for _, n := range t.Nodes() {
@@ -145,8 +145,8 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 }
 
 // examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. examineMasters
-// also records why users are unavailable. If the update of the routes (which node holds which partition) failed, the
-// argument "refreshed" is the error; otherwise, it is nil.
+// also records the problems that make users unavailable. The argument "refreshed" is the error of the update of the
+// routes (the node of each partition), or nil.
 func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)
@@ -161,8 +161,8 @@ func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	t.problems, t.down = problems, down
 }
 
-// askNodes counts the replicas of every master, and returns the problems that it finds. askNodes also loads the Lua
-// scripts into all other nodes, because other nodes may become masters.
+// askNodes counts the replicas of every master, and returns the found problems. askNodes also loads missing Lua scripts
+// into all nodes, because every node may become a master.
 func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []string) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -191,7 +191,7 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 	return problems
 }
 
-// standing returns the known problems of the topology, except the problems that askNodes returns.
+// The method standing returns the known problems of the topology, except the problems that askNodes returns.
 func (t *Topology) standing(masters []*Node, refreshed error) (problems []string) {
 	for _, n := range masters {
 		if n.breach != "" {

@@ -13,8 +13,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A shard describes a master, and how many replicas the master has and how many of them work, as the last refresh has
-// found.
+// A shard is a master with the numbers of all replicas and of working replicas, as of the last refresh.
 type shard struct {
 	Addr     string // address of the master
 	Working  int    // number of replicas that can store a send
@@ -22,8 +21,8 @@ type shard struct {
 	Degraded bool   // the shard's users are unavailable: the master does not answer, or too few replicas work
 }
 
-// Shards returns all masters that hold partitions, and for each master how many replicas it has and how many of them
-// work. The list of masters is sorted by the first partition that each master holds.
+// Shards returns all masters that hold partitions, each with the numbers of all replicas and of working replicas. The
+// masters are sorted by the first partition of each master.
 func (t *Topology) Shards() (shards []shard) {
 	for _, n := range t.Masters() {
 		known := int(n.known.Load())
@@ -32,7 +31,7 @@ func (t *Topology) Shards() (shards []shard) {
 	return shards
 }
 
-// NeededReplicas returns how many working replicas a master needs to decide its users.
+// NeededReplicas returns the number of working replicas that a master needs for decisions about its users.
 func (a Acks) NeededReplicas() int {
 	if a == Healthy {
 		return 1
@@ -40,9 +39,8 @@ func (a Acks) NeededReplicas() int {
 	return a.fixed()
 }
 
-// lookAtReplicas counts the replicas of the master. If an examination of the master's settings is due, lookAtReplicas
-// also examines the settings. If there is a problem with the replicas, the result is a text about it; otherwise, it is
-// "".
+// lookAtReplicas counts the replicas of the master and, if an examination is due, examines the master's settings. The
+// result is a text about a problem with the replicas, or "".
 func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	lacking := n.lookForLack(ctx)
 	n.noteLack(lacking)
@@ -55,8 +53,8 @@ func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	return problem
 }
 
-// lookForLack asks the master which replicas it has, and counts them. If the master cannot decide its users,
-// lookForLack returns why; otherwise, it returns nil.
+// lookForLack counts the replicas that the master reports. If the store cannot decide about the master's users,
+// lookForLack returns the reason, and otherwise nil.
 func (n *Node) lookForLack(ctx context.Context) *lack {
 	found, err := n.replicas(ctx)
 	n.known.Store(int32(found.all))
@@ -68,7 +66,7 @@ func (n *Node) lookForLack(ctx context.Context) *lack {
 	return n.shortage(found)
 }
 
-// keepCount stores how many of the counted replicas have to confirm a send.
+// keepCount stores the number of replicas that must confirm a send, from a new count of the replicas.
 func (n *Node) keepCount(found found) *Count {
 	n.most.Store(max(n.most.Load(), int32(found.all)))
 	count := &Count{Acks: max(found.alive, 1), fed: found.fed, named: true, missing: found.alive < int(n.most.Load())}
@@ -77,17 +75,17 @@ func (n *Node) keepCount(found found) *Count {
 	return count
 }
 
-// found is a node's report about its replicas.
+// The type found is a node's report about its replicas.
 type found struct {
 	alive, all int // number of replicas that can store a send, and number of all replicas
 	fed        []fed
 	facts      Facts // reply of INFO
 }
 
-// replicas counts the node's replicas. In a cluster, a replica can store a send if two conditions hold: the cluster
-// does not flag it as failed, and it is not in a full resync. During a full resync, a replica confirms nothing. A
-// replica with the flag "failed" that still confirms writes also counts, because it may be back before the cluster
-// removes the flag.
+// The method replicas counts the node's replicas. In a cluster, a replica can store a send if the cluster does not flag
+// the replica as failed, and if the replica is not in a full resync. During a full resync, a replica confirms nothing.
+// A replica with the flag "fail" that still confirms writes also counts as working, because the cluster removes the
+// flag with a delay.
 func (n *Node) replicas(ctx context.Context) (found, error) {
 	pipe := n.client.Pipeline()
 	info, whole := pipe.Info(ctx, "replication"), pipe.Info(ctx)
@@ -109,24 +107,24 @@ func (n *Node) replicas(ctx context.Context) (found, error) {
 		ParseInfo(whole.Val())}, nil
 }
 
-// A Count says how many replicas must confirm a send. A Count also lists the replicas that the master had at the time
-// of the count.
+// A Count is the number of replicas that must confirm a send, with a list of the master's replicas at the time of the
+// count.
 type Count struct {
 	Acks    int
 	fed     []fed
-	named   bool // the number was counted, and holds only for the replicas in fed
+	named   bool // the number was counted, and is valid only for the replicas in fed
 	missing bool // some known replicas are missing, and may return at any time
 }
 
-// A fed value describes a replica to which a master sends its replication stream. A fed value has the replica's
-// address, the last offset that the replica has confirmed, and the seconds since this confirmation.
+// The type fed describes a replica that receives the replication stream of a master: the replica's address, the last
+// confirmed offset, and the seconds since this confirmation (lag).
 type fed struct {
 	addr        string
 	offset, lag int64
 }
 
-// Replicas returns the Count of the master, that is, how many replicas must confirm a send. If the store does not know
-// the Count of the master (how many replicas must confirm a send), Replicas counts the replicas.
+// Replicas returns the Count of the master: the number of replicas that must confirm a send. If this number is not
+// known, Replicas counts the replicas.
 func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	if acks := n.top.config.ReplicaAcks; acks != Healthy {
 		return &Count{Acks: acks.fixed()}, nil
@@ -141,7 +139,7 @@ func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	return n.keepCount(found), nil
 }
 
-// A confirmation is the check, at the end of a pipeline, that enough replicas have stored the pipeline's writes.
+// A confirmation is a check at the end of a pipeline whether enough replicas have stored the pipeline's writes.
 type confirmation struct {
 	node  *Node
 	count *Count
@@ -149,10 +147,10 @@ type confirmation struct {
 	role  *redis.Cmd // nil: the pipeline does not run ROLE
 }
 
-// AskReplicas adds commands to a pipeline, which check whether replicas have stored the writes of the pipeline. The
-// replicas may take the duration "patience" to confirm the writes. The first command, WAIT, returns how many replicas
-// have confirmed the writes. The second command, ROLE, shows whether the master has further replicas, which might soon
-// become a master. If count is nil, AskReplicas returns nil.
+// AskReplicas adds commands to a pipeline that check whether replicas have stored the writes of the pipeline. The
+// replicas have the duration "patience" to confirm the writes. The first command, WAIT, returns the number of replicas
+// that have confirmed the writes. The second command, ROLE, shows uncounted replicas of the master, because such a
+// replica might soon become a master. If count is nil, AskReplicas returns nil.
 func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count,
 	patience time.Duration) *confirmation {
 	if count == nil {
@@ -167,12 +165,13 @@ func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Cou
 	return c
 }
 
-// lookEvery is the interval between two ROLE commands to a master all of whose known replicas are present. If calls
-// have one user each, ROLE after every WAIT would take 7 % of the server's time.
+// lookEvery is the minimum interval between two ROLE commands to a master if all known replicas are present. With calls
+// of one user each, ROLE after every WAIT would take 7 % of the server's time.
 const lookEvery = 5 * time.Millisecond
 
-// lookDue reports whether the pipeline must run ROLE now, to find replicas of the master that were not counted. A known
-// replica that comes back may become a master within moments, while a new replica has to copy all data first.
+// lookDue reports whether the pipeline must run ROLE now, to find uncounted replicas of the master. If a known replica
+// is missing, every pipeline runs ROLE, because a returning replica may become a master within moments. A new replica
+// has to copy all data first.
 func (n *Node) lookDue(count *Count) bool {
 	now := time.Now().UnixMicro()
 	since := time.Duration(now-n.looked.Load()) * time.Microsecond
@@ -183,9 +182,9 @@ func (n *Node) lookDue(count *Count) bool {
 	return true
 }
 
-// Judge returns why the replies of the pipeline must be rejected, or nil to accept them. A replica that was not counted
-// might become a master without having the writes of the pipeline. If the master has a replica that was not counted,
-// Judge also makes the next pipeline count the replicas again.
+// Judge returns the reason to reject the replies of the pipeline, or nil to accept them. An uncounted replica might
+// become a master without the writes of the pipeline. If the master has an uncounted replica, Judge also makes the next
+// pipeline count the replicas again.
 func (c *confirmation) Judge() error {
 	if c == nil {
 		return nil
@@ -212,9 +211,9 @@ func (c *confirmation) Judge() error {
 	return nil
 }
 
-// judgeRole decides whether an error of the ROLE command makes the replies of the pipeline invalid. If the store's
-// Redis user may not run ROLE, the store relies on the number of replicas that it has counted. An operator learns of
-// the missing right from the examination of the node's rights.
+// judgeRole returns an error if an error of the ROLE command makes the replies of the pipeline invalid. If the store's
+// Redis user may not run ROLE, the store relies on the number of counted replicas. The examination of the node's rights
+// reports the missing right to the operator.
 func (n *Node) judgeRole(err error) error {
 	if fault.IsAuth(err) {
 		n.nameless.Store(true)
@@ -223,8 +222,9 @@ func (n *Node) judgeRole(err error) error {
 	return fmt.Errorf("read the addresses of Redis replicas: %w", err)
 }
 
-// uncounted returns the address of a live replica that the store has not counted, or "" if there is none. uncounted
-// also finds a replica if more replicas have confirmed a write since the count than were counted.
+// The method uncounted returns the address of a working replica that the store has not counted, or "" if no such
+// replica exists. An uncounted replica also exists if more replicas have confirmed a write since the count than were
+// counted.
 func (c *Count) uncounted(now []fed) string {
 	left, confirmed, silent := slices.Clone(c.fed), 0, fed{}
 	for _, f := range now {
@@ -246,8 +246,8 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// talking counts the replicas that have confirmed a write lately. The argument "within" says how many
-// seconds ago the confirmation may be at most. Every live replica confirms writes once a second.
+// The function talking counts the replicas that have confirmed a write lately. The argument "within" is the maximum age
+// of the confirmation in seconds. Every working replica confirms writes once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {
@@ -257,8 +257,8 @@ func talking(online []fed, within int64) (n int) {
 	return n
 }
 
-// fedOf reads the replicas from a reply of INFO replication: those in normal replication, the number of those in a full
-// resync, and the number of all.
+// fedOf reads the replicas from a reply of INFO replication: the replicas in normal replication, the number of replicas
+// in a full resync, and the number of all replicas.
 func fedOf(info Facts) (online []fed, syncing, all int) {
 	for _, replica := range replicasOf(info) {
 		switch replica["state"] {
@@ -304,17 +304,17 @@ func (e *errAcks) Error() string {
 	return fmt.Sprintf("%d of %d replicas confirmed in time", e.got, e.want)
 }
 
-// Remedy says what the caller should do after an unconfirmed write: cause a refresh, which counts the replicas again.
+// Remedy tells the caller to cause a refresh after an unconfirmed write. The refresh counts the replicas again.
 func (e *errAcks) Remedy() fault.Remedy { return unconfirmed }
 
-// errUncounted reports that the master has a new or returning replica, which did not have to confirm the write.
+// errUncounted reports that the master has a new or returning replica that did not have to confirm the write.
 type errUncounted struct{ addr string }
 
 func (e *errUncounted) Error() string {
 	return fmt.Sprintf("replica %s has just returned and was skipped", e.addr)
 }
 
-// Remedy says what the caller should do after an unconfirmed write.
+// Remedy tells the caller to cause a refresh after the write, like the Remedy of errAcks.
 func (e *errUncounted) Remedy() fault.Remedy { return unconfirmed }
 
 var unconfirmed = fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}

@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// ofKeys reports whether a permission error is about keys, judged by its text. Otherwise, the error is about a command.
+// ofKeys reports whether the text of a permission error is about keys. Otherwise, the error is about a command.
 func ofKeys(text string) bool {
 	for _, said := range []string{"access one of the keys", "access at least one of the keys", "access a key"} {
 		if strings.Contains(text, said) {
@@ -23,14 +23,14 @@ func ofKeys(text string) bool {
 	return false
 }
 
-// rights lists the rights that the store's Redis user lacks.
+// The type rights lists the rights that the store's Redis user lacks.
 type rights struct {
 	commands []string // names as in an ACL
 	unknown  []string // commands that the server does not know under these names
 	keys     bool     // access to the keys of the namespace is missing
 }
 
-// note stores how the server replied to a command that was tried to test the Redis user's rights.
+// The method note stores the server's reply to a command that tests the Redis user's rights.
 func (r *rights) note(command, text string) {
 	switch {
 	case !fault.IsDenial(text):
@@ -43,12 +43,12 @@ func (r *rights) note(command, text string) {
 	}
 }
 
-// err returns one error about all rights that the Redis user lacks, or nil if it has all.
+// The method err returns one error about all missing rights of the Redis user, or nil if no right is missing.
 func (r *rights) err(who string, e *Rules) error {
 	return errors.Join(r.denied(who, e), r.missing(who))
 }
 
-// denied returns an error about the commands and keys that the Redis user may not use.
+// The method denied returns an error about the commands and keys that the Redis user may not use.
 func (r *rights) denied(who string, e *Rules) error {
 	var lacking []string
 	if len(r.commands) > 0 {
@@ -65,7 +65,7 @@ func (r *rights) denied(who string, e *Rules) error {
 		strings.Join(lacking, " and "))
 }
 
-// missing returns an error about the commands that the Redis server does not have.
+// The method missing returns an error about the commands that the Redis server does not have.
 func (r *rights) missing(who string) error {
 	if len(r.unknown) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (r *rights) missing(who string) error {
 		who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 
-// A Trial says on which server, and with which key, the rights of the Redis user are tested.
+// A Trial describes a test of the Redis user's rights: the server and the test key.
 type Trial struct {
 	Who     string // name of the server in messages
 	Key     string // a key that the store does not use
@@ -85,7 +85,7 @@ type Trial struct {
 	Cluster bool   // the commands of Redis Cluster are needed too
 }
 
-// command describes one Redis command that the method Rights tries, and its name in an ACL.
+// The type command is one Redis command that the method Rights tries, with the command's name in an ACL.
 type command struct {
 	name string
 	args []any
@@ -94,7 +94,7 @@ type command struct {
 //go:embed rights.lua
 var rightsSource string
 
-// commands returns the Redis commands that the store sends itself, outside of Lua scripts.
+// The method commands returns the Redis commands that the store sends outside of Lua scripts.
 func (r *Rules) commands(t Trial) []command {
 	probe, keys := redis.NewScript(rightsSource), 0
 	if t.Held {
@@ -123,9 +123,9 @@ func (r *Rules) commands(t Trial) []command {
 	return all
 }
 
-// Rights tries every Redis command that the store needs, to find out which of them its Redis user may not run. If the
-// user may not run some of the commands, the result "lacking" is an error about them; otherwise, it is nil. If the
-// server did not answer Rights, the result "err" says so.
+// Rights tries every Redis command that the store needs, to find missing rights of the store's Redis user. If rights
+// are missing, the result "lacking" is an error about these rights. If the server did not answer, the result "err" is
+// not nil.
 func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lacking, err error) {
 	pipe := client.Pipeline()
 	commands := r.commands(t)
@@ -151,8 +151,7 @@ func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lack
 	return found.err(t.Who, r), nil
 }
 
-// noteScript stores the errors that the script rights.lua returned. The script rights.lua tries commands from inside a
-// script.
+// noteScript stores the errors from the script rights.lua, which tries commands inside a Lua script.
 func (r *rights) noteScript(name string, command *redis.Cmd) {
 	if name != "evalsha" {
 		return

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// RoundTrips estimates how long a round trip to a server takes. The estimate is the larger of two times: the shortest
-// recent connection, and the shortest recent first reply. A slow server still accepts connections quickly, while a hung
-// server does not reply at all. The estimated round trip therefore depends only on the distance to the server. A
-// RoundTrips value is safe for concurrent use.
+// RoundTrips estimates the time of a round trip to a server. The estimate is the larger of two times: the shortest time
+// of a recent connection attempt, and the shortest time to a recent first reply. The estimate depends mostly on the
+// distance to the server, because a slow server still accepts connections quickly, and a hung server does not reply at
+// all. A RoundTrips value is safe for concurrent use.
 type RoundTrips struct {
 	mu               sync.Mutex
 	connects, firsts samples
 }
 
-// samples holds the latest eight durations.
+// The type samples holds the latest eight durations.
 type samples struct {
 	latest [8]time.Duration
 	n      int
@@ -29,7 +29,7 @@ func (s *samples) add(d time.Duration) {
 	s.n++
 }
 
-// least returns the shortest duration among the samples, or 0 if there are no samples.
+// The method least returns the shortest duration among the samples, or 0 without samples.
 func (s *samples) least() time.Duration {
 	var least time.Duration
 	for i, d := range s.latest[:min(s.n, len(s.latest))] {
@@ -40,7 +40,7 @@ func (s *samples) least() time.Duration {
 	return least
 }
 
-// Time returns how long a round trip to the server takes, by the estimate, or 0 while there is no estimate.
+// The method Time returns the estimated time of a round trip to the server, or 0 without an estimate.
 func (r *RoundTrips) Time() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,21 +53,20 @@ func (r *RoundTrips) note(s *samples, d time.Duration) {
 	s.add(d)
 }
 
-// tripsOfAttempt is how many round trips are added to the time limit of an attempt at a request. A new connection needs
-// one round trip to connect, two for TLS and one to log in.
+// tripsOfAttempt is the number of round trips that the time limit of an attempt includes in addition. A new connection
+// needs one round trip to connect, two for TLS and one to log in.
 const tripsOfAttempt = 4
 
-// Patience returns a time limit for a request: the duration d plus some round trips to the server. The extension of the
-// time limit is bounded. If one round trip to a server takes longer than the limit of an attempt, capper does not
-// support the server.
+// Patience returns a time limit for a request: the duration d plus four round trips to the server. Each added round
+// trip is at most as long as the argument "attempt", because capper does not support servers with longer round trips.
 func (r *RoundTrips) Patience(d, attempt time.Duration) time.Duration {
 	return d + tripsOfAttempt*min(r.Time(), attempt)
 }
 
-// LongestAttempt returns the longest time limit that an attempt can get from Patience.
+// LongestAttempt returns the longest possible time limit of an attempt; see Patience.
 func (o *Options) LongestAttempt() time.Duration { return (1 + tripsOfAttempt) * o.AttemptTimeout }
 
-// dialThrough returns a dial function that uses the configured settings, and measures round trips to the server.
+// dialThrough returns a dial function that uses the configured settings and measures round trips to the server.
 func (r *RoundTrips) dialThrough(o *Options) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	dial := o.dialer()
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -105,7 +104,8 @@ func shakeHands(ctx context.Context, conn net.Conn, o *Options, addr string) (ne
 	return secure, nil
 }
 
-// believe makes a TLS configuration trust the certificate authorities that the function Authorities returns now.
+// The method believe makes a TLS configuration trust the certificate authorities that the function Authorities returns
+// now.
 func (o *Options) believe(settings *tls.Config) (err error) {
 	if o.Authorities != nil {
 		settings.RootCAs, err = o.Authorities()
@@ -113,8 +113,8 @@ func (o *Options) believe(settings *tls.Config) (err error) {
 	return err
 }
 
-// A timedConn is a connection that measures how long the first reply takes after the first request. Only one goroutine
-// at a time may use a timedConn.
+// A timedConn is a connection that measures the time from the first request to the first reply. Only one goroutine at a
+// time may use a timedConn.
 type timedConn struct {
 	net.Conn
 	trips *RoundTrips
@@ -140,7 +140,7 @@ func (c *timedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A timedSocket is a timedConn through which the Redis library can detect that an idle connection was closed.
+// A timedSocket is a timedConn that lets the Redis library detect that an idle connection was closed.
 type timedSocket struct {
 	*timedConn
 	syscall.Conn

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// settings checks the settings of one server, a master or a replica that may become one. settings adds what it finds to
-// f. If the server did not answer, settings returns an error and adds nothing to f.
+// The method settings checks the settings of one server (a master or a replica), and adds the findings to f. If the
+// server did not answer, the method returns an error and adds nothing to f.
 func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings, who string) error {
 	began := r.Clock()
 	pipe := client.Pipeline()
@@ -38,8 +38,8 @@ func (r *Rules) settings(ctx context.Context, client *redis.Client, f *Findings,
 	return nil
 }
 
-// checkRole warns the operator if the store's Redis user may not run the command ROLE. Without ROLE, the store relies
-// on the number of replicas, and does not learn the addresses of the replicas.
+// checkRole warns the operator if the store's Redis user may not run the command ROLE. Without ROLE, the store knows
+// only the number of replicas and not their addresses.
 func (r *Rules) checkRole(f *Findings, who string, err error) {
 	if !r.CountedReplicas || !fault.IsAuth(err) {
 		return
@@ -53,9 +53,8 @@ func (r *Rules) checkRole(f *Findings, who string, err error) {
 		who, lacks)
 }
 
-// checkClock compares the clock of a server with the clock of this machine. The argument "off" of checkClock is the
-// difference when the request began: the server's time minus the local time. The argument "took" of checkClock is the
-// time until the reply.
+// checkClock compares the clock of a server with the clock of this machine. The argument "off" is the server's time
+// minus the local time at the start of the request. The argument "took" is the time from the request to the reply.
 func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	skew := r.ClockSkew
 	switch {
@@ -72,8 +71,8 @@ func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	}
 }
 
-// listpackValue is the size of a log in bytes up to which Redis should keep its compact encoding (listpack). A log of
-// 256 bytes holds 21 sends.
+// Redis should use the compact encoding (listpack) for logs of up to listpackValue bytes. A log of 256 bytes holds 21
+// sends.
 const listpackValue = 256
 
 func (r *Rules) checkEncoding(f *Findings, who string, config *redis.MapStringStringCmd) {
@@ -139,8 +138,8 @@ func (r *Rules) checkAppendOnly(f *Findings, who string, info Facts, fsync strin
 	}
 }
 
-// fullCoverage is the name of a setting of Redis Cluster. If fullCoverage is on, the whole cluster stops while any hash
-// slot has no master. By default, Redis has fullCoverage turned on.
+// fullCoverage is the name of a setting of Redis Cluster. If the setting is on, which is the default, the whole cluster
+// stops while any hash slot has no master.
 const fullCoverage = "cluster-require-full-coverage"
 
 func checkCoverage(f *Findings, who string, info Facts, value string) {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// certificate holds the TLS certificate that a server showed in its latest handshake.
+// The type certificate holds data about the TLS certificate of a server in the latest handshake.
 type certificate struct {
 	Ends    time.Time // expiry of the certificate, or of an intermediate certificate that expires earlier
-	Refusal error     // why new connections reject the certificate, or nil
+	Refusal error     // reason why new connections reject the certificate, or nil
 	seen    time.Time
 }
 
-// A Shown collects the TLS certificates that servers present. The key of each certificate is the address that was
-// dialed. Shown is safe for concurrent use. A nil Shown records nothing.
+// A Shown collects the TLS certificates that servers present, by dialed address. Shown is safe for concurrent use. A
+// nil Shown records nothing.
 type Shown struct {
 	mu sync.Mutex
 	by map[string]certificate
@@ -29,8 +29,7 @@ type Shown struct {
 // server.
 const rememberCertificate = 10 * time.Minute
 
-// All returns a map: the key is the address of a server, and the value is the TLS certificate that the server recently
-// presented.
+// The method All returns the recently presented TLS certificate of each server, by the address of the server.
 func (s *Shown) All() map[string]certificate {
 	if s == nil {
 		return nil
@@ -41,8 +40,8 @@ func (s *Shown) All() map[string]certificate {
 	return maps.Clone(s.by)
 }
 
-// note stores the certificate that a server showed in a TLS handshake, and whether the handshake succeeded. note
-// ignores a handshake that failed for another reason than the certificate.
+// The method note stores the certificate of a server from a TLS handshake, and the certificate error of the handshake.
+// The method ignores a handshake that failed for another reason.
 func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	if s == nil {
 		return
@@ -65,8 +64,8 @@ func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	s.by[addr] = certificate{Ends: endOf(chain), Refusal: err, seen: time.Now()}
 }
 
-// endOf returns when a certificate chain expires: the earliest expiry in it. endOf skips a self-signed authority,
-// because this machine uses its own copy of the authority.
+// endOf returns the earliest expiry in a certificate chain. endOf skips a self-signed authority, because this machine
+// uses its own copy of the authority.
 func endOf(chain []*x509.Certificate) time.Time {
 	ends := chain[0].NotAfter
 	for _, c := range chain[1:] {
@@ -77,8 +76,8 @@ func endOf(chain []*x509.Certificate) time.Time {
 	return ends
 }
 
-// Look makes a TLS handshake with the server at addr, as a new connection of the store would, and then closes the
-// connection. After Look has returned, the field Shown contains the certificate of the server.
+// The method Look makes a TLS handshake with the server at addr, like a new connection of the store, and then closes
+// the connection. Look adds the certificate of the server to the field Shown.
 func (o *Options) Look(ctx context.Context, addr string) {
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()

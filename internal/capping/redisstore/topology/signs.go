@@ -15,15 +15,15 @@ import (
 //go:embed sign.lua
 var signSource string
 
-// Look holds the options of a check of the partitions' sentinel keys (marker keys that reveal lost data).
+// The type Look holds the options of a check of the partitions' sentinel keys (marker keys that reveal lost data).
 type Look struct {
 	Make   bool          // create missing sentinel keys
 	Accept map[int]bool  // partitions that continue with incomplete records
 	Life   time.Duration // TTL of a sentinel key
 }
 
-// mode returns what sign.lua may do when it checks the partition, such as create a missing sentinel key (a marker key
-// that reveals lost data).
+// The method mode returns the mode of sign.lua for the partition. Mode 0 checks and renews the sentinel key (marker key
+// that reveals lost data). Mode 1 also creates missing keys. Mode 2 also continues with the remaining records.
 func (l *Look) mode(partition int) int {
 	switch {
 	case l.Accept[partition]:
@@ -42,8 +42,8 @@ const (
 	stepCondemn = 3
 )
 
-// A sign is the reply of sign.lua for one partition: the result of the check of its sentinel key (a marker key that
-// reveals lost data) and its mark.
+// A sign is the reply of sign.lua for one partition, with the result of the check. The script checks the sentinel key
+// (marker key that reveals lost data) and the mark (hash with the same time).
 type sign struct {
 	partition int
 	outcome   string
@@ -52,11 +52,11 @@ type sign struct {
 	kept      map[int]point // points of other partitions, by partition
 }
 
-// good reports whether, according to the reply, the partition has lost no records.
+// The method good reports whether the partition has lost no records, according to the reply.
 func (s *sign) good() bool { return s.outcome == "found" || s.outcome == "made" }
 
-// bar returns the quarantine (no decisions until an operator accepts the loss) that the partition must get because of
-// the reply of sign.lua, or nil.
+// The method bar returns the quarantine (no decisions until an operator accepts the loss) of the partition after this
+// reply of sign.lua, or nil.
 func (s *sign) bar() *Bar {
 	switch s.outcome {
 	case "gone":
@@ -75,7 +75,7 @@ func (s *sign) bar() *Bar {
 
 // LookAtSigns checks the sentinel keys (marker keys that reveal lost data) of all partitions. LookAtSigns puts
 // partitions that have lost records into quarantine (no decisions until an operator accepts the loss). The result "all"
-// of LookAtSigns reports whether LookAtSigns could check every sentinel key.
+// is true if every sentinel key was checked.
 func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	t.recalled.Do(func() { t.recall(ctx) })
 	t.signLife.Store(look.Life.Milliseconds())
@@ -85,9 +85,10 @@ func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	return len(t.askSigns(ctx, &look, (*Node).lookAtSigns)) == len(t.signReads)
 }
 
-// CountSigns returns two numbers of partitions: how many have a sentinel key (a marker key that reveals lost data), and
-// for how many the server replied. If a sentinel key exists, CountSigns sets its TTL to the duration "life". CountSigns
-// creates no sentinel keys and puts no partition into quarantine (no decisions until an operator accepts the loss).
+// CountSigns returns the number of partitions with a sentinel key (a marker key that reveals lost data), and the number
+// of partitions whose server replied. CountSigns sets the TTL of existing sentinel keys to the duration "life".
+// CountSigns creates no sentinel keys and puts no partition into quarantine (no decisions until an operator accepts the
+// loss).
 func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, asked int) {
 	t.signLife.Store(life.Milliseconds())
 	signs := t.askSigns(ctx, &Look{Life: life},
@@ -103,8 +104,9 @@ func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, as
 	return have, len(signs)
 }
 
-// Settled reports whether the store would notice a loss of the present records of the partition. The store would notice
-// the loss if the settled point (a time that the partition has surely reached) is no earlier than the argument "since".
+// Settled reports whether the store would notice a loss of the partition's records from the time "since". The store
+// would notice the loss if the settled point (a time that the partition has surely reached) is not earlier than
+// "since".
 func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
@@ -116,7 +118,7 @@ func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 // Signed reports whether each partition already has its sentinel key (a marker key that reveals lost data).
 func (t *Topology) Signed() bool { return t.signed.Load() }
 
-// routed returns which partitions each Redis node holds.
+// The method routed returns the partitions of each Redis node.
 func (t *Topology) routed() map[*Node][]int {
 	partitions := map[*Node][]int{}
 	for p := range t.routes {
@@ -127,7 +129,7 @@ func (t *Topology) routed() map[*Node][]int {
 	return partitions
 }
 
-// partitions returns the numbers of the partitions that this node holds.
+// The method partitions returns the numbers of the partitions that this node holds.
 func (n *Node) partitions() (held []int) {
 	for p := range n.top.routes {
 		if n.top.Route(p) == n {
@@ -167,7 +169,7 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 	defer n.looking.Unlock()
 	before := n.process.Load()
 	if err := n.condemn(ctx, partitions, look); err != nil {
-		return nil // the node's replies do not count, and the check is repeated
+		return nil // the node's replies are not trusted, and the check is repeated
 	}
 	signs, seen := n.askSigns(ctx, partitions, look)
 	for _, sign := range signs {
@@ -182,10 +184,10 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 	return signs
 }
 
-// condemn is for servers whose user "default" lacks rights: if such a server has restarted since the last check of a
-// partition, condemn records a loss in the partition. condemn is necessary because the marks of partitions do not show
-// every loss of records. The marks show the loss of a record only if the record was written before a check of the
-// partition, and after the last rewrite of the append-only file.
+// The method condemn records a loss in a partition if the server has restarted since the last check of the partition
+// and the server's user "default" lacks rights. Without these rights, a server may drop records while it loads its
+// append-only file. The marks of partitions do not show every such loss. A mark shows the loss of a record only if the
+// record was written before a check of the partition, and after the last rewrite of the append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {
@@ -208,9 +210,8 @@ func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error 
 	return err
 }
 
-// lookedAtBefore returns those partitions whose sentinel key (a marker key that reveals lost data) was last checked in
-// an earlier run of the server. lookedAtBefore leaves out partitions that may continue with incomplete records because
-// an operator accepted the loss.
+// lookedAtBefore returns the partitions whose sentinel key (a marker key that reveals lost data) was last checked in an
+// earlier run of the server. lookedAtBefore omits partitions whose loss of data was accepted.
 func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	now := n.process.Load()
 	if now == nil || *now == "" {
@@ -225,7 +226,7 @@ func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	return before
 }
 
-// judge starts or ends the quarantine of a partition, as the reply of sign.lua requires.
+// The method judge starts or ends the quarantine of a partition, as the reply of sign.lua requires.
 func (t *Topology) judge(s *sign) {
 	next := s.bar()
 	before := t.bars[s.partition].Swap(next)
@@ -234,9 +235,9 @@ func (t *Topology) judge(s *sign) {
 	}
 }
 
-// askSigns runs both steps of sign.lua for the partitions on the node, and records how far in time the partitions have
-// progressed. The result "seen" of askSigns lists two kinds of partitions: those for which the node replied, and those
-// whose slot is moving to another node.
+// askSigns runs both steps of sign.lua for the partitions on the node, and stores the latest time of each partition.
+// The result "seen" lists the partitions for which the node replied, and the partitions whose slot is moving to another
+// node.
 func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (found []sign, seen []int) {
 	for range 2 {
 		began, on := time.Now(), belief{n, n.process.Load()}
@@ -262,7 +263,7 @@ func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (foun
 	return found, seen
 }
 
-// leaving reports whether an error says that the keys of the partition are moving to another node.
+// The function leaving reports whether an error says that the keys of the partition are moving to another node.
 func leaving(err error) bool {
 	switch fault.Of(err).Kind {
 	case fault.Ask, fault.TryAgain:
@@ -271,8 +272,8 @@ func leaving(err error) bool {
 	return false
 }
 
-// remember stores the point (latest time) that the partition has reached. remember also stores the points of other
-// partitions that the partition's mark holds.
+// The method remember stores the point (latest time) of the partition, and the points of other partitions in the
+// partition's mark.
 func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time) {
 	for partition, p := range s.kept {
 		if partition >= 0 && partition < len(t.routes) {
@@ -284,13 +285,13 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 	}
 }
 
-// confirmSigns is how long replicas may take to confirm the writes of sentinel keys (marker keys that reveal lost
-// data). If the replicas need longer than confirmSigns, only the check of sentinel keys is delayed.
+// confirmSigns is the time limit for replicas to confirm the writes of sentinel keys (marker keys that reveal lost
+// data). If replicas need longer, only the check of sentinel keys is delayed.
 const confirmSigns = 200 * time.Millisecond
 
-// runSigns runs both steps of sign.lua for the partitions, in a single pipeline. The result "confirmed" of runSigns
-// reports whether enough replicas (as many as for a send) have confirmed the sentinel keys and marks. If the node does
-// not have the script sign.lua, the result "missing" is true.
+// runSigns runs both steps of sign.lua for the partitions, in a single pipeline. The result "confirmed" is true if
+// enough replicas (as many as for a send) have confirmed the sentinel keys and marks. If the node does not have the
+// script sign.lua, the result "missing" is true.
 func (n *Node) runSigns(
 	ctx context.Context, partitions []int, look *Look,
 ) (replies []*redis.Cmd, confirmed, missing bool) {
@@ -304,8 +305,8 @@ func (n *Node) runSigns(
 	return replies, confirmed && confirmation.Judge() == nil, redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
-// askToConfirm adds commands to the pipeline, which check whether replicas have confirmed the pipeline's writes. If
-// there are too few replicas to confirm the writes, askToConfirm returns false.
+// askToConfirm adds commands to the pipeline that check whether replicas have confirmed the pipeline's writes. If the
+// node has too few replicas, askToConfirm returns false.
 func (n *Node) askToConfirm(ctx context.Context, pipe redis.Pipeliner) (*confirmation, bool) {
 	if n.top.config.ReplicaAcks.None() {
 		return nil, true
@@ -353,6 +354,6 @@ func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	return s, true
 }
 
-// clockSlack returns the largest difference that the clocks of a shard's servers may have. If the clocks of a shard's
-// servers differ by more than clockSlack, the time in a sentinel key counts as ahead of the clock.
+// clockSlack returns the tolerated difference between the clocks of a shard's servers. If the time in a sentinel key is
+// ahead of the server's clock by more, the server's clock was wrong.
 func (t *Topology) clockSlack() time.Duration { return max(2*t.config.ClockSkew, time.Second) }

@@ -14,8 +14,9 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Discover finds out whether the configured addresses are nodes of a cluster or single servers, checks that they belong
-// together, and reads the routes. If an address does not answer, Discover returns a warning about it.
+// Discover finds out whether the configured addresses are nodes of a cluster or single servers, checks that the servers
+// belong together, and reads the routes (the node of each partition). For an address that does not answer, Discover
+// returns a warning.
 func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) {
 	if t.config.SentinelMaster == "" {
 		if warnings, err = t.findKind(ctx); err != nil {
@@ -34,7 +35,7 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 	return warnings, err
 }
 
-// learn runs the first refresh of the routes (which node holds which partition). If servers reply too late, learn
+// The method learn runs the first refresh of the routes (the node of each partition). If servers reply too late, learn
 // repeats the refresh, because the start of the store has more time than one refresh.
 func (t *Topology) learn(ctx context.Context) error {
 	for {
@@ -45,7 +46,7 @@ func (t *Topology) learn(ctx context.Context) error {
 }
 
 // findKind asks the server at every configured address whether it is a node of a cluster. At least one server must
-// reply, and all replies must agree on whether the servers form a cluster.
+// reply. Either all servers that reply must be cluster nodes, or none of them.
 func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) {
 	// The distance to the servers is not known yet.
 	ctx, cancel := context.WithTimeout(ctx, tripsOfAttempt*max(time.Second, t.config.AttemptTimeout))
@@ -88,7 +89,7 @@ func (t *Topology) noteSilent(addr, warning string) {
 }
 
 // findStrangers returns an error if a configured address belongs to another cluster. If configured addresses belonged
-// to different clusters, chance would decide which cluster the store uses.
+// to different clusters, the store would use a random one of the clusters.
 func (t *Topology) findStrangers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
 	defer cancel()
@@ -103,7 +104,7 @@ func (t *Topology) findStrangers(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// askAddresses calls the function in the argument "question" for all configured addresses at the same time.
+// askAddresses calls the function "question" for all configured addresses at the same time.
 func (t *Topology) askAddresses(question func(i int, n *Node)) {
 	var asked sync.WaitGroup
 	for i, addr := range t.config.Addrs {
@@ -112,7 +113,7 @@ func (t *Topology) askAddresses(question func(i int, n *Node)) {
 	asked.Wait()
 }
 
-// HintedError is the error of a store that does not open, together with a hint for the operator.
+// A HintedError is an error at the start of the store with a hint for the operator.
 type HintedError struct {
 	Err  error
 	Hint string
@@ -125,7 +126,7 @@ func (e *HintedError) Error() string { return e.Err.Error() }
 func (e *HintedError) Unwrap() error { return e.Err }
 
 // Explain looks for the reason of an error at the start of the store, and adds a hint for the operator to the error.
-// Explain has a time limit of its own, because the time for the start may already be over.
+// Explain ignores the deadline of the context, because the time for the start may already be over.
 func (t *Topology) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -151,8 +152,8 @@ func hint(err error, text string) error {
 	return &HintedError{err, text}
 }
 
-// askRights returns an error about rights that the store's Redis user lacks, on the first server where it lacks any.
-// askRights tries all commands, because it does not know whether the server is a cluster node.
+// askRights returns an error about missing rights of the store's Redis user on the first server where rights are
+// missing. Without Sentinel, askRights also tries cluster commands, because the kind of the server may not be known.
 func (t *Topology) askRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
@@ -166,8 +167,8 @@ func (t *Topology) askRights(ctx context.Context) error {
 	return nil
 }
 
-// diagnose looks for the reason why the first configured address does not answer. diagnose returns a hint for the
-// operator, or "" if it finds none.
+// The method diagnose looks for the reason why the first configured address does not answer. The result is a hint for
+// the operator, or "" if no reason was found.
 func (t *Topology) diagnose(ctx context.Context) string {
 	hint, talks := t.config.Diagnose(ctx)
 	if talks {

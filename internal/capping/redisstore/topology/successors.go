@@ -10,9 +10,8 @@ import (
 	"sync"
 )
 
-// checkSuccessors examines the replicas of all masters, because a failover makes a replica a master. checkSuccessors
-// returns the findings for each master. If a replica does not answer, checkSuccessors does not refuse its master for
-// this reason.
+// checkSuccessors examines the replicas of all masters, because a failover makes a replica a master. The result
+// contains the findings for each master. A replica that does not answer is no reason to refuse the master.
 func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []Findings {
 	found := make([]Findings, len(masters))
 	var asked sync.WaitGroup
@@ -39,8 +38,8 @@ func (n *Node) checkSuccessors(ctx context.Context, f *Findings) {
 	}
 }
 
-// checkSuccessor examines one replica, and opens a connection to it for this purpose. Outside a cluster, the store has
-// no connection to the replica, because the refresh does not ask replicas.
+// checkSuccessor opens a connection to one replica and examines the replica. Outside a cluster, the store has no other
+// connection to replicas, because the refresh does not ask replicas.
 func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string) {
 	client := t.config.DirectClient(addr, &RoundTrips{}, nil)
 	ctx, cancel := context.WithTimeout(ctx, 2*t.attempt())
@@ -55,8 +54,8 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string)
 	f.Add(found.Judged())
 }
 
-// successors returns the addresses of all replicas of the node, working or not. successors does not use CLUSTER SLOTS,
-// because this reply leaves out failed replicas, and new replicas that have received no write.
+// The method successors returns the addresses of all replicas of the node, working or not. The method does not use
+// CLUSTER SLOTS, because that reply omits failed replicas, and new replicas that have received no write.
 func (n *Node) successors(ctx context.Context) ([]string, error) {
 	if n.top.cluster {
 		text, err := n.client.ClusterNodes(ctx).Result()
@@ -89,9 +88,9 @@ func replicasOf(info Facts) (replicas []Facts) {
 
 func addrOf(replica Facts) string { return net.JoinHostPort(replica["ip"], replica["port"]) }
 
-// slavesOf returns the addresses of the replicas that a reply of CLUSTER NODES lists. In a reply of CLUSTER NODES, an
-// address has the form ip:port@bus,hostname. If the store dialed the master by its host name, slavesOf returns host
-// names of replicas instead of IP addresses.
+// slavesOf returns the addresses of the replicas that a reply of CLUSTER NODES lists. An address in this reply has the
+// form ip:port@bus,hostname. If the store dialed the master by host name, slavesOf returns host names of replicas
+// instead of IP addresses.
 func slavesOf(text, master string) (addrs []string) {
 	for fields := range slaves(text) {
 		if addr := listedAddr(fields[1], master); addr != "" {
@@ -101,8 +100,8 @@ func slavesOf(text, master string) (addrs []string) {
 	return addrs
 }
 
-// listedAddr parses an address in a reply of CLUSTER NODES. The argument "asked" of listedAddr is the address of the
-// node that replied. If the text has no address, listedAddr returns "".
+// listedAddr parses an address in a reply of CLUSTER NODES. The argument "asked" is the address of the node that
+// replied. If the text has no address, listedAddr returns "".
 func listedAddr(text, asked string) string {
 	host, _, _ := net.SplitHostPort(asked)
 	addr, name, _ := strings.Cut(text, ",")
@@ -126,8 +125,7 @@ type Member struct {
 	Moving           int      // number of slots that are moving to or from the node
 }
 
-// Members returns the nodes that a reply of CLUSTER NODES lists. The argument "asked" of Members is the address of the
-// node that replied.
+// Members returns the nodes in a reply of CLUSTER NODES. The argument "asked" is the address of the node that replied.
 func Members(text, asked string) (members []Member) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -175,8 +173,7 @@ func (m *Member) Serves(slot int) bool {
 	return slices.ContainsFunc(m.Slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
 }
 
-// countSlaves returns how many replicas a reply of CLUSTER NODES lists: the number of working ones, and the number of
-// all.
+// countSlaves returns the numbers of working replicas and of all replicas in a reply of CLUSTER NODES.
 func countSlaves(text string) (alive, all int) {
 	for fields := range slaves(text) {
 		all++
@@ -187,7 +184,7 @@ func countSlaves(text string) (alive, all int) {
 	return alive, all
 }
 
-// heirless reports whether the node has replicas, but none of them may become a master.
+// The function heirless reports whether the node has replicas, but no replica that may become a master.
 func heirless(text string) bool {
 	barred, all := 0, 0
 	for fields := range slaves(text) {
@@ -199,8 +196,8 @@ func heirless(text string) bool {
 	return all > 0 && barred == all
 }
 
-// slaves yields the lines of CLUSTER NODES about replicas of the node that replied, one line for each replica. Each
-// line is split into its fields: id, address, flags, the id of the master and further ones.
+// The function slaves yields the line of CLUSTER NODES about each replica of the node that replied, split into fields:
+// id, address, flags, id of the master, and further fields.
 func slaves(text string) iter.Seq[[]string] {
 	self := ""
 	for line := range strings.Lines(text) {

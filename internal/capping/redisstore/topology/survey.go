@@ -14,7 +14,7 @@ import (
 // refreshAsks is the number of nodes that one refresh asks for their view of the cluster.
 const refreshAsks = 5
 
-// view is one node's description of the cluster.
+// The type view is one node's description of the cluster.
 type view struct {
 	from    *Node
 	slots   []slotRange
@@ -23,9 +23,9 @@ type view struct {
 	epoch   int64
 }
 
-// better reports whether the store should use the view "v" of the cluster, and not the view "than". If the cluster
-// works in one of the views and has failed in the other, better prefers the view in which it works. If the cluster
-// works in both views or in neither, better prefers the newer view, because a node that was cut off keeps an old view.
+// The method better reports whether the store should use the view v of the cluster instead of the view "than". A view
+// in which the cluster works is better than a view in which the cluster has failed. Otherwise, the newer view is
+// better, because a node that was cut off keeps an old view.
 func (v *view) better(than *view) bool {
 	if than == nil || v.ok != than.ok {
 		return than == nil || v.ok
@@ -33,9 +33,8 @@ func (v *view) better(than *view) bool {
 	return v.epoch > than.epoch
 }
 
-// of reports whether the view shows our cluster, whose nodes have the given ids: it does if it has one of
-// these nodes. Nodes join and leave a cluster, but two successive views of the same cluster always have a node in
-// common.
+// The method of reports whether the view shows our cluster: whether the view has one of the given nodes of our cluster.
+// Nodes join and leave a cluster, but two successive views of a cluster always have a node in common.
 func (v *view) of(members map[string]bool) bool {
 	for id := range v.members {
 		if members[id] {
@@ -45,7 +44,7 @@ func (v *view) of(members map[string]bool) bool {
 	return len(members) == 0
 }
 
-// stranger returns an error that says why a node's view shows another cluster than ours.
+// The method stranger returns the error for a node whose view does not show our cluster.
 func (v *view) stranger() error {
 	if len(v.members) == 0 {
 		return fmt.Errorf("node %s: reports no cluster node that serves hash slots", v.from.addr)
@@ -54,7 +53,7 @@ func (v *view) stranger() error {
 		"remove it from addrs, or restart capper if the cluster was created again", v.from.addr)
 }
 
-// view asks the node for its view of the cluster: the members, and which node holds which slots.
+// The method view asks the node for its view of the cluster: the members, and the slots of each node.
 func (n *Node) view(ctx context.Context) (*view, error) {
 	pipe := n.client.Pipeline()
 	described, info := slotsCommand(ctx, pipe), pipe.ClusterInfo(ctx)
@@ -83,8 +82,8 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// confusion returns an error if several masters have the same address in the reply of the node. If several masters have
-// the same address, the store cannot tell which of them holds a slot.
+// The method confusion returns an error if several masters have the same address in the reply of the node. In this
+// case, the store cannot find the master of a slot.
 func (n *Node) confusion(ranges []slotRange) error {
 	masters := map[string]string{}
 	for _, part := range ranges {
@@ -111,7 +110,7 @@ func (t *Topology) refreshCluster(ctx context.Context) error {
 	return nil
 }
 
-// adopt makes the routes of the view (which node holds which partition) the routes of the store.
+// The method adopt replaces the routes of the store (the node of each partition) by the routes of the view.
 func (t *Topology) adopt(best *view) {
 	owners := make([]*Node, slotCount)
 	listed := map[string]bool{}
@@ -141,8 +140,8 @@ func (t *Topology) adopt(best *view) {
 	t.closeUnlisted(listed)
 }
 
-// survey asks several nodes for their view of the cluster, and returns the best view that is of our cluster. survey
-// waits until more than half of the asked nodes have replied.
+// The method survey asks several nodes for their view of the cluster, and returns the best view of our cluster. The
+// method survey waits until more than half of the asked nodes have replied.
 func (t *Topology) survey(ctx context.Context) (*view, error) {
 	asked := t.sample()
 	type answer struct {
@@ -177,9 +176,9 @@ func (t *Topology) survey(ctx context.Context) (*view, error) {
 	return best, err
 }
 
-// noteView records whether the view that a node has sent is of our cluster. If the view is of another cluster, noteView
-// returns an error. If a node's view of the cluster has no members, the node does not belong to another cluster: it has
-// left its cluster or has not joined one yet.
+// noteView records whether the view of a node shows our cluster, and otherwise returns an error. A node whose view has
+// no members is not recorded as a node of another cluster, because the node has left its cluster or has not joined one
+// yet.
 func (t *Topology) noteView(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
@@ -193,7 +192,7 @@ func (t *Topology) noteView(v *view) error {
 	return t.strangers[v.from.addr]
 }
 
-// sample chooses at random the nodes that a refresh asks, at most refreshAsks of them.
+// The method sample chooses at most refreshAsks random nodes for the questions of a refresh.
 func (t *Topology) sample() []*Node {
 	asked := t.Nodes()
 	for _, addr := range t.config.Addrs {
@@ -208,19 +207,18 @@ func (t *Topology) sample() []*Node {
 // slotCount is the number of hash slots of a Redis Cluster.
 const slotCount = 16384
 
-// A slotRange is a range of hash slots, together with the nodes that serve this range. The first of these nodes is the
-// master.
+// A slotRange is a range of hash slots with the nodes that serve this range. The first node is the master.
 type slotRange struct {
 	start, end int
 	members    []member
 }
 
-// member is a node in the reply of CLUSTER SLOTS. If the address in the reply has no host, the host is that of the
-// server that replied.
+// A member is a node in the reply of CLUSTER SLOTS. An address without a host means the host of the server that
+// replied.
 type member struct{ addr, id string }
 
 // slotsCommand adds the command CLUSTER SLOTS to the pipeline in raw form. The Redis library's own command fails if a
-// host is unknown: it takes the null in place of the host for the end of the reply.
+// host is unknown, because the library treats the null in place of the host as the end of the reply.
 func slotsCommand(ctx context.Context, pipe redis.Pipeliner) *redis.SliceCmd {
 	cmd := redis.NewSliceCmd(ctx, "cluster", "slots")
 	_ = pipe.Process(ctx, cmd)
@@ -254,8 +252,8 @@ func parseSlots(reply []any) ([]slotRange, error) {
 }
 
 // parseMember parses one node in a reply of CLUSTER SLOTS. A node has a host, a port, an id (since Redis 4) and further
-// addresses (since Redis 7). If several servers are behind one endpoint, they report a null or empty host. If a node
-// has no announced name, its host is "?", and its address is among the further addresses.
+// addresses (since Redis 7). Servers behind a common endpoint report a null or empty host. A node without an announced
+// name has the host "?", and its address is among the further addresses.
 func parseMember(described any) (member, error) {
 	fields, _ := described.([]any)
 	if len(fields) < 2 {
@@ -280,11 +278,10 @@ func parseMember(described any) (member, error) {
 	return m, nil
 }
 
-// unknownHost is the text that a Redis server without knowledge of its own host name writes in place of the host in its
-// replies.
+// unknownHost is the text in place of the host in replies of a Redis server that does not know its own host name.
 const unknownHost = "?"
 
-// otherAddress finds a name in a flat list of names and values, and returns the value after it.
+// otherAddress returns the value of a name in a flat list of names and values.
 func otherAddress(list any, name string) string {
 	pairs, _ := list.([]any)
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Topology knows which Redis node holds which partition of the keys. One goroutine refreshes the routes (which node
-// holds which partition) every second, and whenever a caller reports an outdated route.
+// A Topology holds the routes: the Redis node of each partition of the keys. One goroutine refreshes the routes every
+// second, and whenever a caller reports an outdated route.
 type Topology struct {
 	config  Config
 	rules   *Rules
@@ -26,11 +26,11 @@ type Topology struct {
 	signReads [][]any                  // by partition: the command that reads the sentinel key
 	signLife  atomic.Int64             // TTL of sentinel keys in ms, as of the last check
 	ledger    *ledger
-	signed    atomic.Bool          // every sentinel key was created once: a missing key was lost
+	signed    atomic.Bool          // every sentinel key was created once, so a missing key was lost
 	look      atomic.Pointer[Look] // the latest check, without the accepted partitions; nil: no check yet
 	recalled  sync.Once
 	points    points
-	kept      [][]int // by partition: the other partitions whose points its mark stores
+	kept      [][]int // by partition: the other partitions whose points (latest times) its mark stores
 
 	alarmed   chan struct{} // requests a check of the sentinel keys now
 	kick      chan struct{}
@@ -51,9 +51,9 @@ type Topology struct {
 
 	watchful bool // the start-up checks are over, and masters are examined regularly
 
-	// Only the goroutine that refreshes the routes uses these fields. Discover uses these fields before the goroutine
-	// that refreshes starts.
-	failing    bool             // every node that was asked reports that the cluster is down
+	// Only the goroutine that refreshes the routes uses the following fields, and Discover before the start of this
+	// goroutine.
+	failing    bool             // every asked node reports that the cluster is down
 	members    map[string]bool  // ids of the nodes of our cluster
 	strangers  map[string]error // by address: errors about nodes of another cluster
 	master     *Node            // the current master outside a cluster
@@ -64,7 +64,7 @@ type Topology struct {
 	loggedAt   time.Time
 }
 
-// New returns a topology that knows no routes yet. After New, the caller must call Discover, Check and Run.
+// New returns a topology without routes. After New, the caller must call Discover, Check and Run.
 func New(config Config) *Topology {
 	n := len(config.Partitions)
 	t := &Topology{
@@ -85,8 +85,8 @@ func New(config Config) *Topology {
 	return t
 }
 
-// Close closes every connection to a node, which ends all commands in flight, and waits for all goroutines of the
-// topology. If a refresh that is still running has found more nodes, Close also closes the connections to these nodes.
+// Close closes every connection to a node and waits for all goroutines of the topology. The closed connections end all
+// commands in flight. Close also closes the connections to nodes that a running refresh has found in the meantime.
 func (t *Topology) Close() error {
 	t.stop()
 	t.die()
@@ -107,8 +107,8 @@ func (t *Topology) disconnect() error {
 	return errors.Join(faults...)
 }
 
-// beside runs the function in the argument "work" on a goroutine of its own; Close waits for this goroutine.
-// If the topology is already closed, beside does not run the function in the argument "work", and returns false.
+// The method beside runs the function "work" on a new goroutine; Close waits for this goroutine. If the topology is
+// already closed, beside does not run the function and returns false.
 func (t *Topology) beside(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,8 +119,8 @@ func (t *Topology) beside(work func()) bool {
 	return true
 }
 
-// DoubtSigns requests that the sentinel keys of the partitions are checked early. After DoubtSigns, the goroutine that
-// reads from the channel Doubts makes the check of the sentinel keys (marker keys that reveal lost data).
+// DoubtSigns requests an early check of the partitions' sentinel keys (marker keys that reveal lost data). The
+// goroutine that reads from the channel Doubts makes the check.
 func (t *Topology) DoubtSigns() {
 	select {
 	case t.alarmed <- struct{}{}:
@@ -128,23 +128,23 @@ func (t *Topology) DoubtSigns() {
 	}
 }
 
-// Doubts returns a channel on which a value means that the sentinel keys (marker keys that reveal lost data) should be
-// checked at once.
+// Doubts returns the channel of DoubtSigns: a value means a request to check the sentinel keys (marker keys that reveal
+// lost data) at once.
 func (t *Topology) Doubts() <-chan struct{} { return t.alarmed }
 
 // Route returns the node that serves the partition, or nil if no node holds its hash slot.
 func (t *Topology) Route(partition int) *Node { return t.routes[partition].Load() }
 
-// Redirect sends later commands for the partition to the node at addr, because the node "said" has replied that this
-// node holds the hash slot.
+// Redirect sends later commands for the partition to the node at addr. The argument "said" is the node that has replied
+// that the node at addr holds the hash slot.
 func (t *Topology) Redirect(partition int, said *Node, addr string) {
 	t.routes[partition].Store(t.node(said.resolve(addr)))
 }
 
-// Named returns the node at an address, which the node "by" has named in a reply.
+// Named returns the node at an address from a reply of the node "by".
 func (t *Topology) Named(by *Node, addr string) *Node { return t.node(by.resolve(addr)) }
 
-// Nodes returns all nodes that the topology knows, also replicas and masters without slots.
+// Nodes returns all nodes that the topology knows, including replicas and masters without slots.
 func (t *Topology) Nodes() []*Node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,7 +162,7 @@ func (t *Topology) Knows(n *Node) bool {
 	return t.nodes[n.addr] == n
 }
 
-// node returns the node at addr. If the address is new, node creates a Node for it.
+// The method node returns the Node at addr, and creates the Node for a new address.
 func (t *Topology) node(addr string) *Node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +185,7 @@ func (t *Topology) Masters() []*Node {
 	return masters
 }
 
-// Unserved returns how many partitions are on hash slots that no node serves.
+// Unserved returns the number of partitions on hash slots that no node serves.
 func (t *Topology) Unserved() (n int) {
 	for p := range t.routes {
 		if t.Route(p) == nil {
