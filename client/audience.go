@@ -58,8 +58,8 @@ type CountRequest struct {
 	// Total asks only for the total number of users, which costs much less. The result then has no Segments and no
 	// Sets.
 	Total bool
-	// Channel asks for the Preview: how many users could receive a send on the channel now ("": a send without a
-	// channel). If Channel is nil, the result has no Preview.
+	// Channel asks for the Preview: the number of users who could receive a send on the channel now ("": a send without
+	// a channel). If Channel is nil, the result has no Preview.
 	Channel *string
 }
 
@@ -119,8 +119,8 @@ func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.Audienc
 	}
 }
 
-// preview makes an API call for each part of an audience, and stores the sum of the previews in the argument "into".
-// preview also stores which generation and which configuration version the service used.
+// The method preview makes an API call for each part of an audience, and stores the sum of the previews in the argument
+// "into". The method also stores the generation and the configuration version that the service used.
 func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *api.AudienceCount) error {
 	var mu sync.Mutex
 	into.Preview = nil
@@ -143,7 +143,7 @@ func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, int
 	})
 }
 
-// count makes one API call that counts an audience, or only the users whom Part, MaxUsers or Cursor select.
+// The method count makes one API call that counts an audience, or only the users whom Part, MaxUsers or Cursor select.
 func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.AudienceCount, error) {
 	answer := new(api.AudienceCount)
 	request := &api.AudienceCountRequest{AudienceQuery: a.query(), Channel: r.Channel}
@@ -156,8 +156,8 @@ func (c *Client) count(ctx context.Context, a *Audience, r *CountRequest) (*api.
 	return answer, nil
 }
 
-// ForecastRequest asks how many users could receive a message at each of several times. A ForecastRequest names its
-// users in exactly one of the fields Users, IDs, Bitmap, Packed and Audience.
+// ForecastRequest asks for the number of users who could receive a message at each of several times. A ForecastRequest
+// names its users in exactly one of the fields Users, IDs, Bitmap, Packed and Audience.
 type ForecastRequest struct {
 	Channel  string // "": none
 	Users    []uint32
@@ -166,7 +166,7 @@ type ForecastRequest struct {
 	Packed   *Packed         // UUIDs or uint64 ids
 	Audience *Audience       // for a single call
 	At       []time.Time     // at most api.MaxForecasts times; empty: now
-	Used     bool            // also count the users by how many of their sends count at present
+	Used     bool            // also count the users by the number of their sends that count now
 }
 
 // Forecast returns the decisions that filter calls would return at the given times, if no message is sent until then.
@@ -219,7 +219,8 @@ func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 ||
 // inUse reports whether the audience refers to the generation that the service uses now.
 func (a *Audience) inUse() bool { return a.Generation == "" && a.Cursor == "" }
 
-// cut divides an audience whose users were counted into parts of about "size" users each.
+// The function cut divides an audience into parts of about "size" users each. The argument count is the result of
+// counting the audience.
 func cut(a *Audience, count *api.AudienceCount, size int) *Parts {
 	parts := &Parts{Generation: count.Generation, Users: count.Users}
 	of := int(min((count.Users+uint64(size)-1)/uint64(size), api.MaxParts))
@@ -232,7 +233,8 @@ func cut(a *Audience, count *api.AudienceCount, size int) *Parts {
 	return parts
 }
 
-// batches returns the parts of the audience as batches, which FilterAll and ReleaseAll send in separate calls.
+// The method batches returns the parts of the audience as batches. FilterAll and ReleaseAll send each batch in a
+// separate call.
 func (p *Parts) batches() iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		for i := range p.List {
@@ -248,7 +250,7 @@ func (p *Parts) batches() iter.Seq[batch] {
 // an AudienceError, the service keeps the sends that it has already recorded. If the service no longer has that
 // generation, callers may repeat FilterAll with the same message id and the current generation. The repeated FilterAll
 // returns the users of the recorded sends in the list Replayed. After any other error, a new call of FilterAll with the
-// Generation of the AudienceError completes the interrupted one.
+// Generation of the AudienceError completes the interrupted call.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of parts for which the service has returned a response
@@ -271,7 +273,7 @@ func (e *AudienceError) Error() string {
 // Unwrap returns Err.
 func (e *AudienceError) Unwrap() error { return e.Err }
 
-// reached counts the parts of an audience, and their users, for which the service has returned a response.
+// The type reached counts the parts of an audience, and their users, for which the service has returned a response.
 type reached struct {
 	parts int
 	users uint64
@@ -283,8 +285,8 @@ func (r *reached) add(users int) {
 	r.users += uint64(users)
 }
 
-// fault returns an AudienceError with the error err and the numbers of parts and users that have a result, or nil if
-// err is nil.
+// The method fault returns an AudienceError with the error err and the numbers of parts and users that have a result,
+// or nil if err is nil.
 func (p *Parts) fault(r reached, err error) error {
 	if err == nil {
 		return nil

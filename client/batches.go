@@ -21,7 +21,7 @@ import (
 // count the audience at its start, it returns that error unchanged.
 //
 // FilterAll returns the first error after all running calls have ended. The service has recorded the allowed sends of
-// finished batches, so a new call of FilterAll with the same message id continues an interrupted one.
+// finished batches, so a new call of FilterAll with the same message id continues an interrupted call.
 func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	each func(*FilterRequest, *FilterResult) error) error {
 	if err := r.check(); err != nil {
@@ -69,10 +69,10 @@ func (c *Client) filterBatches(ctx context.Context, r *FilterRequest, batches it
 	})
 }
 
-// batch holds the users of one API call: ids, a bitmap, packed ids, or a part of an audience.
+// The type batch holds the users of one API call: ids, a bitmap, packed ids, or a part of an audience.
 type batch = given
 
-// batches splits a list of users or ids, a bitmap, or packed ids into batches.
+// The method batches splits a list of users or ids, a bitmap, or packed ids into batches.
 func (c *Client) batches(all *given) iter.Seq[batch] {
 	return func(yield func(batch) bool) {
 		switch {
@@ -101,7 +101,8 @@ func (c *Client) batches(all *given) iter.Seq[batch] {
 	}
 }
 
-// parallel calls the function "work" for each batch, at most Config.Parallel batches at a time, until one call fails.
+// The method parallel calls the function "work" for each batch, at most Config.Parallel batches at a time, until one
+// call fails.
 func (c *Client) parallel(ctx context.Context, batches iter.Seq[batch], work func(context.Context, batch) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

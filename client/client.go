@@ -20,9 +20,10 @@ type Config struct {
 	Key  string       // API key, id.secret; "": none
 	HTTP *http.Client // nil: a client with one connection per parallel call, and no time-out except the context's
 
-	// Header sets headers on each attempt of a request before it is sent: trace headers, or an X-Request-Id from the
-	// context (1 to 128 visible ASCII characters; otherwise the service creates one). A Pacer passes its own context,
-	// because one request serves many callers. Header must be safe for concurrent use. Nil: no headers are added.
+	// The function Header sets headers before each attempt of a request: trace headers, or an X-Request-Id from the
+	// context. An X-Request-Id has 1 to 128 visible ASCII characters; otherwise, the service creates an id. A Pacer
+	// passes its own context, because one request serves many callers. Header must be safe for concurrent use. Nil: no
+	// headers are added.
 	Header func(context.Context, http.Header)
 
 	// Waiting is called before each pause between two attempts of a call, with the reason of the pause. Waiting must
@@ -32,13 +33,13 @@ type Config struct {
 	// LeaveUnavailable makes Filter return unavailable users without a retry.
 	LeaveUnavailable bool
 
-	Attempts   int           // maximum attempts of a call; 5. Waits for a rate limit (429) do not count
-	MinBackoff time.Duration // pause before the second attempt, doubled for each further one, half of it random; 100 ms
-	MaxBackoff time.Duration // maximum pause; 5 s
+	Attempts   int           // maximum attempts of a call; default 5. Waits for a rate limit (429) are no attempts
+	MinBackoff time.Duration // pause before the second attempt, then doubled; half is random; default 100 ms
+	MaxBackoff time.Duration // maximum pause; default 5 s
 
-	BatchIDs    int // users of a batch of ids, in FilterAll and ReleaseAll; 10,000
-	BatchBitmap int // users of a batch as a bitmap or in packed form; 250,000
-	Parallel    int // batches at one time; 4
+	BatchIDs    int // users of a batch of ids, in FilterAll and ReleaseAll; default 10,000
+	BatchBitmap int // users of a batch as a bitmap or in packed form; default 250,000
+	Parallel    int // maximum batches at one time; default 4
 }
 
 // Client calls a capper service. A Client is safe for concurrent use.
@@ -84,8 +85,8 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, base: base}, nil
 }
 
-// call sends a request with retries and decodes the response body into out. If the argument "out" is nil, the
-// response must have no body.
+// The method call sends a request with retries and decodes the response body into out. If the argument "out" is nil,
+// the response must have no body.
 func (c *Client) call(ctx context.Context, method, path string, body, out any) error {
 	return c.callWhile(ctx, Passing, method, path, body, out)
 }
@@ -165,7 +166,7 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 	return c.cfg.HTTP.Do(request)
 }
 
-// file receives a response body as raw bytes, with the response headers.
+// The type file receives a response body as raw bytes, with the response headers.
 type file struct {
 	content []byte
 	header  http.Header

@@ -50,14 +50,14 @@ func (f *filteredStrings) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &f.FilterStrings)
 }
 
-// lists holds the lists of users in a response to a filter call.
+// The type lists holds the lists of users in a response to a filter call.
 type lists[ID, Denial any] struct {
 	allowed, replayed, unavailable []ID
 	denied                         []Denial
 }
 
-// read decodes the lists of users in a response, and returns a JSON object with all other members of the response.
-// read returns ok = false if the text does not have the form of JSON that the service writes.
+// read decodes the lists of users in a response, and returns a JSON object with all other members of the response. The
+// result "ok" is false if the text does not have the form of JSON that the service writes.
 func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*cursor) Denial) (rest []byte, ok bool) {
 	c := &cursor{rest: bytes.Trim(text, " \t\r\n")}
 	of := map[string]*[]ID{"allowed": &l.allowed, "replayed": &l.replayed, "unavailable": &l.unavailable}
@@ -70,7 +70,7 @@ func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*
 		case key == "denied" && l.denied == nil:
 			l.denied = listOf(c, denial)
 		default:
-			// encoding/json must decode a repeated key of a list, or one in other letters
+			// encoding/json must decode a list whose key is repeated or has capital letters
 			for _, name := range []string{"allowed", "replayed", "unavailable", "denied"} {
 				c.bad = c.bad || strings.EqualFold(key, name)
 			}
@@ -84,15 +84,15 @@ func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*
 	return append(append([]byte{'{'}, bytes.TrimPrefix(rest, []byte{','})...), '}'), true
 }
 
-// cursor reads JSON text that has no spaces and no escapes. After a syntax fault, the field "bad" of the cursor is
-// true, and the methods of the cursor return meaningless values.
+// The type cursor reads JSON text that has no spaces and no escapes. After a syntax fault, the field "bad" of the
+// cursor is true, and the methods of the cursor return meaningless values.
 type cursor struct {
 	rest  []byte
 	bad   bool
-	words []string // strings that word has read before
+	words []string // strings that the method word has read before
 }
 
-// take consumes the next byte of the JSON text, which must be the argument b.
+// The method take consumes the next byte of the JSON text. The byte must be the argument b.
 func (c *cursor) take(b byte) {
 	if len(c.rest) == 0 || c.rest[0] != b {
 		c.rest, c.bad = nil, true
@@ -101,7 +101,7 @@ func (c *cursor) take(b byte) {
 	c.rest = c.rest[1:]
 }
 
-// open reads the opening bracket of a JSON object or list, and reports whether a first member follows.
+// The method open reads the opening bracket of a JSON object or list, and reports whether a first member follows.
 func (c *cursor) open(begin, end byte) bool {
 	c.take(begin)
 	if len(c.rest) > 0 && c.rest[0] == end {
@@ -111,7 +111,7 @@ func (c *cursor) open(begin, end byte) bool {
 	return !c.bad
 }
 
-// more moves to the next member of a JSON object or list, and reports whether there is one.
+// The method more moves to the next member of a JSON object or list, and reports whether the member exists.
 func (c *cursor) more(end byte) bool {
 	if len(c.rest) > 0 && c.rest[0] == end {
 		c.take(end)
@@ -127,7 +127,7 @@ func listOf[T any](c *cursor, one func(*cursor) T) []T {
 	for more := c.open('[', ']'); more; more = c.more(']') {
 		left := len(c.rest)
 		value := one(c)
-		if len(list) == 0 { // the response has room for about so many values of this length
+		if len(list) == 0 { // the rest of the response has space for about this number of values
 			list = make([]T, 0, left/(left-len(c.rest)+1)+1)
 		}
 		list = append(list, value)
@@ -135,7 +135,7 @@ func listOf[T any](c *cursor, one func(*cursor) T) []T {
 	return list
 }
 
-// quoted reads a string without escapes.
+// The method quoted reads a string without escapes.
 func (c *cursor) quoted() []byte {
 	c.take('"')
 	for i, b := range c.rest {
@@ -153,22 +153,22 @@ func (c *cursor) quoted() []byte {
 	return nil
 }
 
-// key reads a key with its colon.
+// The method key reads a key with its colon.
 func (c *cursor) key() []byte {
 	key := c.quoted()
 	c.take(':')
 	return key
 }
 
-// text reads a string of UTF-8.
+// The method text reads a string of UTF-8.
 func (c *cursor) text() string {
 	s := c.quoted()
 	c.bad = c.bad || !utf8.Valid(s)
 	return string(s)
 }
 
-// word reads a JSON string that usually occurs in many denials, such as the name of a limit. For equal words, the
-// method word() returns the same Go string, which saves memory.
+// The method word reads a JSON string that usually occurs in many denials, such as the name of a limit. For equal
+// words, the method word() returns the same Go string, which saves memory.
 func (c *cursor) word() string {
 	s := c.quoted()
 	for _, word := range c.words {
@@ -184,7 +184,7 @@ func (c *cursor) word() string {
 	return word
 }
 
-// number reads a whole number below 10^18.
+// The method number reads a whole number below 10^18.
 func (c *cursor) number() (n uint64) {
 	digits := 0
 	for digits < len(c.rest) && c.rest[digits]-'0' <= 9 {
@@ -196,14 +196,14 @@ func (c *cursor) number() (n uint64) {
 	return n
 }
 
-// id reads a dense id.
+// The method id reads a dense id.
 func (c *cursor) id() uint32 {
 	n := c.number()
 	c.bad = c.bad || n>>32 > 0
 	return uint32(n)
 }
 
-// time reads a time or null.
+// The method time reads a time or null.
 func (c *cursor) time() *time.Time {
 	if rest, null := bytes.CutPrefix(c.rest, []byte("null")); null {
 		c.rest = rest
@@ -264,7 +264,7 @@ func (c *cursor) denialOfID() (d api.DenialOfID) {
 	return d
 }
 
-// reason reads one member of the JSON object of a denial, except the user id.
+// The method reason reads one member of the JSON object of a denial, except the user id.
 func (c *cursor) reason(key []byte, segment, limit, set, timezone *string, most *int, retryAt **time.Time) {
 	switch string(key) {
 	case "segment":

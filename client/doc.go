@@ -2,9 +2,10 @@
 //
 // # The rule for callers
 //
-// A caller must send only to the users in Allowed, and must retry the users in Unavailable with the same message id.
-// Filter retries unavailable users itself, up to Config.Attempts times; its result holds the users who are still
-// unavailable. After an error of Filter, nobody may receive the message, because the service has returned no decision.
+// A caller must send only to the users in the result's field Allowed, and must retry the users in the field Unavailable
+// with the same message id. Filter retries unavailable users itself, up to Config.Attempts times. The result of Filter
+// holds the users who are still unavailable. After an error of Filter, nobody may receive the message, because the
+// service has returned no decision.
 //
 // # Ids
 //
@@ -46,19 +47,20 @@
 // the users of each part of an audience use the current segments generation. If FilterAll ends early for an audience,
 // it returns an *AudienceError. To continue afterwards, the caller passes AudienceError.Generation to a new call of
 // FilterAll. If the service no longer has the generation (CodeGone), the caller calls FilterAll again without a
-// generation. No send of the two runs counts twice. The client retries unavailable users of an audience by their ids or
-// as a bitmap. Parts and FilterParts are the two steps of FilterAll, for campaign engines that keep a queue of parts.
-// To count an audience, a caller needs an API key with the scopes filter and read.
+// generation. The limits count each send of the two runs only once. If some users of an audience are unavailable, the
+// client repeats the call with their ids or with a bitmap. Parts and FilterParts are the two steps of FilterAll, for
+// campaign engines that keep a queue of parts. To count an audience, a caller needs an API key with the scopes filter
+// and read.
 //
 // # Sets
 //
-// ChangeSet adds users to a set, for example a person who unsubscribes, and removes users from it. As soon as
-// ChangeSet has returned, the service's decisions take the changed set into account. Sets and SetMembers list the
-// changes that API calls made to sets.
+// ChangeSet adds users to a set, for example a person who unsubscribes, and removes users from it. As soon as ChangeSet
+// has returned, later decisions of all instances use an addition. A removal takes effect on the other instances within
+// about a second. Sets and SetMembers list the changes that API calls made to sets.
 //
 // # Messages
 //
-// The methods Messages and Message return how many sends of a message (campaign) were allowed, denied and released.
+// The methods Messages and Message return the numbers of allowed, denied and released sends of a message (campaign).
 // Allowed and Released are exact numbers of sends; all other numbers count results of calls, including repeated calls.
 // ReleaseMessage releases all recorded sends of a cancelled message; the caller need not know the audience.
 //
@@ -66,15 +68,16 @@
 //
 // A Pacer lets its callers start sends no faster than the pacers of the service (rate limiters) allow for all senders
 // together. All callers of a Pacer share one stock of permits, each of which allows one send. The Pacer requests
-// permits from the service in batches: permits for waiting callers, and permits for the time PacerConfig.Ahead. A Pacer
-// makes only one request for permits at a time. A caller uses a permit at its slot (its start time) or later, counted
-// from the arrival of the response. The Pacer discards an unused permit one second after its slot (start time), or
-// earlier if the shortest window of the pacer's limits is below one second. The method Close gives unused permits back,
-// so that other senders can use them. Permits that wait longer than 6 s have a lease: if the sender dies, the service
-// takes these permits back.
+// permits from the service in batches: permits for waiting callers, and permits that callers will probably use within
+// the time PacerConfig.Ahead. A Pacer makes only one request for permits at a time. A caller uses a permit at its slot
+// (start time) or later. The wait for the slot counts from the arrival of the response. The Pacer discards an unused
+// permit one second after its slot (start time). If the shortest window of the pacer's limits is below one second, the
+// Pacer discards the permit after this window. The method Close gives unused permits back, so that other senders can
+// use them. Permits whose slots are more than 6 s in the future have a lease, which the Pacer extends. If the sender
+// dies, the lease ends, and the service takes these permits back.
 //
-// A pacer limits the slots (start times) of sends, not their arrival at a message provider. If the network delay to
-// the message provider becomes shorter, sends arrive closer together by the difference.
+// A pacer limits the slots (start times) of sends, not their arrival at a message provider. For example, if the network
+// delay to the provider becomes 10 ms shorter, two sends can arrive 10 ms closer together than their slots.
 //
 // The method Permits requests permits in one API call, for callers that space their sends themselves.
 package client

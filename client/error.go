@@ -26,7 +26,7 @@ const (
 	CodeMisdirected      = api.CodeMisdirected
 	CodeHeaderTooLarge   = api.CodeHeaderTooLarge
 	CodeRateLimited      = api.CodeRateLimited
-	CodeTooManyRecords   = api.CodeTooManyRecords // too many stored requests or message logs; changes of a set
+	CodeTooManyRecords   = api.CodeTooManyRecords // too many requests, message logs or set changes in the store
 	CodeOverloaded       = api.CodeOverloaded
 	CodeUnavailable      = api.CodeUnavailable
 	CodeInternal         = api.CodeInternal
@@ -56,8 +56,8 @@ func (e *Error) Error() string {
 	return e.named(fmt.Sprintf("%s: %s", e.Code, e.Message))
 }
 
-// named adds the request id to an error text, so that a caller can ask the service's operators about the failed
-// request.
+// The method named adds the request id to an error text, so that a caller can ask the service's operators about the
+// failed request.
 func (e *Error) named(text string) string {
 	if e.RequestID == "" {
 		return text

@@ -14,13 +14,13 @@ import (
 	"capper/client/api"
 )
 
-// ErrQueueTooLong is the error with which errors.Is recognises every *QueueTooLongError.
+// ErrQueueTooLong matches every *QueueTooLongError in errors.Is.
 var ErrQueueTooLong = errors.New("the queue is too long")
 
 // QueueTooLongError reports that a send would wait longer than PacerConfig.MaxWait, or than a pacer's own max_wait.
 // After a QueueTooLongError, the caller may send through another message provider instead.
 type QueueTooLongError struct {
-	Wait  time.Duration // until the next send could start
+	Wait  time.Duration // time until the next send could start
 	Pacer string        // pacer that causes the wait
 	Limit string        // limit that causes the wait: its window, "rate", "queue" or "share"
 }
@@ -36,15 +36,16 @@ func (e *QueueTooLongError) Error() string {
 // Unwrap returns ErrQueueTooLong.
 func (e *QueueTooLongError) Unwrap() error { return ErrQueueTooLong }
 
-// refusal is a QueueTooLongError that the Pacer returns to further callers for a short time, without another call to
-// the service.
+// The type refusal is a QueueTooLongError that the Pacer returns to further callers for a short time, without another
+// call to the service.
 type refusal struct {
 	err   *QueueTooLongError
 	at    time.Time
 	until time.Time
 }
 
-// again returns the stored QueueTooLongError with the remaining wait, or nil when the stored error no longer applies.
+// The method again returns the stored QueueTooLongError with the remaining wait, or nil when the stored error no longer
+// applies.
 func (r *refusal) again(now time.Time) error {
 	if r.err == nil || !now.Before(r.until) {
 		return nil
@@ -54,36 +55,36 @@ func (r *refusal) again(now time.Time) error {
 	return &e
 }
 
-// demand decides when a Pacer requests permits from the service, and how many. A request for permits asks for the
-// permits that callers will probably use within the time Ahead plus two round trips.
+// The type demand decides about the time and the size of a Pacer's next request for permits. A request for permits asks
+// for the permits that callers will probably use within the time Ahead plus two round trips.
 type demand struct {
 	ahead time.Duration
 	asked time.Time     // time of the last request for permits
 	last  int           // number of permits in the last request
 	used  int           // permits that were used since the last request
 	trip  time.Duration // longest round trip of a response, decaying slowly
-	room  []limitRoom   // room that the limits in the last response leave
+	room  []limitRoom   // free permits of each limit, according to the last response
 	pause time.Time     // until then, permits are requested only for waiting callers
 }
 
-// limitRoom says how many more permits a limit of a pacer allows at present.
+// limitRoom is the number of permits that a limit of a pacer still allows at present.
 type limitRoom struct {
 	left, max int
 	window    time.Duration
 }
 
-// horizon returns how long the permits of one request should last.
+// The method horizon returns the time for which the permits of one request should last.
 func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 
-// lead returns a duration: the Pacer requests the next batch of permits this long before the slot (start time) of its
-// last unused permit.
+// The method lead returns a duration: the Pacer requests the next batch of permits this long before the slot (start
+// time) of its last unused permit.
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
-// batch returns the number of permits to request: how many callers will probably use within the horizon (the planned
-// period). batch computes this number from the permits that were used since the last request. A batch of permits has at
-// most twice as many permits as the last request for permits. If a limit of the pacer is nearly reached, a batch has at
-// most the permits that the limit allows within the horizon (the planned period). Other senders then get the permits
-// that the batch left out.
+// The method batch returns the number of permits to request: the number that callers will probably use within the
+// horizon (the planned period). The method computes this number from the permits that were used since the last request.
+// A batch of permits has at most twice as many permits as the last request for permits. If a limit of the pacer is
+// nearly reached, a batch has at most the permits that the limit allows within the horizon (the planned period). Other
+// senders then get the permits that the batch left out.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -97,7 +98,7 @@ func (d *demand) batch(now time.Time) int {
 	return n
 }
 
-// learn stores the round trip time of a response, and how much of each limit is used according to the response.
+// learn stores the round trip time of a response, and the used part of each limit according to the response.
 func (d *demand) learn(answer *timely) {
 	d.trip = min(max(answer.trip(), d.trip*7/8), time.Second)
 	d.room = d.room[:0]
@@ -108,8 +109,8 @@ func (d *demand) learn(answer *timely) {
 	}
 }
 
-// due returns when the Pacer must request permits next, or false if no request is needed until a new caller arrives.
-// The argument "lacking" is the number of permits that waiting callers still need.
+// The method due returns the time of the next request for permits, or false if no request is needed until a new caller
+// arrives. The argument "lacking" is the number of permits that waiting callers still need.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
 	at := p.stock.last().Add(-d.lead())
@@ -125,7 +126,7 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask starts a request for permits if the time for a request has come. If the time has not come yet, ask() returns
+// ask() starts a request for permits if the time for a request has come. If the time has not come yet, ask() returns
 // the time of the next request, or false if no request is needed until a new caller arrives.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
@@ -153,7 +154,7 @@ func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	return later, false
 }
 
-// asking is a request for permits, with the time of its first attempt.
+// The type asking is a request for permits, with the time of its first attempt.
 type asking struct {
 	api.PermitsRequest
 	since    time.Time
@@ -162,8 +163,8 @@ type asking struct {
 	lease    leasing
 }
 
-// request returns a new request for permits. The argument "awaited" is false if no caller waits; the request then
-// accepts only slots (start times) in the near future.
+// The method request returns a new request for permits. The argument "awaited" is false if no caller waits; the request
+// then accepts only slots (start times) in the near future.
 func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	wait := p.longest()
 	if !awaited {
@@ -178,7 +179,7 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 // placeAhead is how far ahead a Pacer reserves slots (start times of sends) for callers without a maximum wait.
 const placeAhead = time.Second
 
-// longest returns the longest wait for a slot (start time) that a request for permits accepts.
+// The method longest returns the longest wait for a slot (start time) that a request for permits accepts.
 func (p *Pacer) longest() time.Duration {
 	if p.cfg.MaxWait == 0 {
 		return max(placeAhead, p.demand.lead()+p.demand.horizon())
@@ -208,8 +209,8 @@ func (p *Pacer) fetch(ctx context.Context, request *asking) {
 	p.act(now)
 }
 
-// arrive adds the permits of a response to the unused permits of the Pacer. If the service refused some permits,
-// arrive decides when to request permits again, or which error waiting callers get.
+// The method arrive adds the permits of a response to the unused permits of the Pacer. If the service refused some
+// permits, the method chooses the time of the next request, or the error for waiting callers.
 func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 	request.granted = answer.Granted
 	p.stock.add(answer, request)
@@ -221,7 +222,7 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 		wait = time.Duration(*answer.RetryAfterMS)
 	}
 	switch {
-	case answer.Replayed: // the first attempt was refused the rest; a new request may get it
+	case answer.Replayed: // the service refused the rest at the first attempt; a new request may get it
 		p.demand.pause = now.Add(p.until(0))
 		return
 	case p.cfg.MaxWait == 0 || answer.LimitedBy == nil:
@@ -250,8 +251,9 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 // changed limits.
 const mostPause = 10 * time.Second
 
-// until returns the pause before the next request for permits, if the service expects free slots (start times) after
-// the time d. until varies the pause at random, so that the same client is not always the last to request permits.
+// The method until returns the pause before the next request for permits, if the service expects free slots (start
+// times) after the time d. The pause is partly random, so that the same client is not always the last to request
+// permits.
 func (p *Pacer) until(d time.Duration) time.Duration {
 	d = min(max(d, p.cfg.Ahead), mostPause)
 	return d/2 + mathrand.N(d/2+1)
@@ -261,27 +263,27 @@ func (p *Pacer) until(d time.Duration) time.Duration {
 // in less time than tripTimeout.
 const tripTimeout = 10 * time.Second
 
-// timely is a response with permits, together with the earliest and the latest time at which the service may have
-// granted these permits.
+// The type timely is a response with permits, together with the earliest and the latest time at which the service may
+// have granted these permits.
 type timely struct {
 	api.Permits
 	sent, arrived time.Time
-	usable        time.Duration // how long after its earliest possible slot a permit may be used
+	usable        time.Duration // time for which a permit may be used, from its earliest possible slot
 	inTime        time.Duration // longest round trip of a response whose permits may be used
 }
 
-// trip returns the round trip time of the response.
+// The method trip returns the round trip time of the response.
 func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
 
-// promptly is the round trip time up to which a response with permits is never too late, unless a limit has a very
-// short window.
+// The constant promptly is a limit for round trip times. A response with permits that arrives within this time is not
+// too late, unless a limit has a very short window.
 const promptly = 100 * time.Millisecond
 
-// bound computes how old the permits of a response may become. A response with permits is in time if it arrives within
-// 100 ms after the request. If the Pacer used the permits of a response that came too late, its sends could coincide
-// with sends of other callers that have later slots (start times). Over a slow network, a response is also in time if
-// it takes at most four times as long as the quickest of the last round trips. Without this extension for slow
-// networks, every response would arrive too late there, and its permits could not be used.
+// The method bound computes the maximum age of the permits of a response. A response with permits is in time if it
+// arrives within 100 ms after the request. If the Pacer used permits of a late response, its sends could coincide with
+// sends of other callers that have later slots (start times). Over a slow network, a response may also take up to four
+// times as long as the quickest of the last round trips. Without this exception, every response over a slow network
+// would be too late, and the Pacer could not use the permits.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))
@@ -295,8 +297,8 @@ func (e *lateError) Error() string {
 		e.took.Round(time.Millisecond), e.most.Round(time.Millisecond))
 }
 
-// judge returns a *lateError if a response with permits took longer than its field inTime. A response without permits
-// is never late.
+// The method judge returns a *lateError if a response with permits took longer than its field inTime. A response
+// without permits is never late.
 func (p *Pacer) judge(answer *timely) error {
 	took := answer.trip()
 	answer.bound(p.quickest)
@@ -310,9 +312,9 @@ func (p *Pacer) judge(answer *timely) error {
 	return nil
 }
 
-// call sends a request for permits to the service. call repeats the request while the error may be temporary and a
-// caller waits. call also repeats the request after a late response, because the next response says which slots are
-// still in the future.
+// The method call sends a request for permits to the service. If the error may be temporary and a caller waits, the
+// method repeats the request. The method also repeats the request after a late response, because the next response says
+// which slots are still in the future.
 func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	for attempt := 1; ; attempt++ {
 		answer := &timely{sent: time.Now()}
@@ -334,8 +336,8 @@ func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	}
 }
 
-// recovered calls OnAnswer for the first response after failed attempts. For OnAnswer, a response in which the
-// service rejects the request also counts as a response.
+// The method recovered calls PacerConfig.OnAnswer for the first response after failed attempts. A response in which the
+// service rejects the request is also a response in this sense.
 func (p *Pacer) recovered(err error) {
 	if !p.failing || err != nil && Passing(err) {
 		return
@@ -346,8 +348,9 @@ func (p *Pacer) recovered(err error) {
 	}
 }
 
-// attempt sends a request for permits to the service once, without retries. A repetition has a lease from the start,
-// because the service would otherwise keep its permits until their slots, even if the sender dies.
+// The method attempt sends a request for permits to the service once, without retries. A repeated request has a lease
+// from the start. Without the lease, the service would keep the permits for the sender until their slots, even if the
+// sender dies.
 func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permits) error {
 	leased := request.repeated && time.Duration(request.MaxWait) > leaseFor && p.leases()
 	request.repeated = true
@@ -381,14 +384,14 @@ func (p *Pacer) send(ctx context.Context, most time.Duration, request *api.Permi
 	return p.client.once(ctx, "POST", "/v1/permits", body, answer)
 }
 
-// leases reports whether the service has leases, as far as the Pacer knows.
+// The method leases reports whether the service supports leases of permits, as far as the Pacer knows.
 func (p *Pacer) leases() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.leaseless
 }
 
-// awaited reports whether a caller waits for permits.
+// The method awaited reports whether a caller waits for permits.
 func (p *Pacer) awaited() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

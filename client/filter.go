@@ -17,9 +17,9 @@ type FilterRequest struct {
 	MessageID string          // names the message, 1 to 128 bytes; may be "" with Preview
 	Channel   string          // "": none. The same message id on two channels stands for two sends
 	Users     []uint32        // sent as ids; repeated ids are decided once
-	IDs       []string        // ids of every kind, such as UUIDs; answered with ids
-	Packed    *Packed         // UUIDs or uint64 ids, answered with bitmaps of positions in Packed
-	Bitmap    *roaring.Bitmap // dense ids: sent as a bitmap, and answered with bitmaps. It is not modified
+	IDs       []string        // ids of every kind, such as UUIDs; the response has ids
+	Packed    *Packed         // UUIDs or uint64 ids; the response has bitmaps of positions in Packed
+	Bitmap    *roaring.Bitmap // dense ids; the response has bitmaps. Filter does not modify the Bitmap
 	// Audience lets the service select the users by an expression. The response has bitmaps of dense ids, packed UUIDs
 	// or uint64 ids, or lists of text ids. Filter makes only one call for an Audience; FilterAll divides it.
 	Audience *Audience
@@ -59,22 +59,22 @@ type FilterResult struct {
 	// For an Audience of UUIDs or uint64 ids, these fields hold packed ids, in the form of the type Packed.
 	AllowedPacked     []byte
 	ReplayedPacked    []byte
-	DeniedPacked      map[string][]byte // by limit, as DeniedBitmaps
+	DeniedPacked      map[string][]byte // by limit, like DeniedBitmaps
 	UnavailablePacked []byte
 
 	Audience *api.AudienceTaken // with an Audience: its users, its generation and the cursor of the next call
 
 	Waves         []Wave
 	Summary       api.Summary
-	Generation    string // generation of the segments that decided
-	ConfigVersion string // version of the configuration that decided
+	Generation    string // segments generation that the decisions used
+	ConfigVersion string // configuration version that the decisions used
 }
 
-// Wave is a group of denied users who may receive the send again within the same hour, so that a caller can retry them
-// together.
+// Wave is a group of denied users who all become eligible in the hour that begins at From, so that a caller can retry
+// these users together.
 type Wave struct {
 	From    time.Time // start of the hour
-	ReadyAt time.Time // time from which all of them are eligible
+	ReadyAt time.Time // time from which all users of the group are eligible
 	Users   []uint32
 	IDs     []string
 	Bitmap  *roaring.Bitmap
@@ -110,8 +110,8 @@ func (c *Client) Filter(ctx context.Context, r *FilterRequest) (*FilterResult, e
 	return result, nil
 }
 
-// rest returns a request for those users who are unavailable in the result. If the request has the field Packed,
-// rest also returns the positions of these users in r.Packed.
+// The method rest returns a request for the users who are unavailable in the result. If the request has the field
+// Packed, rest also returns the positions of these users in r.Packed.
 func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []uint32) {
 	again := *r
 	again.Users, again.IDs, again.Audience = result.Unavailable, result.UnavailableIDs, nil
@@ -129,8 +129,8 @@ func (r *FilterRequest) rest(result *FilterResult) (rest *FilterRequest, open []
 	return &again, open
 }
 
-// move converts positions in the packed ids of a repeated call to positions in the packed ids of the first call.
-// open[i] is the position, in the first call, of the id at position i of the repeated call.
+// The method move converts positions in the packed ids of a repeated call to positions in the packed ids of the first
+// call. open[i] is the position, in the first call, of the id at position i of the repeated call.
 func (r *FilterResult) move(open []uint32) {
 	r.AllowedBitmap, r.ReplayedBitmap = among(open, r.AllowedBitmap), among(open, r.ReplayedBitmap)
 	r.UnavailableBitmap = among(open, r.UnavailableBitmap)
@@ -185,7 +185,7 @@ func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResul
 	return result, nil
 }
 
-// filtered makes a filter call and converts the response with the function in the argument "of".
+// The function filtered makes a filter call and converts the response with the function in the argument "of".
 func filtered[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *FilterResult) (*FilterResult,
 	error) {
 	var answer Answer
@@ -299,7 +299,7 @@ func roaringOf(bitmaps map[string]api.Bitmap) map[string]*roaring.Bitmap {
 	return users
 }
 
-// settle merges the result of a repeated filter call, which was about the unavailable users of r, into r.
+// The method settle merges into r the result of a repeated filter call about the unavailable users of r.
 func (r *FilterResult) settle(again *FilterResult) {
 	r.Allowed = append(r.Allowed, again.Allowed...)
 	r.Replayed = append(r.Replayed, again.Replayed...)
@@ -358,8 +358,8 @@ func (r *FilterResult) addWave(wave Wave) {
 	}
 }
 
-// settleSummary adds the counts of a repeated filter call to the summary of the first call. settleSummary leaves the
-// number of requested users unchanged, because the users of the repeated call are already counted.
+// settleSummary adds the counts of a repeated filter call to the summary of the first call. The number of requested
+// users stays unchanged, because the first call already counted the users of the repeated call.
 func settleSummary(s, again *api.Summary) {
 	more := *again
 	more.Requested, more.Duplicates = 0, 0

@@ -13,20 +13,21 @@ import (
 // lease back).
 const leaseFor = 6 * time.Second
 
-// leasing is the state of the lease that a Pacer has for the permits of one request.
+// The type leasing is the state of the lease that a Pacer has for the permits of one request.
 type leasing struct {
 	ends time.Time // zero: no lease has begun
-	next time.Time // the earliest time of the next call that keeps the lease
-	call bool      // a call that keeps the lease is running
+	next time.Time // the earliest time of the next call that extends the lease
+	call bool      // a call that extends the lease is running
 }
 
-// lapsed reports whether the service may have taken a permit back, because the lease ended before the permit's slot.
+// The method lapsed reports whether the service may have taken a permit back, because the lease ended before the
+// permit's slot.
 func (l *leasing) lapsed(now, slot time.Time) bool {
 	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
 }
 
-// due returns the time of the next call that begins or extends the lease (right to use permits), or false if the
-// lease needs no call. The argument "last" is the last slot (start time) of the permits that the request got.
+// The method due returns the time of the next call that begins or extends the lease (right to use permits), or false if
+// the lease needs no call. The argument "last" is the last slot (start time) of the permits that the request got.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {
 	case l.call:
@@ -37,8 +38,8 @@ func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	return l.next, last.After(l.ends)
 }
 
-// called updates the lease after an API call that began or extended it, or failed to. The duration of a lease (right to
-// use permits) counts from the first API call that may have begun the lease.
+// The method called updates the lease after an API call that began or extended it, or failed to. The duration of a
+// lease (right to use permits) counts from the first API call that may have begun the lease.
 func (l *leasing) called(sent, now time.Time, err error) {
 	var refused *Error
 	switch {
@@ -52,15 +53,15 @@ func (l *leasing) called(sent, now time.Time, err error) {
 	}
 }
 
-// lacksLeases reports whether the error is that of an earlier version of the service, which has no leases.
+// lacksLeases reports whether the error comes from an earlier version of the service that does not support leases.
 func lacksLeases(err error) bool {
 	var refused *Error
 	return errors.As(err, &refused) && refused.Field == "lease"
 }
 
-// keepLeases begins and extends the leases of all requests with unused permits, while a caller waits. keepLeases
-// returns the time of the next API call for a lease, or false if no lease needs a call. The caller of keepLeases must
-// hold the Pacer's lock.
+// While a caller waits, keepLeases begins and extends the leases (rights to use permits) of all requests with unused
+// permits. keepLeases returns the time of the next API call for a lease, or false if no lease needs a call. The caller
+// of keepLeases must hold the Pacer's lock.
 func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 	if p.waiting.Len() == 0 || p.leaseless || p.idle != nil {
 		return now, false

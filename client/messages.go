@@ -15,8 +15,8 @@ import (
 // MessagesQuery selects which messages (campaigns) the method Messages lists. The zero MessagesQuery selects the
 // messages with calls in the last week.
 type MessagesQuery struct {
-	Since     time.Time // only messages whose last call was then or later; zero: within a week
-	Until     time.Time // only messages whose last call was earlier; zero: now
+	Since     time.Time // only messages whose last call was at this time or later; zero: a week ago
+	Until     time.Time // only messages whose last call was before this time; zero: now
 	ID        string    // only messages whose id or title contains this, in letters of any case; "": all
 	Channel   string    // "": all
 	Namespace string    // only for keys without a namespace; "": all
@@ -26,15 +26,15 @@ type MessagesQuery struct {
 	Cursor    string    // the Next of the previous page; "": the first page
 }
 
-// SortLastCall and SortAsked are the orders of a list of messages: the message with the latest call first, or the one
-// with the most users in calls first.
+// SortLastCall and SortAsked are the orders of a list of messages. SortLastCall begins with the message with the latest
+// call, and SortAsked with the message with the most users in calls.
 const (
 	SortLastCall = "last_call"
 	SortAsked    = "asked"
 )
 
-// Activity returns how many decisions all service instances made, by hour, from the hour that contains "since" up to
-// the time "until". A zero "since" means 24 hours ago, and a zero "until" means now.
+// Activity returns the numbers of decisions by all service instances, by hour, from the hour that contains "since" up
+// to the time "until". A zero "since" means 24 hours ago, and a zero "until" means now.
 func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Activity, error) {
 	parameters := url.Values{}
 	for name, at := range map[string]time.Time{"since": since, "until": until} {
@@ -45,8 +45,8 @@ func (c *Client) Activity(ctx context.Context, since, until time.Time) (*api.Act
 	return read[api.Activity](ctx, c, inNamespace("/v1/activity", parameters, ""))
 }
 
-// Messages returns one page of the list of messages, with the counts of each message. A page of messages whose field
-// Next is filled may hold few messages or none, because the service reads a limited number of messages for each page.
+// Messages returns one page of the list of messages, with the counts of each message. For each page, the service reads
+// a limited number of messages. A page may therefore contain few messages or none although the field Next is filled.
 func (c *Client) Messages(ctx context.Context, q MessagesQuery) (*api.Messages, error) {
 	return read[api.Messages](ctx, c, q.Path())
 }
@@ -83,9 +83,9 @@ func (c *Client) MessageUsers(ctx context.Context, id, namespace string) (*api.M
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{"users": {"true"}}, namespace))
 }
 
-// SetTitle sets the title of a message, which people see instead of its id, before or after the first call about the
-// message. An empty title removes the title. An empty argument "namespace" means the namespace of the API key. A
-// repeated SetTitle has no further effect.
+// SetTitle sets the title of a message, before or after the first call about the message. People see the title instead
+// of the message id. An empty title removes the title. An empty argument "namespace" means the namespace of the API
+// key. A repeated SetTitle has no further effect.
 func (c *Client) SetTitle(ctx context.Context, id, namespace, title string) (*api.MessageTitle, error) {
 	if id == "" {
 		return nil, errors.New("set the title of a message: the message id must not be empty")

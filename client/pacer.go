@@ -17,22 +17,22 @@ import (
 // applies.
 type PacerConfig struct {
 	Pacers    []string // pacers that must all grant a send, 1 to api.MaxPacers. Required
-	MessageID string   // required by pacers per message
-	Key       string   // required by pacers per key: the number of the sender, a tenant or a mailbox provider
-	Share     string   // a share of one of the Pacers that the API key may use; "": that of the API key, if any
+	MessageID string   // required by pacers that count each message separately
+	Key       string   // required by pacers that count each key (sender number, tenant …) separately
+	Share     string   // share (reserved part) of one of the Pacers; "": the API key's own share, if any
 
-	// MaxWait is the longest wait that a caller accepts. A caller that would wait longer, or longer than the max_wait
-	// of one of the Pacers (30 s unless configured), gets a QueueTooLongError at once. 0: callers wait without a limit,
-	// and the Pacer reserves slots at most a second ahead. While a send waits for one slow pacer, other senders may use
-	// earlier slots of the other Pacers. A pacer with shares grants only near slots to calls without a share: the Pacer
-	// then requests the permit again when its slot is near.
+	// MaxWait is the longest wait that a caller accepts. A caller that would wait longer gets a QueueTooLongError at
+	// once. The max_wait of each of the Pacers (30 s unless configured) is a further limit of the wait. 0: callers wait
+	// without a limit, and the Pacer reserves slots at most a second ahead. While a send waits for one slow pacer,
+	// other senders may use earlier slots of the other Pacers. If a pacer has shares (reserved parts), a call without a
+	// share gets only slots that are near. For a later slot, the Pacer requests the permit again when the slot is near.
 	MaxWait time.Duration
-	// Ahead is the time for which permits are requested ahead of their use; 100 ms. The Pacer adds two round trips,
-	// which matters when round trips are long.
+	// Ahead is the time by which the Pacer requests permits before their use. The default is 100 ms. The Pacer adds the
+	// time of two round trips to Ahead.
 	Ahead time.Duration
-	// Expected returns how many permits the callers need altogether since NewPacer, as far as they know. The Pacer then
-	// requests no more permits than that in advance, because unused permits of a limit without a rate are lost.
-	// Expected must not wait for the Pacer. Nil: the Pacer expects callers to go on as before.
+	// Expected returns the total number of permits that the callers need since NewPacer, as far as the callers know.
+	// The Pacer requests no permits in advance beyond this number, because unused permits of a limit without a rate are
+	// lost. Expected must not wait for the Pacer. Nil: the Pacer expects that callers go on at the same pace.
 	Expected func() int64
 	// OnRetry receives the error of each failed call that is retried. OnRetry must not wait for the Pacer. Nil: errors
 	// are dropped.
@@ -64,15 +64,14 @@ const (
 
 // Pacer lets callers start sends at the rate of the service's pacers, which limit all senders together. A Pacer
 // requests permits in advance and in batches, and gives them to callers in order of arrival. A Pacer is safe for
-// concurrent use, and makes no API calls while no caller waits. Close gives the permits that no caller has used back to
-// the service.
+// concurrent use, and makes no API calls while no caller waits. Close gives unused permits back to the service.
 type Pacer struct {
 	client *Client
 	cfg    PacerConfig
 
 	mu      sync.Mutex
 	waiting list.List // list of *waiter, in order of arrival
-	wanted  int       // permits that waiting callers lack
+	wanted  int       // permits that waiting callers still need
 	stock   stock
 	dropped int64 // permits that nobody used in time
 	given   int64 // permits that callers got
@@ -88,15 +87,15 @@ type Pacer struct {
 
 	life      context.Context    // ends when the Pacer is closed
 	stop      context.CancelFunc // ends life
-	leaseless bool               // the service has no leases
+	leaseless bool               // the service does not support leases
 }
 
-// waiter is a caller of a Pacer that waits for permits.
+// The type waiter is a caller that waits for permits of a Pacer.
 type waiter struct {
 	least, most int // permits that the caller needs, and the maximum that it takes
 	since       time.Time
 	got         int
-	last        taken         // its last permits
+	last        taken         // permits that the caller got last
 	done        chan struct{} // closed when the caller may start or err is set
 	err         error
 }
@@ -121,17 +120,17 @@ func NewPacer(c *Client, cfg PacerConfig) (*Pacer, error) {
 // Wait blocks until one send may start. Wait works like WaitN with n = 1.
 func (p *Pacer) Wait(ctx context.Context) error { return p.WaitN(ctx, 1) }
 
-// WaitN blocks until n sends may start together, which is at the slot (start time) of their last permit or later. The
-// argument n (the number of sends) is from 1 to api.MaxPermits and should be small compared to the limits of the
-// pacers. WaitN delays all n sends until the slot (start time) of the last permit, so most of the sends start later
-// than the pacer requires. Because the n sends start together, a limit's window may contain up to n-1 more sends than
-// the limit's max. A caller that can send fewer than n messages at a time should use WaitUpTo.
+// WaitN blocks until n sends may start together. The argument n (the number of sends) is from 1 to api.MaxPermits and
+// should be small compared to the limits of the pacers. WaitN delays all n sends until the slot (start time) of the
+// last permit, so most of the sends start later than the pacer requires. Because the n sends start together, a limit's
+// window may contain up to n-1 more sends than the limit's max. A caller that can send fewer than n messages at a time
+// should use WaitUpTo.
 //
 // The error of WaitN is the error of ctx, an *Error of the service, a *QueueTooLongError or ErrPacerClosed. After an
 // error of WaitN, the caller must not send. WaitN repeats calls that failed because of the network, an overload or an
-// outage until ctx ends, and never takes permits twice. A late response counts as a failed call: WaitN repeats a call
-// with a late response to learn which slots (start times of sends) are still in the future. A response is late if its
-// round trip took more than 100 ms, and more than four times the quickest of the last round trips. The Pacer drops a
+// outage until ctx ends, and never takes permits twice. WaitN also repeats a call with a late response, because the
+// next response shows the slots (start times of sends) that are still in the future. A response is late if its round
+// trip took more than 100 ms, and also more than four times the quickest of the last round trips. The Pacer drops a
 // permit that no caller has used one second after its slot. If the shortest window of the pacer's limits is below one
 // second, the Pacer drops an unused permit after this window.
 func (p *Pacer) WaitN(ctx context.Context, n int) error {
@@ -139,8 +138,8 @@ func (p *Pacer) WaitN(ctx context.Context, n int) error {
 	return err
 }
 
-// WaitUpTo blocks until at least one send may start, and returns how many sends may start, at most n. WaitUpTo is meant
-// for senders of batches, and otherwise works like WaitN.
+// WaitUpTo blocks until at least one send may start, and returns the number of sends that may start, at most n.
+// WaitUpTo is meant for senders of batches, and otherwise works like WaitN.
 func (p *Pacer) WaitUpTo(ctx context.Context, n int) (int, error) {
 	start, err := p.WaitStart(ctx, n)
 	return start.Permits, err
@@ -149,7 +148,7 @@ func (p *Pacer) WaitUpTo(ctx context.Context, n int) (int, error) {
 // Start is the permission to start some sends until a certain time.
 type Start struct {
 	Permits int       // number of sends
-	Until   time.Time // time after which a send that has not started must not start with these permits
+	Until   time.Time // latest time at which a send may start with these permits
 }
 
 // WaitStart works like WaitUpTo, and also returns the time until which the sends may start. WaitStart is meant for
@@ -159,7 +158,7 @@ func (p *Pacer) WaitStart(ctx context.Context, n int) (Start, error) {
 	return Start{w.got, w.last.until}, err
 }
 
-// Dropped returns how many permits of the service the Pacer has dropped because no caller used them in time.
+// Dropped returns the number of permits that the Pacer has dropped because no caller used them in time.
 func (p *Pacer) Dropped() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +166,7 @@ func (p *Pacer) Dropped() int64 {
 	return p.dropped
 }
 
-// drop removes unused permits that are too old, or that the service may have taken back.
+// The method drop removes unused permits that are too old, or that the service may have taken back.
 func (p *Pacer) drop(now time.Time) {
 	p.stock.lapse(now)
 	p.dropped += int64(p.stock.drop(now))
@@ -234,7 +233,7 @@ func (p *Pacer) leave(w *waiter, cause error) {
 	p.act(time.Now())
 }
 
-// end stops the wait of one caller and gives the caller an error.
+// The method end stops the wait of one caller and gives the caller an error.
 func (p *Pacer) end(e *list.Element, err error) {
 	w := p.waiting.Remove(e).(*waiter)
 	p.wanted -= w.lacks()
@@ -251,8 +250,8 @@ func (p *Pacer) tick() {
 	p.act(time.Now())
 }
 
-// act gives permits to waiting callers, requests permits from the service if necessary, and sets the timer. The
-// caller of act() and of the functions below act must hold the Pacer's lock.
+// The method act gives permits to waiting callers, requests permits from the service if necessary, and sets the timer.
+// The caller of act() and of the functions below act must hold the Pacer's lock.
 func (p *Pacer) act(now time.Time) {
 	p.drop(now)
 	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {
@@ -282,7 +281,7 @@ func (p *Pacer) act(now time.Time) {
 	}
 }
 
-// give hands permits to a waiting caller: unused permits whose slot (start time) has come.
+// The method give passes unused permits whose slot (start time) has come to a waiting caller.
 func (p *Pacer) give(w *waiter, now time.Time) {
 	if t := p.stock.take(now, w.most-w.got); t.permits > 0 {
 		w.got, w.last = w.got+t.permits, t
@@ -291,8 +290,8 @@ func (p *Pacer) give(w *waiter, now time.Time) {
 	}
 }
 
-// refuse ends, with the error err, the wait of all callers that began to wait no later than the given time, and for
-// whom the Pacer does not have enough permits.
+// The method refuse returns the error err to waiting callers for whom the Pacer has too few permits. Callers that began
+// to wait after the time "since" continue to wait.
 func (p *Pacer) refuse(since time.Time, err error) {
 	left := p.stock.permits
 	for e := p.waiting.Front(); e != nil; {

@@ -7,7 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Packed holds user ids as bytes one after the other, which takes a third of the space of ids as strings. In packed
+// Packed holds user ids as bytes one after the other. Packed ids take a third of the space of ids as strings. In packed
 // form, a UUID takes 16 bytes and a uint64 id takes 8 bytes, big endian. Dense ids and text ids have no packed form.
 type Packed struct {
 	Bytes []byte
@@ -45,7 +45,7 @@ func (p *Packed) Len() int {
 // positions of ids in the request.
 func (p *Packed) ID(position int) []byte { return p.Bytes[p.Width*position : p.Width*(position+1)] }
 
-// bytes returns the packed ids, or nil for a nil p.
+// The method bytes returns the packed ids, or nil for a nil p.
 func (p *Packed) bytes() []byte {
 	if p == nil {
 		return nil
@@ -62,12 +62,12 @@ func (p *Packed) pick(positions []uint32) *Packed {
 	return picked
 }
 
-// slice returns a Packed with the ids at the positions from first to last-1.
+// The method slice returns a Packed with the ids at the positions from first to last-1.
 func (p *Packed) slice(first, last int) *Packed {
 	return &Packed{Bytes: p.Bytes[p.Width*first : p.Width*last], Width: p.Width}
 }
 
-// among converts positions in a part of a request to positions in the whole request, by the slice "whole". whole[i]
+// The function among converts positions in a part of a request to positions in the whole request. The element whole[i]
 // is the position, in the whole request, of the id at position i of the part.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
@@ -77,7 +77,7 @@ func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.BitmapOf(found...)
 }
 
-// form says how a response about an audience names users: by bitmaps, packed ids or strings.
+// The type form is the form in which a response about an audience names users: bitmaps, packed ids or strings.
 type form int
 
 const (
@@ -86,10 +86,10 @@ const (
 	inStrings             // a response about text ids
 )
 
-// formOf returns how a response names users. If the JSON response has a key that is the argument "name" followed by
-// "_packed", the response names users by packed ids. If the JSON response has the key in the argument "list", the
-// response names users by strings. A response with neither key names users by bitmaps. To find the keys, formOf looks
-// only at the outermost JSON object.
+// formOf returns the form in which a response names users. If the JSON response has a key that is the argument "name"
+// followed by "_packed", the response names users by packed ids. If the JSON response has the key in the argument
+// "list", the response names users by strings. A response with neither key names users by bitmaps. To find the keys,
+// formOf looks only at the outermost JSON object.
 func formOf(answer []byte, name, list string) (form, error) {
 	var keys map[string]ignored
 	if err := json.Unmarshal(answer, &keys); err != nil {
@@ -104,13 +104,13 @@ func formOf(answer []byte, name, list string) (form, error) {
 	return inBitmaps, nil
 }
 
-// ignored stands for a JSON value that need not be decoded.
+// The type ignored stands for a JSON value that need not be decoded.
 type ignored struct{}
 
 // UnmarshalJSON accepts every value.
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// decoded decodes a response and converts it with the function in the argument "of".
+// The function decoded decodes a response and converts it with the function in the argument "of".
 func decoded[Answer, Result any](content []byte, of func(*Answer) *Result) (*Result, error) {
 	var answer Answer
 	if err := decode(content, &answer); err != nil {

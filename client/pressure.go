@@ -9,14 +9,14 @@ import (
 	"capper/client/api"
 )
 
-// PressureQuery selects which messages of which weeks the method Pressure counts. The zero PressureQuery selects all
+// PressureQuery selects the messages and the weeks that the method Pressure counts. The zero PressureQuery selects all
 // messages of the last 5 weeks.
 type PressureQuery struct {
 	Weeks     int       // 0: 5
 	Until     time.Time // end of the latest week; zero: now
 	Channel   string    // "": all
 	Namespace string    // "": all
-	Max       int       // most campaigns; 0: 20
+	Max       int       // maximum number of campaigns; 0: 20
 	// AtLimit asks for a list of the users of a segment to whom a limit would deny the next message.
 	AtLimit *PressureAtLimit
 }
@@ -28,9 +28,9 @@ type PressureAtLimit struct {
 	Limit   string // "": any limit
 }
 
-// Pressure returns how many messages people get, how many users may receive no further message now, and which
-// campaigns took up their limits. Pressure needs a service that keeps an audit (a record of its decisions). A call of
-// Pressure may take seconds, and the service serves only one such call of an API key at a time.
+// Pressure returns the number of messages per person, the number of users who may receive no further message now, and
+// the campaigns that used up the limits of these users. Pressure needs a service that keeps an audit (a record of its
+// decisions). A call of Pressure may take seconds, and the service serves only one such call of an API key at a time.
 func (c *Client) Pressure(ctx context.Context, q PressureQuery) (*api.Pressure, error) {
 	parameters := url.Values{}
 	if q.Weeks > 0 {

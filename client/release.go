@@ -11,8 +11,8 @@ import (
 	"capper/client/api"
 )
 
-// ReleaseRequest selects recorded sends that did not go out; after the release, limits no longer count them. A
-// ReleaseRequest names its users in exactly one of the fields Users, IDs, Bitmap, Packed and Audience.
+// ReleaseRequest selects recorded sends that did not take place. After the release, limits no longer count these sends.
+// A ReleaseRequest names its users in exactly one of the fields Users, IDs, Bitmap, Packed and Audience.
 type ReleaseRequest struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
@@ -23,8 +23,8 @@ type ReleaseRequest struct {
 	Audience  *Audience       // for a single call, unless ReleaseAll divides it
 }
 
-// ReleaseResult is the result of a release call. In a ReleaseResult, users without a recorded send of the message
-// count as absent, which is no error.
+// ReleaseResult is the result of a release call. A ReleaseResult counts users without a recorded send of the message as
+// absent. Absent users are no error.
 type ReleaseResult struct {
 	Released          []uint32
 	Unavailable       []uint32 // users whose result is unknown: release again
@@ -113,7 +113,7 @@ func (r *releaseOfAudience) UnmarshalJSON(answer []byte) (err error) {
 	return err
 }
 
-// released makes a release call and converts the response with the function in the argument "of".
+// The function released makes a release call and converts the response with the function in the argument "of".
 func released[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *ReleaseResult) (
 	*ReleaseResult, error) {
 	var answer Answer

@@ -12,9 +12,8 @@ import (
 
 // ReturnPermits gives permits back that Permits granted and whose slots (start times) are in the future, so that other
 // senders can use them. The argument r contains the request with which Permits got the permits. The caller of
-// ReturnPermits must not send with the permits that it gives back, even if ReturnPermits returns an error. If the field
-// Used of a second call of ReturnPermits is equal to or larger than that of the first call, the second call gives no
-// permits back.
+// ReturnPermits must not send with the permits that it gives back, even if ReturnPermits returns an error. A second
+// call of ReturnPermits gives permits back only if the field Used is smaller than in the first call.
 func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.PermitsReturned, error) {
 	answer := new(api.PermitsReturned)
 	if err := c.call(ctx, "POST", "/v1/permits/return", &r, answer); err != nil {
@@ -28,9 +27,9 @@ var ErrPacerClosed = errors.New("the pacer is closed")
 
 // Close finds the Pacer's unused permits whose slots (start times) are in the future, gives them back to the service,
 // and returns their number. Callers that wait for permits of the Pacer, now or later, get the error ErrPacerClosed.
-// Close waits for a running request for permits, whose response may still bring permits, and for the service's response
-// to the unused permits. When ctx ends, Close stops waiting. If Close returns an error, the service may still count
-// permits that nobody used. A second Close has no effect.
+// Close waits for the response to a running request for permits, because the response may contain more permits. Close
+// also waits for the service's response about the unused permits. When ctx ends, Close stops waiting. If Close returns
+// an error, the service may still count permits that nobody used. A second Close has no effect.
 func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	idle, first := p.shut()
 	if !first {
@@ -51,8 +50,8 @@ func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	return returned, err
 }
 
-// shut ends the waits of all callers. shut returns a channel that is closed when no request for permits runs, and
-// whether the Pacer was open.
+// The method shut ends the waits of all callers. The first result is a channel that is closed when no request for
+// permits runs. The second result says whether the Pacer was open.
 func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +68,8 @@ func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	return p.idle, true
 }
 
-// ended closes the channel "idle" of a closed Pacer as soon as no request for permits runs any more. The caller of
-// the method ended() must hold the Pacer's lock.
+// The method ended closes the channel "idle" of a closed Pacer as soon as no request for permits runs any more. The
+// caller of the method ended() must hold the Pacer's lock.
 func (p *Pacer) ended() {
 	if p.idle != nil && p.fetching == nil {
 		select {
@@ -81,9 +80,9 @@ func (p *Pacer) ended() {
 	}
 }
 
-// leftover removes all unused permits from the Pacer. leftover returns, for each request that may have permits with
-// future slots (start times), the number of its permits. leftover also returns a request without a response, because
-// the service may have granted its permits.
+// The method leftover removes all unused permits from the Pacer. The result contains the number of permits of each
+// request that may have permits with future slots (start times). A request without a response is in the result, too,
+// because the service may have granted its permits.
 func (p *Pacer) leftover() map[*asking]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

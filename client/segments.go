@@ -17,19 +17,20 @@ func (c *Client) Segments(ctx context.Context) (*api.Segments, error) {
 	return read[api.Segments](ctx, c, "/v1/segments")
 }
 
-// Generations lists the published generations of segments at the service's source.
+// Generations lists the published generations (versions) of the segments, at the location from which the service loads
+// them.
 func (c *Client) Generations(ctx context.Context) (*api.Generations, error) {
 	return read[api.Generations](ctx, c, "/v1/generations")
 }
 
-// GenerationChanges returns how the segments and sets differ between one published generation and a later one.
+// GenerationChanges returns the differences of the segments and sets between one published generation and a later one.
 func (c *Client) GenerationChanges(ctx context.Context, from, to string) (*api.GenerationChanges, error) {
 	return read[api.GenerationChanges](ctx, c, "/v1/generations/"+url.PathEscape(to)+"/changes?"+
 		url.Values{"since": {from}}.Encode())
 }
 
-// LookupRequest asks in which segment and in which sets users are. A LookupRequest names its users in exactly one of
-// the fields Users, IDs, Bitmap, Packed and Audience.
+// LookupRequest asks for the segment and the sets of users. A LookupRequest names its users in exactly one of the
+// fields Users, IDs, Bitmap, Packed and Audience.
 type LookupRequest struct {
 	Users    []uint32        // the result lists users
 	IDs      []string        // ids of every kind, such as UUIDs; the result lists them
@@ -43,8 +44,8 @@ type LookupRequest struct {
 	Generation string
 }
 
-// LookupResult says in which segment and sets users are. The way in which the request names users decides which fields
-// of a LookupResult are filled: Users, IDs, the maps of bitmaps, or the maps of packed ids.
+// LookupResult holds the segment and the sets of users. A LookupResult has either Users, IDs, the maps of bitmaps, or
+// the maps of packed ids, depending on the way in which the request names users.
 type LookupResult struct {
 	Generation string
 	Users      []api.UserLookup     // in the order of the request, each once
@@ -130,9 +131,9 @@ func lookedUp[Answer any](ctx context.Context, c *Client, request any, of func(*
 	return of(&answer), nil
 }
 
-// SegmentBitmap returns the users of a segment or set, and the name of the segments generation from which it took them.
-// The argument "generation" selects an earlier segments generation that the service still has in memory; "" selects the
-// current one.
+// SegmentBitmap returns the users of a segment or set, and the name of the segments generation (published version) that
+// contains them. The argument "generation" selects an earlier segments generation that the service still has in memory;
+// "" selects the current one.
 func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (users *roaring.Bitmap, of string,
 	err error) {
 	var answer file
@@ -148,8 +149,8 @@ func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (us
 }
 
 // Members iterates over the ids of a segment or set in pages, in ascending order. All pages of Members are from one
-// generation of segments; an empty argument "generation" selects the one that is current at the first page. The
-// iteration ends after an error.
+// generation (published version). An empty argument "generation" selects the generation that is current at the first
+// page. The iteration ends after an error.
 func (c *Client) Members(ctx context.Context, name, generation string) iter.Seq2[*api.Members, error] {
 	return func(yield func(*api.Members, error) bool) {
 		parameters := url.Values{}

@@ -23,26 +23,28 @@ type SetChange struct {
 	AddIDs    []string
 	RemoveIDs []string
 	// AddImages and RemoveImages name the users by the images (64-bit numbers) of their ids, where ids are not dense.
-	// The id of an image need not be known (api.MemberChangeOfID.Image).
+	// The caller need not know the id that belongs to an image (api.MemberChangeOfID.Image).
 	AddImages    []uint64
 	RemoveImages []uint64
-	// At is the time when the users asked for the change; zero: the time of the call. The change with the latest time
-	// counts, so a caller that repeats calls after a long outage should set At.
+	// At is the time when the users asked for the change; zero: the time of the call. Among several changes of a user,
+	// the change with the latest time takes effect. A caller that repeats calls after a long outage should therefore
+	// set At.
 	At time.Time
 }
 
-// setCalls is the number of users from which the client sends a bitmap instead of ids in a call that changes a set.
+// setCalls is the smallest number of users for which a call that changes a set contains a bitmap instead of ids.
 const setCalls = 1000
 
-// ChangeSet adds users to a set and removes users from it. When ChangeSet returns without an error, all later
-// decisions of all service instances use the change, and no crash loses the change. ChangeSet needs an API key with
-// the scope lists. If the change has more than api.MaxSetUsers users, ChangeSet makes several API calls. If ChangeSet
-// makes several API calls, its result counts the users of all calls, and has the time of the last call.
+// ChangeSet adds users to a set and removes users from it. When ChangeSet returns without an error, later decisions of
+// all service instances use an addition. A removal takes effect on the other instances within about a second. No crash
+// loses the change. ChangeSet needs an API key with the scope lists. If the change has more than api.MaxSetUsers users,
+// ChangeSet makes several API calls. If ChangeSet makes several API calls, its result counts the users of all calls,
+// and has the time of the last call.
 //
 // After an error of ChangeSet, some users of the change may have been added or removed. If ChangeSet returns a result
 // together with an error, the result counts the users of the API calls with status 200. A caller may safely repeat
-// ChangeSet. ChangeSet does not retry after CodeTooManyRecords: the set has its maximum number of changes, and only a
-// build that contains the changes makes space.
+// ChangeSet. ChangeSet does not retry after CodeTooManyRecords, which means that the set has its maximum number of
+// changes. Only a new build of the set that contains the changes makes room for further changes.
 func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*api.SetChanged, error) {
 	bodies, err := change.bodies()
 	if err != nil {
@@ -57,7 +59,7 @@ func (c *Client) ChangeSet(ctx context.Context, set string, change SetChange) (*
 	return sum, nil
 }
 
-// bodies returns the request bodies of the API calls that a change of a set needs.
+// The method bodies returns the request bodies of the API calls that a change of a set needs.
 func (change *SetChange) bodies() ([]any, error) {
 	if len(change.AddIDs)+len(change.RemoveIDs) > 0 {
 		return change.bodiesOfIDs()
@@ -87,7 +89,7 @@ func (change *SetChange) bodies() ([]any, error) {
 	return bodies, nil
 }
 
-// at returns the time that the change of a set states, or nil if the time of the call applies.
+// The method at returns the time that the change of a set states, or nil if the time of the call applies.
 func (change *SetChange) at() *time.Time {
 	if change.At.IsZero() {
 		return nil
@@ -118,10 +120,9 @@ type changeOfIDs struct {
 	At           *time.Time `json:"at,omitempty"`
 }
 
-// bodiesOfIDs returns the request bodies of the API calls for a change of a set that names users by string ids. If
-// the change fits into one API call, the service detects a user who is both added and removed. If the change needs
-// several API calls, only the client can detect a user who is both added and removed, by comparing the texts of the
-// ids.
+// bodiesOfIDs returns the request bodies of the API calls for a change of a set that names users by string ids. If the
+// change fits into one API call, the service detects a user who is both added and removed. If the change needs several
+// API calls, the client itself must detect such a user, by comparing the texts of the ids.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
 		return nil, errors.New("AddIDs and RemoveIDs: must not be combined with Add, Remove, AddImages or RemoveImages")
@@ -171,7 +172,7 @@ func inBoth(list, other []string) (text string, both bool) {
 	return "", false
 }
 
-// bodiesOf returns one request body for a change of a set, or several request bodies, each of which only adds or only
+// bodiesOf returns one or several request bodies for a change of a set. Each of several bodies either adds users or
 // removes users.
 func bodiesOf(add, remove []string, body func(add, remove []string) any) (bodies []any) {
 	if len(add)+len(remove) <= api.MaxSetUsers {
@@ -203,7 +204,7 @@ func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.S
 func setPath(set string) string { return "/v1/sets/" + url.PathEscape(set) + "/members" }
 
 // Sets lists the sets of the current generation, and the sets that exist only because of API calls. For each set, Sets
-// returns how many live changes (changes by API calls) it has. Sets needs an API key with the scope read or lists.
+// returns the number of live changes (changes by API calls). Sets needs an API key with the scope read or lists.
 func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 	return read[api.Sets](ctx, c, "/v1/sets")
 }
@@ -256,8 +257,8 @@ func changesIn[Page, Change any](ctx context.Context, c *Client, set string, sin
 	}
 }
 
-// NotStored returns, from an error of ChangeSet, the users whose changes may not be stored. NotStored returns nil if
-// the error names no users.
+// NotStored returns the users in an error of ChangeSet whose changes the service may not have stored, or nil if the
+// error names no users.
 func NotStored(err error) []uint32 {
 	var refused *Error
 	if errors.As(err, &refused) {

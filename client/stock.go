@@ -6,28 +6,27 @@ import (
 	"time"
 )
 
-// stock holds the unused permits of a Pacer. A later response may have permits with earlier slots (start times), so
-// the Pacer uses the permit with the earliest slot first.
+// The type stock holds the unused permits of a Pacer. A later response may have permits with earlier slots (start
+// times), so the Pacer uses the permit with the earliest slot first.
 type stock struct {
 	runs    []stockRun // in the order of at
 	permits int        // permits of all runs
 }
 
-// stockRun is a series of permits whose slots (start times) have equal distances. The Pacer knows the slot (start time)
-// of a permit only roughly, because the service granted the permit at some time between the call and the response.
-// Before the Pacer uses a permit, it waits until the latest time at which the slot (start time) of the permit can be.
-// When the Pacer judges the age of a permit, it assumes the earliest time at which the slot (start time) of the permit
-// can be.
+// stockRun is a series of permits whose slots (start times) have equal distances. The service granted a permit at some
+// time between the call and the response, so the Pacer knows the slot (start time) of the permit only roughly. Before
+// using a permit, the Pacer waits until the latest time at which the slot (start time) of the permit can be. For the
+// age of a permit, the Pacer assumes the earliest time at which the slot (start time) of the permit can be.
 type stockRun struct {
 	at      time.Time // latest possible slot of the first permit, on the monotonic clock
 	every   time.Duration
 	permits int
-	keep    time.Duration // how long after at the permit may be used
-	of      *asking       // the request that got the permits; nil: their slots are past
+	keep    time.Duration // time for which a permit may be used, from "at"
+	of      *asking       // request that got the permits; nil: the slots are past
 }
 
-// due returns how many permits of the run (permits with equal distances) may be used now, because their slots are not
-// later than now.
+// The method due returns the number of permits of the run (permits with equal distances) whose slots (start times) are
+// not later than now.
 func (r *stockRun) due(now time.Time) int {
 	switch passed := now.Sub(r.at); {
 	case passed < 0:
@@ -39,11 +38,11 @@ func (r *stockRun) due(now time.Time) int {
 	}
 }
 
-// last returns the slot (start time) of the last permit of the run (permits with equal distances).
+// The method last returns the slot (start time) of the last permit of the run (permits with equal distances).
 func (r *stockRun) last() time.Time { return r.at.Add(time.Duration(r.permits-1) * r.every) }
 
-// cut removes the first n permits from the run (permits with equal distances) and returns the slot of the last
-// removed permit.
+// The method cut removes the first n permits from the run (permits with equal distances) and returns the slot of the
+// last removed permit.
 func (r *stockRun) cut(n int) (slot time.Time) {
 	slot = r.at.Add(time.Duration(n-1) * r.every)
 	r.at, r.permits = slot.Add(r.every), r.permits-n
@@ -70,7 +69,7 @@ func (s *stock) add(answer *timely, of *asking) {
 	s.sort()
 }
 
-// lasts returns, for each request with unused permits, the slot (start time) of its last permit.
+// The method lasts returns, for each request with unused permits, the slot (start time) of the last permit.
 func (s *stock) lasts() map[*asking]time.Time {
 	lasts := map[*asking]time.Time{}
 	for i := range s.runs {
@@ -91,7 +90,8 @@ func (s *stock) remove(of *asking) {
 	})
 }
 
-// lapse removes unused permits whose lease ends before their slot, because the service takes such permits back.
+// The method lapse removes unused permits whose lease ends before their slot, because the service takes such permits
+// back.
 func (s *stock) lapse(now time.Time) {
 	left := s.runs[:0]
 	for _, run := range s.runs {
@@ -112,8 +112,8 @@ func (s *stock) sort() {
 	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
 
-// putBack returns n permits, of which "at" is the latest slot (start time), to the Pacer's unused permits. The Pacer
-// gives the permits that were put back to the next callers, before all other permits.
+// putBack adds n permits to the Pacer's unused permits again. The argument "at" is the latest slot (start time) of
+// these permits. The next callers get these permits before all other permits.
 func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	if n > 0 {
 		s.permits += n
@@ -122,12 +122,12 @@ func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	}
 }
 
-// taken describes permits that were taken together from the stock (the Pacer's unused permits): their number, their
-// latest slot and how long they may be used.
+// The type taken describes permits that the Pacer took together from the stock (the Pacer's unused permits): the
+// number, the latest slot and the time for use.
 type taken struct {
 	permits int
 	latest  time.Time     // latest slot
-	keep    time.Duration // how long after latest they may be used
+	keep    time.Duration // time for which the permits may be used, from "latest"
 	until   time.Time     // time until which all of them may be used
 }
 
@@ -152,8 +152,8 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 	return t
 }
 
-// ahead removes all unused permits from the Pacer. For each request that has permits with slots (start times) after
-// now, ahead() returns the number of its permits.
+// The method ahead removes all unused permits from the Pacer. For each request that has permits with slots (start
+// times) after now, ahead() returns the number of its permits.
 func (s *stock) ahead(now time.Time) map[*asking]int {
 	permits, ahead := map[*asking]int{}, map[*asking]bool{}
 	for i := range s.runs {
@@ -166,8 +166,8 @@ func (s *stock) ahead(now time.Time) map[*asking]int {
 	return permits
 }
 
-// drop discards unused permits that are too old, and returns their number. The slots (start times) of discarded
-// permits are past, so the Pacer cannot give these permits back to the service.
+// The method drop discards unused permits that are too old, and returns the number of discarded permits. The slots
+// (start times) of discarded permits are past, so the Pacer cannot give these permits back to the service.
 func (s *stock) drop(now time.Time) (dropped int) {
 	left := s.runs[:0]
 	for _, run := range s.runs {
@@ -185,8 +185,8 @@ func (s *stock) drop(now time.Time) (dropped int) {
 	return dropped
 }
 
-// cut removes n permits from the Pacer's unused permits, out of their first run, and returns the slot (start time) of
-// the last removed permit.
+// The method cut removes n permits from the first run of the Pacer's unused permits, and returns the slot (start time)
+// of the last removed permit.
 func (s *stock) cut(n int) (slot time.Time) {
 	slot = s.runs[0].cut(n)
 	s.permits -= n
@@ -199,10 +199,10 @@ func (s *stock) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// next returns the slot of the next unused permit. The stock must not be empty.
+// The method next returns the slot of the next unused permit. The stock must not be empty.
 func (s *stock) next() time.Time { return s.runs[0].at }
 
-// last returns the slot (start time) of the last unused permit, or the zero time if there is none.
+// The method last returns the slot (start time) of the last unused permit, or the zero time if there is none.
 func (s *stock) last() (last time.Time) {
 	for _, r := range s.runs {
 		if r.last().After(last) {

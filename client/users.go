@@ -8,8 +8,8 @@ import (
 	"capper/client/api"
 )
 
-// given holds those fields of a request that can name the users of a call; a request must contain exactly one of these
-// fields.
+// The type given holds the fields of a request that can name the users of a call. A request must contain exactly one of
+// these fields.
 type given struct {
 	users    []uint32
 	ids      []string

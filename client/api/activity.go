@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Activity is the response to GET /v1/activity: how many decisions all instances made about all messages, by hour.
+// Activity is the response to GET /v1/activity: the numbers of decisions by all instances about all messages, by hour.
 type Activity struct {
 	Since time.Time      `json:"since"` // begin of the first hour
 	Until time.Time      `json:"until"`

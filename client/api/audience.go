@@ -20,8 +20,8 @@ type AudienceQuery struct {
 	MaxUsers int `json:"max_users,omitempty"`
 	// Cursor is the AudienceTaken.Next of the previous response. All other fields of the query must be unchanged.
 	Cursor string `json:"cursor,omitempty"`
-	// Generation names the generation of segments in which the service looks up the names. "": the generation of the
-	// cursor, or the current generation if there is no cursor.
+	// Generation names the segments generation (published version) in which the service looks up the segments and sets.
+	// "": the generation of the cursor, or the current generation if there is no cursor.
 	Generation string `json:"generation,omitempty"`
 }
 
@@ -46,8 +46,8 @@ const MaxParts = 10_000
 
 // AudienceTaken describes, in a response, the users whom the audience expression of the request selected.
 type AudienceTaken struct {
-	// generation of the names; an instance keeps the generation for an hour after the last call to this instance that
-	// used it
+	// Generation is the segments generation that the service used. An instance keeps the generation for an hour after
+	// the last call to this instance that used it.
 	Generation string `json:"generation"`
 	Users      int    `json:"users"`               // number of users of this call
 	Next       string `json:"next,omitempty"`      // cursor of the users that follow; "": there are none
@@ -57,13 +57,12 @@ type AudienceTaken struct {
 // AudienceCountRequest is the body of POST /v1/audience/count.
 type AudienceCountRequest struct {
 	AudienceQuery
-	// also return how many users could receive a send on the channel now; "": a send without a channel
+	// also return the number of users who could receive a send on the channel now; "": a send without a channel
 	Channel *string `json:"channel,omitempty"`
 	Detail  string  `json:"detail,omitempty"` // DetailSets, the default, or DetailTotal
 }
 
-// DetailSets and DetailTotal are the values of AudienceCountRequest.Detail, which says how detailed the count of an
-// audience is.
+// DetailSets and DetailTotal are the values of AudienceCountRequest.Detail, which selects the details of the response.
 const (
 	DetailSets  = "sets"  // the total, and the numbers by segment and by set
 	DetailTotal = "total" // only the total: Segments and Sets of the response are empty
@@ -79,7 +78,7 @@ type AudienceCount struct {
 	Users      uint64            `json:"users"`
 	Segments   map[string]uint64 `json:"segments"` // without segments that have none of the users; NoSegment for users without a segment
 	Sets       map[string]uint64 `json:"sets"`     // without sets that have none of the users
-	// Preview, if the request has a channel, is the summary that a filter call would return now. The next two fields
+	// If the request has a channel, Preview is the summary that a filter call would return now. The next two fields
 	// name the generation and the configuration version that the decisions used.
 	Preview           *Summary `json:"preview,omitempty"`
 	PreviewGeneration string   `json:"preview_generation,omitempty"`
@@ -89,10 +88,11 @@ type AudienceCount struct {
 // MaxForecasts is the maximum number of times in a ForecastRequest.
 const MaxForecasts = 64
 
-// ForecastRequest is the body of POST /v1/forecast, which asks how many users could receive a message at several times.
-// A ForecastRequest names its users in exactly one of the fields UserIDs, UsersBitmap, UsersPacked and Audience.
+// ForecastRequest is the body of POST /v1/forecast, which asks for the numbers of users who could receive a message at
+// several times. A ForecastRequest names its users in exactly one of the fields UserIDs, UsersBitmap, UsersPacked and
+// Audience.
 type ForecastRequest struct {
-	Channel     string   `json:"channel,omitempty"` // "": by a send without a channel
+	Channel     string   `json:"channel,omitempty"` // "": a send without a channel
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
 	UsersBitmap *Bitmap  `json:"users_bitmap,omitempty"`
 	UsersPacked []byte   `json:"users_packed,omitempty"`
@@ -101,10 +101,10 @@ type ForecastRequest struct {
 	Used bool        `json:"used,omitempty"` // also count the users by their sends that count now, in Forecast.Used
 }
 
-// Forecast is the response to POST /v1/forecast.
+// Forecast is the response to POST /v1/forecast: decisions that filter calls would return at several times.
 type Forecast struct {
 	Generation    string `json:"generation"`     // generation of the segments
-	ConfigVersion string `json:"config_version"` // version of the configuration that decided
+	ConfigVersion string `json:"config_version"` // configuration version that the decisions used
 	Users         int    `json:"users"`
 	// for a call with audience: its users, and the cursor of the next call
 	Audience  *AudienceTaken  `json:"audience,omitempty"`
@@ -114,7 +114,7 @@ type Forecast struct {
 	Used []LimitUse `json:"used,omitempty"`
 }
 
-// LimitUse groups the users of a segment by how many of their recorded sends count for one limit at present.
+// LimitUse groups the users of a segment by the number of their recorded sends that one limit counts now.
 type LimitUse struct {
 	Segment string    `json:"segment"` // NoSegment for users without a segment
 	Limit   string    `json:"limit"`
@@ -122,8 +122,8 @@ type LimitUse struct {
 	Steps   []UseStep `json:"steps"` // ascending, from 0 to Max; not every number has its own step
 }
 
-// UseStep counts users by how many of their sends count for the limit: at least the field Sends, but fewer than the
-// field Sends of the next UseStep.
+// UseStep counts the users for whom the limit counts at least Sends sends, but fewer than the Sends of the next
+// UseStep.
 type UseStep struct {
 	Sends int `json:"sends"`
 	Users int `json:"users"`

@@ -32,7 +32,7 @@ type MissingSends struct {
 	UserIDs   []uint32 `json:"user_ids"`
 }
 
-// SendsCheckSummary says for how many users a check of recorded sends had each result.
+// SendsCheckSummary counts users by the result of a check of recorded sends.
 type SendsCheckSummary struct {
 	Requested int `json:"requested"`
 	Recorded  int `json:"recorded"`

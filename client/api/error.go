@@ -86,7 +86,7 @@ type Error struct {
 // Refusal describes why the service rejected a call.
 type Refusal struct {
 	Code    Code   `json:"code"`
-	Message string `json:"message"`         // for people; contains the field, the value and the rule
+	Message string `json:"message"`         // text for people with the field, the value and the rule
 	Field   string `json:"field,omitempty"` // the request's field at fault, as in user_ids[3]; "": none
 	// position of the error in the text of Field, in characters from 1; 0: unknown
 	Column int `json:"column,omitempty"`

@@ -39,7 +39,7 @@ type FilterIDs struct {
 	Waves         []WaveIDs `json:"waves,omitzero"`  // nil unless requested
 	Summary       Summary   `json:"summary"`
 	Generation    string    `json:"generation"`     // generation of the segments
-	ConfigVersion string    `json:"config_version"` // version of the configuration that decided
+	ConfigVersion string    `json:"config_version"` // configuration version that the decisions used
 }
 
 // FilterBitmaps is the response to a filter call with the field users_bitmap or audience.

@@ -23,5 +23,5 @@ type AcceptedLoss struct {
 	Reason     string    `json:"reason"` // "policy", "evicted" or "append_only"
 	What       string    `json:"what"`
 	Since      time.Time `json:"since"`
-	Partitions int       `json:"partitions"` // number of affected partitions out of 64, plus the one for the store's records
+	Partitions int       `json:"partitions"` // number of affected partitions, out of 64 for users and 1 for store records
 }

@@ -7,7 +7,7 @@ import "time"
 type Messages struct {
 	Messages []Message `json:"messages"`
 	More     bool      `json:"more"` // the list has another page
-	Next     *string   `json:"next"` // parameter cursor of the next page; nil: this is the last page
+	Next     *string   `json:"next"` // value of the parameter "cursor" for the next page; nil: no more
 }
 
 // Message holds the counts of a message on one channel. Allowed and Released count the recorded sends; these counts are
@@ -16,13 +16,14 @@ type Messages struct {
 type Message struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
-	Title     string `json:"title,omitempty"` // the message's name for people
+	Title     string `json:"title,omitempty"` // name of the message for people
 	Channel   string `json:"channel"`         // "": sent without one
 
 	Allowed  int64 `json:"allowed"`  // recorded sends; a retry does not count again
 	Released int64 `json:"released"` // recorded sends that were released
 	// AtLeast means that Allowed and Released are lower bounds. While Redis Cluster moved a hash slot, the store
-	// recorded or released sends of the message without counting them. Left out: both are exact.
+	// recorded or released sends of the message without counting these sends. If AtLeast is left out, Allowed and
+	// Released are exact.
 	AtLeast bool `json:"at_least,omitempty"`
 
 	Calls    int64 `json:"calls"`
@@ -55,11 +56,11 @@ type MessageUsers struct {
 	Released int64 `json:"released"` // with a send that was released
 	// without a send, by the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
 	Denied      map[string]int64 `json:"denied"`
-	Suppressed  map[string]int64 `json:"suppressed,omitempty"` // those of LimitSuppressed, by set
+	Suppressed  map[string]int64 `json:"suppressed,omitempty"` // users denied by LimitSuppressed, by set
 	Unavailable int64            `json:"unavailable"`          // unknown result
-	Since       time.Time        `json:"since"`                // first record; earlier calls are not in the audit
-	// Segments counts the same users by their segments in Generation, the generation in use, whatever segments the
-	// calls used. Segments without users are left out.
+	Since       time.Time        `json:"since"`                // time of the first record in the audit
+	// Segments counts the users by segment. The segments are from the generation in use now, which the field Generation
+	// names. The calls may have used other generations. Segments without users are left out.
 	Segments   map[string]MessageSegmentUsers `json:"segments,omitempty"`
 	Generation string                         `json:"generation,omitempty"`
 }
@@ -85,7 +86,7 @@ type MessageSegment struct {
 type MessageChannels struct {
 	MessageID string    `json:"message_id"`
 	Namespace string    `json:"namespace,omitempty"`
-	Title     string    `json:"title,omitempty"` // the message's name for people
+	Title     string    `json:"title,omitempty"` // name of the message for people
 	Channels  []Message `json:"channels"`        // empty if the message has a title and no calls
 	// unreadable audit files, whose users are missing
 	Faults []string `json:"faults,omitempty"`
@@ -109,8 +110,7 @@ type ReleaseMessageRequest struct {
 }
 
 // ReleasedMessage is the response to POST /v1/messages/{id}/release, which cancels all recorded sends of a message.
-// ReleasedMessage counts how many recorded sends, according to the audit (record of decisions), had each result of
-// the release.
+// ReleasedMessage counts the recorded sends in the audit (record of decisions) by the result of the release.
 type ReleasedMessage struct {
 	MessageID   string `json:"message_id"`
 	Channel     string `json:"channel,omitempty"`

@@ -15,9 +15,9 @@ type PermitsRequest struct {
 	MaxWait Wait     `json:"max_wait,omitempty"` // 0 to MaxWait; 0: only permits without a wait
 	// 1 to MaxRequestID bytes: a repeated id returns the same grant; "": none
 	RequestID string `json:"request_id,omitempty"`
-	MessageID string `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers per message
-	Key       string `json:"key,omitempty"`        // 1 to MaxPacerKey bytes; required by pacers per key
-	Share     string `json:"share,omitempty"`      // a share of one of the Pacers; "": that of the API key, if any
+	MessageID string `json:"message_id,omitempty"` // 1 to MaxMessageID bytes; required by pacers with a log per message
+	Key       string `json:"key,omitempty"`        // 1 to MaxPacerKey bytes; required by pacers with a log per key
+	Share     string `json:"share,omitempty"`      // share of one of the Pacers; "": the API key's own share, if any
 	// MinLease to MaxLease: the service takes back the permits with future slots unless the client repeats the call
 	// within this time. A Lease requires a RequestID. 0: the service never takes the permits back
 	Lease Wait `json:"lease,omitempty"`
@@ -51,7 +51,7 @@ func (w *Wait) UnmarshalText(text []byte) error {
 // Permits is the response to POST /v1/permits: the granted permits with the times from which they may be used.
 type Permits struct {
 	Granted   int        `json:"granted"`
-	Slots     []Slot     `json:"slots"` // slots of the Granted permits, the earliest first
+	Slots     []Slot     `json:"slots"` // slots (start times) of the Granted permits, the earliest first
 	Replayed  bool       `json:"replayed,omitempty"`
 	Refused   int        `json:"refused"`
 	LimitedBy *LimitedBy `json:"limited_by,omitempty"` // the reason for Refused permits; nil when none is refused
@@ -60,9 +60,9 @@ type Permits struct {
 	Pacers       []PacerState `json:"pacers"` // state after the grant, in the order of the request
 }
 
-// UsableFor returns how long after its slot (start time) a permit may be used: a second, or the shortest window in the
-// response if that is shorter. The client must drop a permit that is older than UsableFor, because other senders may
-// have received permits since then.
+// UsableFor returns the time for which a permit may be used, counted from its slot (start time). The time is a second,
+// or the shortest window in the response if that window is shorter. The client must drop a permit that is older than
+// UsableFor, because other senders may have received permits since then.
 func (p *Permits) UsableFor() time.Duration {
 	usable := time.Second
 	for i := range p.Pacers {
@@ -79,18 +79,18 @@ func (p *Permits) UsableFor() time.Duration {
 // call.
 type Slot struct {
 	WaitMS  Millis `json:"wait_ms"`
-	EveryMS Millis `json:"every_ms,omitempty"` // 0: all of them at once
+	EveryMS Millis `json:"every_ms,omitempty"` // 0: all permits have the same slot
 	Permits int    `json:"permits"`
 }
 
 // LimitedBy names the pacer and the limit that delay the next permit.
 type LimitedBy struct {
 	Pacer string `json:"pacer"`
-	// window of the limit, such as "1m"; "rate"; "queue": later slots are already granted; or "share": the rest is
-	// reserved for shares of others, or the call's own share is used up
+	// Limit is the window of the limit, such as "1m", or a special value. "rate": the rate. "queue": later slots are
+	// already granted. "share": the free permits are reserved for other shares, or the call's own share is used up.
 	Limit string `json:"limit"`
-	// The slot is within the max_wait of the call and of its pacers, but it stays free for calls of a share, or for
-	// calls with a shorter wait, until it is near. A later call may get the slot.
+	// TooEarly means that the slot is within the max_wait of the call and of its pacers, but stays free for calls of a
+	// share, or for calls with a shorter wait, until the slot is near. A later call may get the slot.
 	TooEarly bool `json:"too_early,omitempty"`
 }
 
@@ -102,15 +102,14 @@ const (
 	LimitShare = "share"
 )
 
-// PacerState describes a pacer (rate limiter for sends): how many of its permits are in use, and how long a new permit
-// would wait.
+// PacerState describes a pacer (rate limiter for sends): the number of permits in use, and the wait for a new permit.
 type PacerState struct {
 	Name      string `json:"name"`
 	Per       string `json:"per,omitempty"`        // PerMessage, PerKey, or "": one log
 	MessageID string `json:"message_id,omitempty"` // for a pacer per message: the message of the log
 	Key       string `json:"key,omitempty"`        // for a pacer per key: the key of the log
-	QueueMS   Millis `json:"queue_ms"`             // time until the newest slot; 0: the slot has passed
-	NextMS    Millis `json:"next_ms"`              // time until the slot of the next permit, by this pacer alone
+	QueueMS   Millis `json:"queue_ms"`             // time until the latest granted slot; 0: the slot has passed
+	NextMS    Millis `json:"next_ms"`              // time until the next free slot, for this pacer alone
 	// used slots of the fullest limit, with its Max and Window; nil without limits
 	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max,omitempty"`
@@ -130,9 +129,9 @@ const (
 	PerKey     = "key"
 )
 
-// PacerLimitUse describes a limit of a pacer, and how many permits within the limit are in use.
+// PacerLimitUse describes a limit of a pacer, and the number of permits within the limit that are in use.
 type PacerLimitUse struct {
-	// slots younger than a window, including future ones; nil in responses about a pacer per message or key
+	// slots within the last window, and future slots; nil for a pacer with a log for each message or key
 	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max"`
 	Window string `json:"window"`

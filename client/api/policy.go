@@ -11,7 +11,7 @@ type Policy struct {
 
 	RequireChannel bool `json:"require_channel,omitempty"` // calls that decide or record sends must name a channel
 
-	Suppress []Suppression `json:"suppress,omitempty"` // for a user in several sets, the first one counts
+	Suppress []Suppression `json:"suppress,omitempty"` // for a user in several sets, the first one applies
 	Holdout  *Holdout      `json:"holdout,omitempty"`
 	Quiet    []Quiet       `json:"quiet,omitempty"`
 	// default time zone of users without one, if the policy uses users' time zones
@@ -36,7 +36,7 @@ type Holdout struct {
 type Quiet struct {
 	From     string   `json:"from"` // such as 21:00
 	To       string   `json:"to"`
-	Zone     string   `json:"zone"`               // a time zone, or "user": that of the user
+	Zone     string   `json:"zone"`               // a time zone, or "user": the user's time zone
 	Channels []string `json:"channels,omitempty"` // empty: all
 	Sets     []string `json:"sets,omitempty"`     // only users in any of these sets; empty: everybody
 }

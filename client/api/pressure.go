@@ -2,17 +2,17 @@ package api
 
 import "time"
 
-// Pressure is the response to GET /v1/pressure. Pressure says how many messages people received in each week, and how
-// many people may receive no further message now. Pressure also says which campaigns took up the limits, and which
-// campaigns therefore kept users from receiving other campaigns.
+// Pressure is the response to GET /v1/pressure. Pressure holds the number of messages per person in each week, and the
+// number of people who may receive no further message now. Pressure also lists the campaigns that used up the limits,
+// so that users did not receive other campaigns.
 type Pressure struct {
 	// Weeks are periods of 7 days, the latest week first. The latest week ends at the time of the call, or at the time
 	// "until" of the request. Every list of numbers by week has the order of Weeks.
 	Weeks         []PressureWeek `json:"weeks"`
 	Channel       string         `json:"channel,omitempty"`   // only messages on this channel are counted; "": all
 	Namespace     string         `json:"namespace,omitempty"` // only messages of this namespace are counted; "": all
-	Generation    string         `json:"generation"`          // the segments; "": unknown, and everybody is in none
-	ConfigVersion string         `json:"config_version"`      // the limits of AtLimits
+	Generation    string         `json:"generation"`          // segments generation; "": unknown
+	ConfigVersion string         `json:"config_version"`      // version of the limits in AtLimits
 	// AuditBegins is the time of the first record that was read; earlier messages are unknown.
 	AuditBegins time.Time `json:"audit_begins,omitzero"`
 	Records     int64     `json:"records"`          // calls that were read
@@ -22,10 +22,10 @@ type Pressure struct {
 	People    []PressurePeople   `json:"people"`
 	AtLimits  []PressureAtLimit  `json:"at_limits"`
 	AtLimit   *PressureUsers     `json:"at_limit,omitempty"` // for a call with segment
-	Campaigns []PressureCampaign `json:"campaigns"`          // by messages of all weeks, descending
+	Campaigns []PressureCampaign `json:"campaigns"`          // sorted by the messages of all weeks, descending
 	// More means that the response leaves out campaigns or rows of HeldBack; see the request parameter max.
 	More     bool           `json:"more"`
-	HeldBack []PressureHeld `json:"held_back"` // by users who were held back, descending
+	HeldBack []PressureHeld `json:"held_back"` // sorted by the number of denied users, descending
 }
 
 // PressureWeek is a period of 7 days that includes the time From and excludes the time To.
@@ -46,7 +46,7 @@ const (
 // PressureMost-1 counts people with PressureMost or more messages.
 const PressureMost = 20
 
-// PressurePeople counts people by how many messages they received. A PressurePeople is about the users of one
+// PressurePeople counts people by the number of messages that they received. A PressurePeople is about the users of one
 // segment, or about all people who received messages on a channel or in a namespace.
 type PressurePeople struct {
 	By   string `json:"by"`   // "all", "segment", "channel" or "namespace"
@@ -57,7 +57,7 @@ type PressurePeople struct {
 	Weeks []PressureSpread `json:"weeks"`
 }
 
-// PressureSpread counts people by how many messages they received in one week.
+// PressureSpread counts people by the number of messages that they received in one week.
 type PressureSpread struct {
 	Messages int64 `json:"messages"` // number of messages, without released ones
 	// None is the number of users in a segment who received no message. None is left out if it is unknown.
@@ -67,8 +67,8 @@ type PressureSpread struct {
 	Got []int64 `json:"got"`
 }
 
-// PressureAtLimit says how many users of a segment are at a limit now. A user is at a limit if the limit would deny
-// the user the next message that the limit counts.
+// PressureAtLimit holds the number of users of a segment who are at a limit now. A user is at a limit if the limit
+// would deny the user the next message that the limit counts.
 type PressureAtLimit struct {
 	Segment string               `json:"segment"` // NoSegment for users in no segment
 	Size    *int64               `json:"size,omitempty"`
@@ -76,7 +76,8 @@ type PressureAtLimit struct {
 	Limits  []PressureLimitUsers `json:"limits"`
 }
 
-// PressureLimitUsers is the number of users who are at a certain limit: the limit would deny them the next message.
+// PressureLimitUsers is the number of users who are at a certain limit: the limit would deny these users the next
+// message.
 type PressureLimitUsers struct {
 	Name     string   `json:"name"`
 	Max      int      `json:"max"`
@@ -110,9 +111,9 @@ type PressureMessage struct {
 	Channel   string `json:"channel"`
 }
 
-// PressureHeld is a campaign with the number of users to whom a limit with a max above 0 denied it. PressureHeld
-// counts each denied user once, even if several calls denied the campaign to the user. TakenBy lists the campaigns
-// that had sent messages to the denied users within the window of the limit.
+// PressureHeld is a campaign with the number of users to whom a limit with a max above 0 denied the campaign.
+// PressureHeld counts each denied user once, even if several calls denied the campaign to the user. TakenBy lists the
+// campaigns that had sent messages to the denied users within the window of the limit.
 type PressureHeld struct {
 	PressureMessage
 	Users   int64           `json:"users"`

@@ -1,7 +1,7 @@
 package api
 
-// ReleaseRequest is the body of POST /v1/release, which cancels recorded sends that did not go out. A ReleaseRequest
-// names its users in exactly one of the fields UserIDs, UsersBitmap, UsersPacked and Audience.
+// ReleaseRequest is the body of POST /v1/release, which cancels recorded sends that did not take place. A
+// ReleaseRequest names its users in exactly one of the fields UserIDs, UsersBitmap, UsersPacked and Audience.
 type ReleaseRequest struct {
 	MessageID   string   `json:"message_id"`
 	Channel     string   `json:"channel,omitempty"` // "": every channel, and sends without one

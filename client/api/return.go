@@ -10,10 +10,10 @@ type PermitsReturn struct {
 	Used int `json:"used,omitempty"`
 }
 
-// PermitsReturned is the response to POST /v1/permits/return: how many permits went back to the pacers.
+// PermitsReturned is the response to POST /v1/permits/return: the number of permits that went back to the pacers.
 type PermitsReturned struct {
 	Returned int `json:"returned"` // permits that the request gave back; nobody may use them
-	Kept     int `json:"kept"`     // permits that it still has: the used ones, and those whose slot has passed
+	Kept     int `json:"kept"`     // permits of the request that did not go back: used, or the slot has passed
 	// Remembered is false if the service does not know the request id, or has forgotten it. In this case, no permit
 	// went back.
 	Remembered bool            `json:"remembered"`

@@ -25,7 +25,7 @@ const (
 	KindSet     = "set"     // a user may be in several sets
 )
 
-// LookupRequest is the body of POST /v1/segments/lookup, which asks in which segment and sets users are. A
+// LookupRequest is the body of POST /v1/segments/lookup, which asks for the segment and the sets of users. A
 // LookupRequest names its users in exactly one of the fields UserIDs, UsersBitmap, UsersPacked and Audience.
 type LookupRequest struct {
 	UserIDs     []uint32 `json:"user_ids,omitempty"`
@@ -45,16 +45,16 @@ type LookupIDs struct {
 	Users      []UserLookup `json:"users"`
 }
 
-// UserLookup says in which segment and in which of the requested sets a user is.
+// UserLookup holds the segment of a user, and those of the requested sets that contain the user.
 type UserLookup struct {
 	UserID  uint32   `json:"user_id"`
 	Segment string   `json:"segment"` // NoSegment for users without a segment
 	Sets    []string `json:"sets"`    // the requested sets that contain the user
 }
 
-// LookupBitmaps is the response to a lookup with the field users_bitmap or audience. LookupBitmaps holds, for each
-// segment and each requested set, those of the requested users who are in it. LookupBitmaps leaves out segments without
-// any requested user.
+// LookupBitmaps is the response to a lookup with the field users_bitmap or audience. For each segment and each
+// requested set, LookupBitmaps holds the requested users in this segment or set. LookupBitmaps leaves out segments
+// without any requested user.
 type LookupBitmaps struct {
 	Generation string            `json:"generation"`
 	Segments   map[string]Bitmap `json:"segments"`
@@ -91,7 +91,7 @@ type Members struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`
 	UserIDs    []uint32 `json:"user_ids"`
-	Next       *uint32  `json:"next"` // parameter after of the next page; nil: this is the last page
+	Next       *uint32  `json:"next"` // value of the parameter "after" for the next page; nil: no more
 }
 
 // MemberStrings is a page of the ids in a segment or set, in a deployment whose ids are uint64, uuid or text.
@@ -104,10 +104,10 @@ type MemberStrings struct {
 	Next       *string  `json:"next"`
 }
 
-// Generations is the response to GET /v1/generations: the published generations of segments at the source, the newest
+// Generations is the response to GET /v1/generations: the published generations (versions of the segments), the newest
 // first.
 type Generations struct {
-	InUse       string           `json:"in_use"` // here; "": none
+	InUse       string           `json:"in_use"` // generation that this service instance uses; "": none
 	Generations []GenerationInfo `json:"generations"`
 	More        bool             `json:"more"` // older generations exist
 }
@@ -119,22 +119,22 @@ type GenerationInfo struct {
 	Live       bool      `json:"live"`                // at the source
 	CreatedAt  time.Time `json:"created_at,omitzero"` // time in the manifest
 	StoredAt   time.Time `json:"stored_at,omitzero"`  // time at the source
-	// for the generation that the last build published, or found to equal its result
+	// time of the last build, if the build published this generation or found no change
 	CheckedAt   time.Time `json:"checked_at,omitzero"`
 	WithdrawnAt time.Time `json:"withdrawn_at,omitzero"` // time of the rollback from this generation
 	HeldSince   time.Time `json:"held_since,omitzero"`   // for the live generation: publishing is on hold since then
 	HeldFor     string    `json:"held_for,omitempty"`    // reason of the hold
 	ToolVersion string    `json:"tool_version,omitempty"`
-	Reason      string    `json:"reason,omitempty"` // why the publisher's checks were overridden
+	Reason      string    `json:"reason,omitempty"` // reason for overriding the publisher's checks
 	Segments    int       `json:"segments"`
 	Sets        int       `json:"sets"`
 	Users       uint64    `json:"users"` // number of users in segments
 	SizeBytes   int64     `json:"size_bytes"`
-	Fault       string    `json:"fault,omitempty"` // why the manifest cannot be read
+	Fault       string    `json:"fault,omitempty"` // error of reading the manifest
 }
 
-// GenerationChanges is the response to GET /v1/generations/{generation}/changes: how the segments and sets differ
-// from an earlier generation (published version).
+// GenerationChanges is the response to GET /v1/generations/{generation}/changes: the differences of the segments and
+// sets from an earlier generation (published version).
 type GenerationChanges struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -146,7 +146,7 @@ type GenerationChanges struct {
 	InNone   *NoSegmentChange `json:"in_none,omitempty"` // nil when Exact is false
 }
 
-// SegmentChange describes how a segment or a set differs between two generations (published versions).
+// SegmentChange describes the difference of a segment or a set between two generations (published versions).
 type SegmentChange struct {
 	Name    string `json:"name"`
 	State   string `json:"state"` // "same", "changed", "appears", "vanishes", "empties" or "fills"

@@ -14,7 +14,7 @@ type ImportRequest struct {
 type ImportedSend struct {
 	UserID  uint32    `json:"user_id"`
 	At      time.Time `json:"at"`                // precise to the millisecond
-	Channel string    `json:"channel,omitempty"` // "": that of the request
+	Channel string    `json:"channel,omitempty"` // "": the channel of the request
 	// "": the id of the request; if that is absent too, the time identifies the send
 	MessageID string `json:"message_id,omitempty"`
 }
@@ -25,13 +25,13 @@ type ImportAnswer struct {
 	Summary     ImportSummary `json:"summary"`
 }
 
-// ImportSummary says how many sends of an import had each result, such as recorded or too old.
+// ImportSummary counts the sends of an import by result, such as recorded or too old.
 type ImportSummary struct {
 	Requested   int `json:"requested"`
 	Added       int `json:"added"`
 	Known       int `json:"known"`       // sends that were already stored, or that newer sends displaced
 	Expired     int `json:"expired"`     // sends that are too old to be kept: no limit counts them
-	Unavailable int `json:"unavailable"` // unknown result: import them again
+	Unavailable int `json:"unavailable"` // sends with an unknown result: import these sends again
 }
 
 // Add adds the counts in the summary of another import to the receiver s.

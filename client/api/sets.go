@@ -21,8 +21,8 @@ type SetChange struct {
 	// (a 64-bit number) as 16 hexadecimal digits, such as MemberChangeOfID.Image.
 	AddImages    []string `json:"add_images,omitempty"`
 	RemoveImages []string `json:"remove_images,omitempty"`
-	// At is the time when the users asked for the change. Nil: the time of the call. Of several changes of a user, the
-	// change with the latest At takes precedence, whatever the order of the calls.
+	// At is the time when the users asked for the change. Nil: the time of the call. If calls change the same user
+	// several times, the change with the latest At takes precedence, whatever the order of the calls.
 	At *time.Time `json:"at,omitempty"`
 }
 
@@ -31,10 +31,10 @@ type SetChange struct {
 // with CodeUnavailable that lists the users of these changes.
 type SetChanged struct {
 	Set        string    `json:"set"`
-	At         time.Time `json:"at"` // the time from which the changes count
+	At         time.Time `json:"at"` // time from which the changes take effect
 	Added      int       `json:"added"`
 	Removed    int       `json:"removed"`
-	Superseded int       `json:"superseded"` // users of the call for whom a later change, or a later build, stands
+	Superseded int       `json:"superseded"` // users whose change has no effect because of a later change or build
 }
 
 // MarshalJSON writes At with milliseconds.
@@ -58,8 +58,8 @@ type SetInfo struct {
 	Name       string     `json:"name"`
 	Users      *uint64    `json:"users,omitempty"` // users in the generation; nil: the generation lacks the set
 	AsOf       *time.Time `json:"as_of,omitempty"` // time up to which the build contains changes; nil: unknown
-	Live       *LiveSet   `json:"live,omitempty"`  // nil: builds alone change the set
-	Suppressed bool       `json:"suppressed"`      // suppress names the set
+	Live       *LiveSet   `json:"live,omitempty"`  // nil: only builds change the set
+	Suppressed bool       `json:"suppressed"`      // the set is in the setting suppress
 	Configured bool       `json:"configured_live"` // the set exists even while no generation contains it
 	OnlyBuilds bool       `json:"only_builds"`     // calls cannot change the set
 }
@@ -75,14 +75,14 @@ func (s SetInfo) MarshalJSON() ([]byte, error) {
 
 // LiveSet describes the live changes (changes by API calls) of a set.
 type LiveSet struct {
-	Additions int `json:"additions"` // users whom the latest change added, against the build
-	Removals  int `json:"removals"`  // users whom the latest change removed, against the build
+	Additions int `json:"additions"` // users added by their latest change, if it takes precedence over the build
+	Removals  int `json:"removals"`  // users removed by their latest change, if it takes precedence over the build
 	// Superseded counts the users whose change has no effect, because the build in use is newer; the service deletes
 	// these changes soon. 0 from older services.
 	Superseded int        `json:"superseded"`
 	Oldest     *time.Time `json:"oldest"` // time of the oldest addition or removal; nil: there is none
 	Newest     *time.Time `json:"newest"`
-	Max        int        `json:"max"` // bound of the number of all changes, with the superseded ones (max_live)
+	Max        int        `json:"max"` // maximum number of all changes, including superseded changes (max_live)
 }
 
 // MarshalJSON writes the times with milliseconds.
@@ -100,7 +100,7 @@ func (l LiveSet) MarshalJSON() ([]byte, error) {
 type SetMembers struct {
 	Set     string         `json:"set"`
 	Changes []MemberChange `json:"changes"`
-	Next    *string        `json:"next"` // parameter cursor of the next page; nil: this is the last page
+	Next    *string        `json:"next"` // value of the parameter "cursor" for the next page; nil: no more
 }
 
 // SetMemberStrings is a page of the changes that API calls made to a set, in a deployment whose ids are uint64, uuid or
@@ -117,8 +117,8 @@ type MemberChangeOfID struct {
 	// UserID is the canonical id. "" means that the generation in use does not contain the id; the field Image then
 	// names the user.
 	UserID string `json:"user_id,omitempty"`
-	// Image is the image of the id in 16 hexadecimal digits, by which the store identifies the user. Image is "" if
-	// UserID is set.
+	// Image is the image of the id (64-bit hash by which the store identifies the user) in 16 hexadecimal digits. Image
+	// is "" if UserID is set.
 	Image      string    `json:"image,omitempty"`
 	Change     string    `json:"change"`
 	At         time.Time `json:"at"`
@@ -135,11 +135,11 @@ func (m MemberChangeOfID) MarshalJSON() ([]byte, error) {
 	}{plain(m), instant(m.At)})
 }
 
-// MemberChange is the latest change of a user in a set that an API call made (a live change).
+// MemberChange is a live change: the latest change of a user in a set by an API call.
 type MemberChange struct {
 	UserID uint32    `json:"user_id"`
 	Change string    `json:"change"` // ChangeAdded or ChangeRemoved
-	At     time.Time `json:"at"`     // the time from which the change counts
+	At     time.Time `json:"at"`     // time from which the change takes effect
 	By     string    `json:"by"`     // client of the call
 	// Superseded means that the build in use is newer than the change, so the build determines whether the user is in
 	// the set.

@@ -31,18 +31,18 @@ type StoreStatus struct {
 // Fleet describes the instances of the service that share a store, as far as the responding instance knows them.
 type Fleet struct {
 	Instances int            `json:"instances"`           // including the instance that responds
-	Differing map[string]int `json:"differing,omitempty"` // how many other instances differ from this one, by the differing item
-	Made      time.Time      `json:"made,omitzero"`       // when the store was created empty
+	Differing map[string]int `json:"differing,omitempty"` // number of instances that differ from this one, by item
+	Made      time.Time      `json:"made,omitzero"`       // time at which the store was created empty
 }
 
-// SegmentsStatus is the state of the segments: which generation is in use, and whether the last refresh failed.
+// SegmentsStatus is the state of the segments, such as the generation in use and the error of the last refresh.
 type SegmentsStatus struct {
 	Generation string    `json:"generation"`
 	CreatedAt  time.Time `json:"created_at,omitzero"`
 	LoadedAt   time.Time `json:"loaded_at,omitzero"`
 	Origin     string    `json:"origin,omitempty"`    // "source" or "cache"
 	CheckedAt  time.Time `json:"checked_at,omitzero"` // time of the last check of the source
-	// time of the last build that published the live segments or found no change; zero if unknown
+	// time of the last build that published the segments in use or found no change; zero if unknown
 	BuiltAt time.Time `json:"built_at,omitzero"`
 	// error of the last refresh, after which the previous generation stays in use. "": the refresh succeeded
 	Error    string        `json:"error,omitempty"`
@@ -58,7 +58,8 @@ type SegmentsStatus struct {
 	// ComparedWith is the generation with which the service compared the guarded sets when the current generation came
 	// into use, or when the service started. ComparedWith is empty if there was no comparison; see Unjudged.
 	ComparedWith string `json:"compared_with,omitempty"`
-	// losses that were not compared when the generation came into use, with the reason
+	// Unjudged lists the losses of users that the service could not check when the generation came into use, with the
+	// reason.
 	Unjudged []string `json:"unjudged,omitempty"`
 	// ZonelessUsers counts users in any segment or set who have no time zone; nil: no rule uses users' time zones.
 	ZonelessUsers *uint64 `json:"zoneless_users,omitempty"`
@@ -70,7 +71,7 @@ type GuardedSet struct {
 	Name       string `json:"name"`
 	Suppressed bool   `json:"suppressed"` // false: only quiet hours name the set
 	Users      uint64 `json:"users"`
-	// the publisher prevents losses from the set beyond the stated one
+	// OnlyGrows means that the publisher rejects a build in which the set loses more users than permitted.
 	OnlyGrows      bool      `json:"only_grows"`
 	MayLosePercent float64   `json:"may_lose_percent"` // percentage of users that the set may lose in a new generation
 	Left           uint64    `json:"left"`             // number of users that the set lost with the current generation

@@ -105,7 +105,7 @@ type ImportedSendOfID struct {
 
 // ImportAnswerStrings has the fields of ImportAnswer, with ids as strings.
 type ImportAnswerStrings struct {
-	Unavailable []string      `json:"unavailable"` // ids, and image: with the image
+	Unavailable []string      `json:"unavailable"` // ids, or "image:" with the image of an unknown id
 	Summary     ImportSummary `json:"summary"`
 }
 

@@ -14,7 +14,7 @@ type Explanation struct {
 	Limits        []Standing `json:"limits"`
 	Sends         []Send     `json:"sends"` // the oldest first
 
-	// the user's time zone, or the configured default; "": no rule uses it
+	// the user's time zone, or the configured default; "": no rule uses time zones of users
 	Timezone   string        `json:"timezone,omitempty"`
 	Suppressed []Suppression `json:"suppressed,omitempty"` // suppressions that apply to the user
 	// Live lists the changes by API calls that determine whether the user is in a set. Such a change takes precedence
@@ -33,7 +33,7 @@ type Explanation struct {
 	TooOld []string `json:"too_old,omitempty"`
 }
 
-// Standing describes how much of a limit a user has used, and when the limit allows the next send.
+// Standing describes the used part of a user's limit, and the time when the limit allows the next send.
 type Standing struct {
 	Limit
 	Used    int        `json:"used"`
@@ -69,9 +69,9 @@ func (s QuietStanding) MarshalJSON() ([]byte, error) {
 type Send struct {
 	At        time.Time `json:"at"`
 	Channel   *string   `json:"channel"`         // nil: the send had no channel
-	Namespace *string   `json:"namespace"`       // nil: not remembered; "": of keys without one
+	Namespace *string   `json:"namespace"`       // nil: not remembered; "": no namespace
 	MessageID *string   `json:"message_id"`      // nil: the store no longer knows the id
-	Title     string    `json:"title,omitempty"` // the message's name for people, if the store still counts the message
+	Title     string    `json:"title,omitempty"` // name of the message for people, if the store still counts the message
 }
 
 // MarshalJSON writes At with milliseconds.
@@ -86,7 +86,7 @@ func (s Send) MarshalJSON() ([]byte, error) {
 // Decisions is the response to GET /v1/users/{id}/decisions: the decisions about a user that the audit has recorded.
 type Decisions struct {
 	UserID uint32 `json:"user_id"`
-	// start of the period that was read: later than requested when More is true
+	// start of the period that the service read; later than requested if More is true
 	Since     time.Time  `json:"since"`
 	More      bool       `json:"more"`             // older decisions are left out, because there are too many or the time limit was reached
 	Faults    []string   `json:"faults,omitempty"` // unreadable files, whose decisions are missing
@@ -100,8 +100,8 @@ type Decision struct {
 	Outcome   string    `json:"outcome"` // "allowed", "replayed", "denied", "unavailable", "released", "absent", "release_unavailable", "added", "removed" or "change_unavailable"
 	MessageID string    `json:"message_id"`
 	Namespace string    `json:"namespace,omitempty"`
-	Title     string    `json:"title,omitempty"` // the message's name for people, if the store still counts the message
-	Channel   string    `json:"channel"`         // "": none, of a release all
+	Title     string    `json:"title,omitempty"` // name of the message for people, if the store still counts the message
+	Channel   string    `json:"channel"`         // "": none; of a release: all
 	// for denied users: the name of the limit, or LimitSuppressed, LimitHoldout, LimitQuiet
 	Limit         string `json:"limit,omitempty"`
 	Set           string `json:"set,omitempty"` // with LimitSuppressed, and of a change of a set: the set
@@ -122,7 +122,7 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 }
 
 // DecidedUsers is the response to GET /v1/decisions: the users of a message on a channel, grouped by their latest
-// result in the audit (record of decisions). No user is in two of the bitmaps.
+// result in the audit (record of decisions). Each user is in only one bitmap.
 type DecidedUsers struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

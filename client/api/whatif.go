@@ -11,11 +11,12 @@ const (
 	WhatIfCampaigns = 20                  // campaigns in a response if the request names no number
 )
 
-// WhatIfRequest is the body of POST /v1/whatif, which computes how recorded filter calls would have been decided under
-// changed limits.
+// WhatIfRequest is the body of POST /v1/whatif, which asks for the decisions of recorded filter calls under changed
+// limits.
 type WhatIfRequest struct {
 	Limits []LimitChange `json:"limits"` // 1 to MaxLimitChanges changes of the limits in force, applied in order
-	// the replay counts calls from Since on, before Until; zero: WhatIfSpan before Until, and now
+	// The replay counts calls at or after Since and before Until. A zero Since means WhatIfSpan before Until; a zero
+	// Until means now.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 	// generation whose segments are used for every call; "": the generation that each call recorded
@@ -30,25 +31,27 @@ type LimitChange struct {
 	Segment string `json:"segment,omitempty"`
 	Limit   string `json:"limit"`            // name of the limit
 	Max     *int   `json:"max,omitempty"`    // 0 to 1000; nil if Remove is true
-	Remove  bool   `json:"remove,omitempty"` // the limit does not apply
+	Remove  bool   `json:"remove,omitempty"` // true: the limit does not apply
 }
 
-// WhatIf is the response to POST /v1/whatif: how the decisions of a period would have been under changed limits.
+// WhatIf is the response to POST /v1/whatif: the decisions of a period under changed limits.
 type WhatIf struct {
 	Since        time.Time `json:"since"` // bounds of the counted calls
 	Until        time.Time `json:"until"`
 	ReplayedFrom time.Time `json:"replayed_from"` // start of the earlier calls that were replayed, but not counted
-	// version of the limits in force, to which the changes were applied, and the versions that decided the calls
+	// ConfigVersion is the version of the limits in force, to which the changes were applied. ConfigVersions are the
+	// versions that the recorded calls used.
 	ConfigVersion  string   `json:"config_version"`
 	ConfigVersions []string `json:"config_versions"`
-	Generation     string   `json:"generation,omitempty"` // that of the request
+	Generation     string   `json:"generation,omitempty"` // Generation of the request
 	Notes          []string `json:"notes"`                // remarks for readers
 
 	Calls   int64 `json:"calls"`   // filter calls and releases that were counted
-	Asked   int64 `json:"asked"`   // users of the filter calls, each in each call
-	Judged  int64 `json:"judged"`  // users whom the replay judged again; the others have the recorded outcome
+	Asked   int64 `json:"asked"`   // users of the filter calls; a user in two calls counts twice
+	Judged  int64 `json:"judged"`  // users about whom the replay decided again; others keep the recorded outcome
 	Decided int64 `json:"decided"` // decisions that were replayed, including those before Since
-	// These fields count results that were not judged: of unavailable users, of erased users, and missing records.
+	// Unavailable, Erased and Gaps count results that the replay did not decide again: of unavailable users, of erased
+	// users, and of missing records.
 	Unavailable int64 `json:"unavailable"`
 	Erased      int64 `json:"erased"`
 	Gaps        int64 `json:"gaps"`
@@ -58,7 +61,7 @@ type WhatIf struct {
 	Segments  []WhatIfRow `json:"segments"`
 	Channels  []WhatIfRow `json:"channels"`
 	Campaigns []WhatIfRow `json:"campaigns"` // the largest changes first
-	// Others sums the campaigns that are not listed, including those of other namespaces than the key's; nil: none
+	// Others is the sum over the campaigns that are not listed, including campaigns of other namespaces; nil: none
 	Others *WhatIfRow `json:"others,omitempty"`
 
 	Limits []WhatIfChange `json:"limits"` // denials by limit, suppressed, holdout and quiet
@@ -84,7 +87,7 @@ type WhatIfCounts struct {
 	Replayed int64 `json:"replayed"` // allowed, and sent before
 	Denied   int64 `json:"denied"`   // responses: a user who is denied three times counts three times
 	Unjudged int64 `json:"unjudged"` // users of calls for which a required set is missing
-	Released int64 `json:"released"` // sends that were given back; 0 for segments
+	Released int64 `json:"released"` // sends that were released; 0 for segments
 }
 
 // WhatIfChange is a count of decisions under the recorded limits and under the changed limits.
@@ -94,19 +97,18 @@ type WhatIfChange struct {
 	After  int64  `json:"after"`
 }
 
-// WhatIfUsers counts the users of the calls that were decided again by how many more or fewer sends they would have
-// got.
+// WhatIfUsers counts users by the number of additional or missing sends under the changed limits.
 type WhatIfUsers struct {
 	Asked     int64        `json:"asked"`
 	Unchanged int64        `json:"unchanged"` // every decision is the same
 	More      int64        `json:"more"`      // would have received more
 	Less      int64        `json:"less"`      // would have received less
-	Moved     int64        `json:"moved"`     // would have received equally many, but others, or at another time
+	Moved     int64        `json:"moved"`     // would have received as many, but different ones or at other times
 	By        []WhatIfStep `json:"by"`        // by the difference, ascending, without the difference 0
 }
 
-// WhatIfStep is the number of users who would have got the same number of additional or missing sends.
+// WhatIfStep is the number of users for whom the number of sends differs by More.
 type WhatIfStep struct {
-	More  int   `json:"more"` // below 0: less
+	More  int   `json:"more"` // below 0: fewer
 	Users int64 `json:"users"`
 }

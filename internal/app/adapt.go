@@ -46,12 +46,11 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 	return err
 }
 
-// boundRecords keeps up to date, until ctx ends, how many records about calls for permits the store holds for each
-// client.
+// boundRecords updates the number of stored records of permit requests for each client, until ctx ends.
 func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx) }
 
-// endLeases returns unused permits to the pacers until ctx ends: the permits of senders that have stopped renewing
-// their lease (right to use permits).
+// endLeases gives unused permits back to the pacers until ctx ends. These permits belong to senders that have stopped
+// renewing their lease (right to use permits).
 func (s *Service) endLeases(ctx context.Context) {
 	ticker := time.NewTicker(leasesEvery)
 	defer ticker.Stop()

@@ -64,8 +64,8 @@ type Service struct {
 	source    objects.Source // location of the segments
 	history   *publish.History
 	store     capping.Store
-	permits   pacing.Store       // the same store as in the field store
-	kept      pacing.RecordStore // the same store as in the field store
+	permits   pacing.Store       // the store in the field store
+	kept      pacing.RecordStore // the store in the field store
 	journal   *journal.Journal   // nil: no audit is configured
 	recorded  *archive.Archive   // audit to which the journal writes; nil: no audit is configured
 	capper    *capping.Capper
@@ -152,11 +152,11 @@ func (s *Service) Stop() error {
 	return s.stopErr
 }
 
-// These constants are generous time limits for the steps of the service's start and stop. The time limits only ensure
-// that a start or stop of the service returns an error instead of hanging forever.
+// These constants are generous time limits for the steps of the service's start and stop. Without the time limits, a
+// start or stop could hang forever instead of returning an error.
 const (
-	loadTimeout     = 10 * time.Minute // for 135 MB over a slow connection
-	openTimeout     = 10 * time.Minute // for a recovery after a crash
+	loadTimeout     = 10 * time.Minute // enough for 135 MB over a slow connection
+	openTimeout     = 10 * time.Minute // enough for a recovery after a crash
 	announceTimeout = 5 * time.Second
 	buildTimeout    = 10 * time.Second
 	listenTimeout   = 10 * time.Second
@@ -166,8 +166,8 @@ const (
 	closeTimeout    = time.Minute
 )
 
-// steps returns, in order, the steps that start the service. Each step of the start has an action that starts a
-// component and an action that stops this component.
+// The method steps returns the steps that start the service, in order. Each step of the start has an action that starts
+// a component and an action that stops this component.
 func (s *Service) steps() []step {
 	cfg := s.config
 	var refreshing, watching, counting, bounding, remembering, listing, leasing background
@@ -205,9 +205,9 @@ func (s *Service) steps() []step {
 	}
 }
 
-// These constants are the memory in bytes that the service needs in addition to its configured bounds; see the
-// section "Memory" of docs/operating.md. The constants cover the memory for the program itself, for each user in a
-// running call, and for the embedded store without its cache.
+// These constants are the memory in bytes that the service needs in addition to its configured bounds; see the section
+// "Memory" of docs/operating.md. The constants are the memory for the program itself, for each user in a running call,
+// and for the embedded store without the store's cache.
 const (
 	memoryOfProgram = 150 << 20
 	memoryOfUser    = 64

@@ -8,14 +8,15 @@ import (
 	"capper/internal/config"
 )
 
-// audiences holds the named audience expressions of the two latest configurations, each with its policy. With two
-// configurations in memory, a call that began before a reload still finds the expressions of the previous
+// The type audiences holds the named audience expressions of the two latest configurations, each with its policy. With
+// two configurations in memory, a call that began before a reload still finds the expressions of the previous
 // configuration. The zero value contains no expressions.
 type audiences struct {
 	latest atomic.Pointer[[2]*config.Config] // newest and previous configuration; nil: no configuration yet
 }
 
-// take stores the configuration that the service is about to apply. Only one goroutine at a time may call take.
+// The method take stores the configuration that the service is about to apply. Only one goroutine at a time may call
+// this method.
 func (a *audiences) take(cfg *config.Config) {
 	next := [2]*config.Config{cfg, cfg}
 	if before := a.latest.Load(); before != nil {
@@ -24,8 +25,8 @@ func (a *audiences) take(cfg *config.Config) {
 	a.latest.Store(&next)
 }
 
-// of returns the named audience expressions from the configuration with the given policy, which is the current or the
-// previous policy.
+// The method of returns the named audience expressions from the configuration with the given policy, which is the
+// current or the previous policy.
 func (a *audiences) of(policy *capping.Policy) *audience.Named {
 	latest := a.latest.Load()
 	if latest[1].Policy == policy {

@@ -35,7 +35,8 @@ func (s *Service) beginAudit(ctx context.Context) (err error) {
 	return nil
 }
 
-// grants reads from the audit of all instances who received a message, including the latest records of this instance.
+// The type grants reads the users who received a message from the audit of all instances, including the latest records
+// of this instance.
 type grants struct {
 	*archive.Archive
 	journal *journal.Journal
@@ -54,9 +55,8 @@ func (s *Service) auditOfMessages() server.Audit {
 }
 
 // recordedPolicies returns the policies of the decisions in the last month, for the console. Each returned policy has
-// the time of the first audit file that names the policy. recordedPolicies leaves out damaged audit files and
-// policies that the audit does not contain. The command `capper audit verify` reports damaged audit files and missing
-// policies.
+// the time of the first audit file that names the policy. The result leaves out damaged audit files, and policies whose
+// text the audit does not contain. The command `capper audit verify` reports damaged audit files and missing policies.
 func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Version, err error) {
 	entries, _, err := s.recorded.Entries(ctx,
 		archive.Query{Since: capping.InstantOf(s.clock().Add(-messages.MaxKeep))})
@@ -84,7 +84,7 @@ func (s *Service) recordedPolicies(ctx context.Context) (versions []console.Vers
 	return versions, nil
 }
 
-// records returns a reader of earlier decisions, or nil if no audit is configured.
+// The method records returns a reader of earlier decisions, or nil if no audit is configured.
 func (s *Service) records() server.AuditRecords {
 	if s.journal == nil {
 		return nil
@@ -92,12 +92,12 @@ func (s *Service) records() server.AuditRecords {
 	return s.archive()
 }
 
-// archive returns a reader of the audit.
+// The method archive returns a reader of the audit.
 func (s *Service) archive() *archive.Archive {
 	return archive.New(s.journal.Source(), config.ParsePolicy).Of(audit.IDsOf(s.ids()))
 }
 
-// endAudit writes the last audit records. endAudit waits for at most half of the step's time limit, so that an
+// endAudit writes the last audit records. The method waits for at most half of the step's time limit, so that an
 // unreachable audit location does not delay the stop for long.
 func (s *Service) endAudit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout/2)

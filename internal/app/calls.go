@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// calls counts the running HTTP handlers, so that a stop can wait for them. An http.Server does not wait for a handler
-// whose connection it has closed, but the handler may still use the store.
+// The type calls counts the running HTTP handlers, so that a stop of the service can wait for the handlers. An
+// http.Server does not wait for a handler whose connection it has closed, but the handler may still use the store.
 type calls struct {
 	mu     sync.Mutex
 	n      int
@@ -15,8 +15,8 @@ type calls struct {
 	idle   chan struct{} // closed when no call runs and new calls are refused
 }
 
-// counted returns a handler that calls the handler h and counts the running calls. After a call of the method end(),
-// the handler that counted() returned aborts all requests.
+// The method counted returns a handler that calls the handler h and counts the running calls. After a call of the
+// method end(), the returned handler aborts all requests.
 func (c *calls) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.enter() {
@@ -46,7 +46,7 @@ func (c *calls) leave() {
 	}
 }
 
-// end makes the handlers refuse new calls, and waits until the running calls have ended. If ctx ends before the calls
+// end() makes the handlers refuse new calls, and waits until the running calls have ended. If ctx ends before the calls
 // have ended, end() returns errRunning.
 func (c *calls) end(ctx context.Context) error {
 	c.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// endpoint is a network listener with the HTTP server that handles its requests.
+// The type endpoint is a network listener with the HTTP server that handles its requests.
 type endpoint struct {
 	what     string
 	handler  http.Handler
@@ -26,8 +26,8 @@ type endpoint struct {
 	serving  sync.WaitGroup
 }
 
-// listen opens all network listeners before any of them accepts requests, so that the start fails if one address is
-// wrong.
+// The method listen opens all network listeners before one of them accepts requests, so that the start fails if one
+// address is wrong.
 func (s *Service) listen(context.Context) (err error) {
 	cfg := s.config.Server
 	var secure *tls.Config
@@ -60,7 +60,7 @@ func (s *Service) listen(context.Context) (err error) {
 	return nil
 }
 
-// open opens the network listener for a configured address.
+// The method open opens the network listener for a configured address.
 func (s *Service) open(address string) (net.Listener, error) {
 	listener, err := s.api.Listen(address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -74,8 +74,8 @@ func (s *Service) open(address string) (net.Listener, error) {
 	return listener, err
 }
 
-// console returns a function that adds the console to the handler of a listener. If the console is disabled, the
-// function that console() returns does not change the handler.
+// console() returns a function that adds the console to the handler of a listener. If the console is disabled, the
+// returned function does not change the handler.
 func (s *Service) console() (func(calls http.Handler) http.Handler, error) {
 	if !s.config.Console {
 		return func(calls http.Handler) http.Handler { return calls }, nil
@@ -119,8 +119,8 @@ func (s *Service) askForCalls(context.Context) error {
 	return nil
 }
 
-// askForNoMore makes /readyz report "not ready", and waits for StopDelay, so that load balancers can notice the
-// change. During StopDelay, the service still answers API calls.
+// askForNoMore makes /readyz report "not ready", and waits for StopDelay, so that load balancers can notice the change.
+// During StopDelay, the service still accepts API calls.
 func (s *Service) askForNoMore(context.Context) error {
 	s.logger.Info("stopping", "delay", s.config.Server.StopDelay.String(), "timeout",
 		s.config.Server.StopTimeout.String())
@@ -136,8 +136,8 @@ func (s *Service) longestCall() time.Duration {
 	return b.Timeout(b.BitmapUsers) + b.CallTimeout
 }
 
-// drain refuses new requests and waits for the running requests. After the time limit, drain() closes the connections
-// of requests that are still running. drain then waits until all calls have returned from the store.
+// drain() refuses new requests and waits for the running requests. After the time limit, drain() closes the connections
+// of requests that are still running. At the end, drain() waits until all calls have returned from the store.
 func (s *Service) drain(ctx context.Context) error {
 	timeout := s.config.Server.StopTimeout
 	polite, cancel := context.WithTimeout(ctx, timeout)

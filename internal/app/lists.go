@@ -16,19 +16,18 @@ import (
 	"capper/internal/segments"
 )
 
-// oldList is the age from which /v1/status reports a suppressed set (set of users who must not receive messages)
-// without "max_age" as a problem. oldList is two days, because mailbox providers require that an unsubscribe takes
-// effect within two days.
+// oldList is an age. If a suppressed set (set of users who must not receive messages) without "max_age" is older,
+// /v1/status reports a problem. The age is two days, because mailbox providers require that an unsubscribe takes effect
+// within two days.
 const oldList = 48 * time.Hour
 
-// guarded returns, for each guarded set, what percentage of its users may leave the set from one segments generation
-// to the next. If a guarded set loses a higher percentage in a new segments generation, the service rejects the
-// generation.
+// The method guarded returns the maximum percentage of users that each guarded set may lose from one segments
+// generation (published version) to the next. If a set loses more, the service rejects the new generation.
 func (s *Service) guarded() segments.Guarded { return config.Guarded(s.needs()) }
 
-// listProblems describes suppressed sets (of users who must not receive messages) that have fewer users than intended,
-// or soon may. listProblems also describes guarded sets for which the service could not check how many users a segments
-// generation lost.
+// listProblems describes suppressed sets (of users who must not receive messages) that have, or may soon have, fewer
+// users than intended. listProblems also describes guarded sets whose loss of users in a segments generation the
+// service could not check.
 func (s *Service) listProblems(policy *capping.Policy) (list []string) {
 	list = s.lists.nearlyFull()
 	now := s.clock()
@@ -79,7 +78,8 @@ func LookAtLists(ctx context.Context, cfg *config.Config) (warnings []string) {
 	return config.LooseLists(cfg.Policy, m)
 }
 
-// suppression returns the policy's rule that suppresses the users of a set, or nil when the policy has no such rule.
+// The function suppression returns the policy's rule that suppresses the users of a set, or nil when the policy has no
+// such rule.
 func suppression(policy *capping.Policy, set string) *capping.Suppression {
 	for i := range policy.Suppress {
 		if policy.Suppress[i].Set == set {
@@ -139,9 +139,9 @@ func (s *Service) guardedStatus(to *api.SegmentsStatus, status *segments.Status)
 	}
 }
 
-// lostZones returns an error if a new policy needs users' time zones, and the current segments generation lacks time
-// zones that an earlier generation had. Without the check by lostZones, the service would apply another time zone to
-// the users whose time zone is lost.
+// lostZones returns an error if a new policy needs users' time zones, but the current segments generation has lost time
+// zones of an earlier generation. Without this check, the service would use a wrong time zone for users whose time zone
+// is lost.
 func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 	lost := s.segments.LostZones()
 	if len(lost) == 0 || !policy.UsesZones() || inForce.UsesZones() {
@@ -154,7 +154,7 @@ func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
 }
 
-// listAges is a metric collector that reports the maximum ages of suppressed sets, and which sets are older than their
+// listAges is a metric collector for the maximum ages of suppressed sets, and for the sets that are older than their
 // maximum age.
 type listAges struct {
 	of     *Service

@@ -16,8 +16,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// lists combines the segments generation in use with the live changes of its sets (users whom API calls added or
-// removed).
+// The type lists combines the segments generation (published version) in use with the live changes of its sets (users
+// whom API calls added or removed).
 type lists struct {
 	store     live.Store // nil: the store does not support live changes
 	refresher *segments.Refresher
@@ -27,23 +27,23 @@ type lists struct {
 	mu       sync.Mutex // serializes changes of inUse
 
 	// seen holds the as-of times (up to which a set's build includes all changes) of the generations that were in use
-	// during the last freeAfter. Only the method free uses seen.
+	// in the last period of freeAfter. Only the method free uses the field seen.
 	seen []sighting
 }
 
-// sighting says when the service used a segments generation. A sighting (a note that the service used a generation)
-// also has the as-of time of each set: the time up to which the set's build includes all changes.
+// A sighting is a note that the service used a segments generation at the time "at". The field asOf has the as-of time
+// of each set: the time up to which the set's build includes all changes.
 type sighting struct {
 	at   time.Time
 	asOf map[string]capping.Instant
 }
 
-// generation implements the interface capping.Live. A generation combines a published segments generation with the
-// live changes of its sets (by API calls). A generation is immutable. Audience expressions read the published sets
+// The type generation implements the interface capping.Live. A generation combines a published segments generation with
+// the live changes of its sets (by API calls). A generation is immutable. Audience expressions read the published sets
 // without live changes (changes by API calls), so that the parts and pages of an audience stay consistent.
 type generation struct {
 	*segments.Snapshot
-	of    *segments.Refresher // tells the age of each set; nil: the ages of sets are unknown
+	of    *segments.Refresher // knows the age of each set; nil: the ages of sets are unknown
 	lists *lists              // nil: the generation has no live changes
 
 	changed  uint64                // live.Lists.Changed when the views were created
@@ -54,9 +54,9 @@ type generation struct {
 
 var _ capping.Live = (*generation)(nil)
 
-// missed returns an error if a published generation lacks changes of a set that the store no longer keeps as live
-// changes (changes by API calls). The store removes a live change as soon as the segments generations in use contain
-// the change.
+// The method missed returns an error if a published generation does not contain changes of a set that the store has
+// already removed from the live changes (changes by API calls). The store removes a live change after the segments
+// generations in use on all instances have contained the change for the time freeAfter.
 func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	if l.store == nil {
 		return nil
@@ -76,9 +76,9 @@ func (l *lists) missed(m *segments.Manifest, needed []string) error {
 	return nil
 }
 
-// overruled returns the users of a set whom an API call added after the time "before", but not after the time "next".
-// If a build includes all changes up to "next", an API call that added a user before "next" no longer counts, because
-// the build itself decides. Before the service has opened the store, overruled() returns nil.
+// overruled() returns the users of a set whom an API call added after the time "before", but not after the time "next".
+// If a build includes all changes up to "next", the build takes precedence over API calls before "next". Before the
+// service has opened the store, overruled() returns nil.
 func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	if l.store == nil {
 		return nil
@@ -86,7 +86,7 @@ func (l *lists) overruled(set string, before, next time.Time) []capping.UserID {
 	return l.store.Lists().Overruled(set, instantOf(before), instantOf(next))
 }
 
-// changes returns a counter that increases with each live change (API call that changes a set).
+// The method changes returns a counter that increases with each live change (change of a set by an API call).
 func (l *lists) changes() uint64 {
 	if l.store == nil {
 		return 0
@@ -102,27 +102,27 @@ func instantOf(at time.Time) capping.Instant {
 	return capping.InstantOf(at)
 }
 
-// newLists returns a value of the type lists that has no store and no segments yet; later steps of the start add them.
+// newLists returns a value of the type lists without a store and without segments, which later steps of the start add.
 func newLists(cfg *config.Config) *lists {
 	l := &lists{}
 	l.take(cfg)
 	return l
 }
 
-// take sets the configuration whose rules for sets apply from now on.
+// The method take sets the configuration whose rules for sets apply from now on.
 func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 
 // isLive reports whether the configuration allows the set to exist only through API calls, before any build contains
 // it.
 func (l *lists) isLive(set string) bool { return l.declared.Load().Sets.IsLive(set) }
 
-// on wraps a snapshot of the segments, so that the caller can find out which required sets the snapshot lacks.
+// The method on wraps a snapshot of the segments, so that the caller can find required sets that the snapshot lacks.
 func (l *lists) on(snapshot *segments.Snapshot) *generation {
 	return &generation{Snapshot: snapshot, lists: l}
 }
 
-// use returns the segments generation in use, combined with all live changes (API calls that change sets) that this
-// instance knows.
+// The method use returns the segments generation in use, combined with all live changes (changes of sets by API calls)
+// that this instance knows.
 func (l *lists) use() *generation {
 	snapshot, g := l.refresher.Current(), l.inUse.Load()
 	if g != nil && g.Snapshot == snapshot && !l.outdated(g) {
@@ -142,8 +142,8 @@ func (l *lists) outdated(g *generation) bool {
 	return l.store != nil && l.store.Lists().Changed() != g.changed
 }
 
-// next combines a snapshot of the segments with the latest live changes of sets. next reuses results from the
-// argument "before", which may be nil.
+// The method next combines a snapshot of the segments with the latest live changes of sets (by API calls). The method
+// reuses results from the argument "before", which may be nil.
 func (l *lists) next(snapshot *segments.Snapshot, before *generation) *generation {
 	g := &generation{Snapshot: snapshot, of: l.refresher, lists: l, views: map[string]*live.View{},
 		behind: map[string]capping.Instant{}}
@@ -218,12 +218,13 @@ func (g *generation) Behind(set string) capping.Instant { return g.behind[set] }
 const (
 	mergeEvery = time.Second
 	freeEvery  = 30 * time.Second
-	// freeAfter is how long all generations in use must have contained a live change before the store removes the
-	// change. Operators usually roll back a wrong build of a set within freeAfter.
+	// freeAfter is the time for which all generations in use must have contained a live change before the store removes
+	// the change. Within this time, operators usually roll back a wrong build of a set.
 	freeAfter = 10 * time.Minute
 )
 
-// tend merges and removes live changes (changes by API calls) until ctx ends, so that look-ups in the sets stay fast.
+// The method tend merges and removes live changes (changes of sets by API calls) until ctx ends, so that look-ups in
+// the sets stay fast.
 func (l *lists) tend(ctx context.Context, clock func() time.Time, warn func(error)) {
 	if l.store == nil {
 		return
@@ -247,7 +248,8 @@ func (l *lists) tend(ctx context.Context, clock func() time.Time, warn func(erro
 	}
 }
 
-// merge adds the live changes (by API calls) since the last merge to the bitmaps of the sets in memory.
+// The method merge adds the live changes of sets (by API calls) since the last merge to the bitmaps of the sets in
+// memory.
 func (l *lists) merge() {
 	g, merged, work := l.use(), map[string]*live.View{}, false
 	for set, view := range g.views {
@@ -264,8 +266,8 @@ func (l *lists) merge() {
 	}
 }
 
-// announce tells the other instances, for each set with live changes (changes by API calls), up to which time the
-// segments generation in use includes all changes.
+// The method announce tells the other instances the as-of time of each set with live changes (changes by API calls). Up
+// to this time, the segments generation in use includes all changes of the set.
 func (l *lists) announce() {
 	at, snapshot := map[string]capping.Instant{}, l.refresher.Current()
 	for _, size := range l.store.Lists().Sizes() {
@@ -274,8 +276,8 @@ func (l *lists) announce() {
 	l.store.AnnounceAsOf(at)
 }
 
-// free removes live changes (changes of sets by API calls) from the store. The store may remove a live change when
-// the segments generations in use on all instances have contained it for the time freeAfter.
+// The method free removes live changes (changes of sets by API calls) from the store. The store may remove a live
+// change when the segments generations in use on all instances have contained it for the time freeAfter.
 func (l *lists) free(ctx context.Context, now time.Time) error {
 	sizes, upTo := l.store.Lists().Sizes(), map[string]capping.Instant{}
 	contained := l.contained(sizes, now)
@@ -298,7 +300,7 @@ func (l *lists) free(ctx context.Context, now time.Time) error {
 	return l.store.Free(ctx, upTo)
 }
 
-// contained returns a time for each set. Every segments generation that was in use during the last period of
+// contained() returns a time for each set. Every segments generation that was in use during the last period of
 // freeAfter included all changes of the set up to the returned time. If the record of used generations (l.seen) does
 // not yet cover a period of freeAfter, contained() returns nil.
 func (l *lists) contained(sizes []live.Size, now time.Time) map[string]capping.Instant {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// level is the minimum level of logged messages. A reload of the configuration can change the minimum level. A level
-// is safe for concurrent use, and reading the minimum log level takes almost no time.
+// A level is the minimum level of logged messages, which a reload of the configuration can change. A level is safe for
+// concurrent use, and reading a level takes almost no time.
 type level struct{ now slog.LevelVar }
 
 var _ slog.Leveler = (*level)(nil)

@@ -12,13 +12,13 @@ import (
 	"capper/internal/trace"
 )
 
-// result says, as a metric label, whether a store call decided all, some or none of its users.
+// The type result is a metric label for store calls: the store decided about all, some or none of the users.
 type result int
 
 const (
-	resultOK      result = iota // all users were decided
-	resultPartial               // some users were not decided
-	resultError                 // no user was decided
+	resultOK      result = iota // the store decided about all users
+	resultPartial               // the store decided about some users
+	resultError                 // the store decided about no user
 )
 
 var resultNames = []string{resultOK: "ok", resultPartial: "partial", resultError: "error"}
@@ -29,7 +29,7 @@ type callMetrics struct {
 	seconds prometheus.Observer
 }
 
-// measured wraps a store, and counts and times the calls to it.
+// The type measured wraps a store, and measures the number and the duration of the store calls.
 type measured struct {
 	capping.Store
 	filter, release, erase, log, messages callMetrics
@@ -42,11 +42,11 @@ type measuredMerger struct {
 	merge  callMetrics
 }
 
-// Store wraps the argument "store", and counts and times the calls to it in capper_store_calls_total and
-// capper_store_call_seconds. The metric capper_store_state reports the state of the store. All kinds of stores have the
-// metrics capper_store_*; the argument "kind" is the value of the metric label "store". Metrics that only one kind of
-// store has are defined in the package of that store. If the metrics registerer is nil, Store returns the store
-// unchanged.
+// The function Store wraps the argument "store". The metrics capper_store_calls_total and capper_store_call_seconds
+// then count and time the store calls. The metric capper_store_state reports the state of the store. All kinds of
+// stores have the metrics capper_store_*; the argument "kind" is the value of the metric label "store". Metrics that
+// only one kind of store has are defined in the package of that store. If the metrics registerer is nil, Store returns
+// the store unchanged.
 func Store(store capping.Store, kind string, registerer prometheus.Registerer) (capping.Store, error) {
 	if registerer == nil {
 		return store, nil

@@ -9,7 +9,7 @@ import (
 // Socket is the name of the environment variable in which a service manager such as systemd passes its socket.
 const Socket = "NOTIFY_SOCKET"
 
-// These constants are the messages about its state that a service sends to the service manager, such as systemd.
+// These constants are the messages by which the service reports its state to the service manager, such as systemd.
 const (
 	ready     = "READY=1"
 	reloading = "RELOADING=1"

@@ -7,7 +7,8 @@ import (
 	"capper/internal/server"
 )
 
-// pressure returns a function that counts messages per person from the audit, or nil if no audit is configured.
+// The method pressure returns a function that counts the messages per person in the audit, or nil if no audit is
+// configured.
 func (s *Service) pressure() server.Pressure {
 	if s.journal == nil {
 		return nil

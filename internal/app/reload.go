@@ -50,7 +50,8 @@ func (s *Service) watchConfig(ctx context.Context) {
 	}, s.asked, s.answerReload)
 }
 
-// answerReload logs the result of a reload that an operator requested, if reportReload has not already logged it.
+// answerReload logs the result of a reload that an operator requested, unless reportReload has already logged the
+// result.
 func (s *Service) answerReload(changed bool) {
 	status := s.watcher.Status()
 	switch {
@@ -65,7 +66,7 @@ func (s *Service) answerReload(changed bool) {
 	s.notify(reloading, ready)
 }
 
-// notify sends states of the service to the service manager (such as systemd), if there is one.
+// The method notify sends states of the service to the service manager (such as systemd), if there is one.
 func (s *Service) notify(states ...string) {
 	for _, state := range states {
 		if err := notify(s.manager, state); err != nil {
@@ -78,7 +79,7 @@ func (s *Service) notify(states ...string) {
 // returns an error and keeps the previous configuration.
 func (s *Service) reload(cfg *config.Config) error {
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
-		return err // before announce, because reload is tried repeatedly
+		return err // before announce, because the service tries a rejected reload repeatedly
 	}
 	if err := s.lostZones(cfg.Policy, s.capper.Policy()); err != nil {
 		return err
@@ -93,8 +94,8 @@ func (s *Service) reload(cfg *config.Config) error {
 	return nil
 }
 
-// take applies a configuration. Before the caller calls take(), it must already have sent the policy of the new
-// configuration to the other instances (announce).
+// take() applies a configuration. Before a call of take(), the caller must send the policy of the new configuration to
+// the other instances (announce).
 func (s *Service) take(cfg *config.Config) error {
 	inForce := s.capper.Policy()
 	if err := s.lacks(cfg, s.segments.Current()); err != nil {
@@ -139,22 +140,22 @@ func (s *Service) reportReload(result string, err error) {
 	s.warnUnmatched(s.segments.Current())
 }
 
-// warn logs settings of a configuration that are valid but probably unintended.
+// The method warn logs settings of a configuration that are valid but probably unintended.
 func (s *Service) warn(cfg *config.Config) {
 	for _, warning := range slices.Concat(cfg.Warnings, *s.silences.Load()) {
 		s.logger.Warn("configuration", "warning", warning)
 	}
 }
 
-// announcer is a store that several instances of the service share. Before an instance applies a policy, it calls
-// Announce, which tells the other instances about the policy. If Announce returns an error, the instance must not
-// apply the policy.
+// The interface announcer is a store that several instances of the service share. Before an instance applies a policy,
+// the instance calls Announce, which tells the other instances about the policy. If Announce returns an error, the
+// instance must not apply the policy.
 type announcer interface {
 	Announce(ctx context.Context, p *capping.Policy) error
 }
 
-// announce publishes the policy through the store to the other instances that share the store. For an embedded store,
-// announce does nothing.
+// announce() publishes the policy through the store to the other instances that share the store. For an embedded store,
+// announce() does nothing.
 func (s *Service) announce(ctx context.Context, p *capping.Policy) error {
 	shared, ok := capping.As[announcer](s.store)
 	if !ok {

@@ -54,7 +54,7 @@ func (s *Service) checkIDs() error {
 	return nil
 }
 
-// ids returns the scheme (kind and key) of the user ids, which never changes while the service runs.
+// The method ids returns the scheme (kind and key) of the user ids, which never changes while the service runs.
 func (s *Service) ids() *ids.Scheme { return s.segments.Current().IDs() }
 
 // refreshSegments loads newly published generations of the segments until ctx ends.
@@ -67,12 +67,12 @@ func (s *Service) reportSwap(next *segments.Snapshot) {
 		before = current.Generation()
 	}
 	result := "accepted"
-	if len(s.needs().Missing(s.lists.on(next))) > 0 { // only if there was no previous generation
+	if len(s.needs().Missing(s.lists.on(next))) > 0 { // possible only if there was no previous generation
 		result = "incomplete"
 	}
 	server.AuditFile(s.logger, "refresh", result, "generation", next.Generation(), "before", before)
 	if s.needs().UsesZones() {
-		next.Zoneless() // computed now, so that no call has to wait
+		next.Zoneless() // computed now, so that no API call must wait
 	}
 	s.warnUnmatched(next)
 	s.reportMissing(current, next)
@@ -90,7 +90,7 @@ func (s *Service) warnUnmatched(current *segments.Snapshot) {
 	}
 }
 
-// problems describes settings of the current policy that are allowed but unusual.
+// The method problems describes settings of the current policy that are allowed but unusual.
 func (s *Service) problems(current *segments.Snapshot) []string {
 	policy := s.capper.Policy()
 	return slices.Concat(s.missingProblems(policy, current), unmatched(policy, current), zoneless(policy, current),

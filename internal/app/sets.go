@@ -16,7 +16,7 @@ import (
 	"capper/internal/segments"
 )
 
-// require returns an error for a published generation that lacks a set which the current policy uses. Without a
+// The method require returns an error for a published generation that lacks a set of the current policy. Without a
 // required set of suppressed users, the service would allow sends to these users, and a sent message cannot be
 // recalled.
 func (s *Service) require(m *segments.Manifest) error {
@@ -34,8 +34,8 @@ func (s *Service) require(m *segments.Manifest) error {
 		strings.Join(missing, ", "))
 }
 
-// needs returns the policy whose sets the published segments generations must contain: the current policy or, during
-// the start, the configured policy.
+// The method needs returns the policy whose sets the published segments generations must contain: the current policy
+// or, during the start, the configured policy.
 func (s *Service) needs() *capping.Policy {
 	if s.capper == nil {
 		return s.config.Policy
@@ -43,9 +43,9 @@ func (s *Service) needs() *capping.Policy {
 	return s.capper.Policy()
 }
 
-// lacks returns an error that lists the sets which a new policy needs and the segments generation lacks, or nil if
-// there are none. lacks leaves out sets that the current policy needs and that are already missing. A set that is
-// already missing before a reload is no reason to reject the reload, because the reload may solve the problem.
+// The method lacks returns an error with the sets that a new policy needs but the segments generation lacks, or nil if
+// no set is missing. The error leaves out missing sets that the current policy needs, too. A set that is already
+// missing before a reload is no reason to reject the reload, because the reload may solve the problem.
 func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	policy, known := next.Policy, s.capper.Policy().Missing(s.lists.on(current))
 	var faults []error
@@ -64,7 +64,7 @@ func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 	return fmt.Errorf("%w: %w", config.ErrNotYet, errors.Join(faults...))
 }
 
-// missingProblems describes, for the status, the missing sets because of which the service is not ready.
+// missingProblems describes, for the status, the missing sets that keep the service from being ready.
 func (s *Service) missingProblems(policy *capping.Policy, current *segments.Snapshot) (list []string) {
 	for _, name := range policy.Missing(s.lists.on(current)) {
 		list = append(list, fmt.Sprintf("%s: generation %s has no set %s%s: the service is not ready",
@@ -83,7 +83,7 @@ func keyOf(policy *capping.Policy, set string) string {
 	return "suppress." + set
 }
 
-// butSegment returns a hint for an error text if no set has the given name, but a segment has it.
+// If no set has the given name, but a segment has, butSegment returns a hint for an error text.
 func butSegment(current *segments.Snapshot, name string) string {
 	if slices.Contains(current.Names(), name) {
 		return " (the name is a segment there, but a set is required)"
@@ -103,7 +103,7 @@ func (s *Service) missingSets() prometheus.Collector {
 
 // reportMissing logs when the service begins to refuse sends because of missing sets, and when it allows sends again.
 func (s *Service) reportMissing(before, next *segments.Snapshot) {
-	if s.capper == nil { // newServer calls this again when capper exists
+	if s.capper == nil { // newServer calls reportMissing again when s.capper exists
 		return
 	}
 	policy := s.capper.Policy()
@@ -117,7 +117,8 @@ func (s *Service) reportMissing(before, next *segments.Snapshot) {
 	}
 }
 
-// zoneless describes a problem if the policy uses users' time zones and the segments generation contains none.
+// The function zoneless describes a problem if the policy uses users' time zones, but the segments generation contains
+// no time zones.
 func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 	if !policy.UsesZones() || len(current.Zones()) > 0 {
 		return nil
@@ -127,8 +128,8 @@ func zoneless(policy *capping.Policy, current *segments.Snapshot) []string {
 		current.Generation(), segments.ZonePrefix, cmp.Or(policy.Zone, time.UTC))}
 }
 
-// unbound describes configured audience expressions that use a name which is missing or ambiguous in the segments
-// generation.
+// The function unbound describes configured audience expressions with names that are missing or ambiguous in the
+// segments generation.
 func unbound(named *audience.Named, current *segments.Snapshot) (list []string) {
 	engine := audience.NewEngine(0)
 	for _, name := range named.Names() {

@@ -8,9 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// shortened remembers the last reload that shortened the longest window of the limits. A reload that shortens windows
-// may be a mistake. While the store keeps the older sends, operators can undo, without harm, a reload that shortened
-// windows.
+// The type shortened remembers the last reload that shortened the longest window of the limits. Such a reload may be a
+// mistake. While the store keeps the older sends, operators can undo the reload without harm.
 type shortened struct{ last atomic.Pointer[shortening] }
 
 type shortening struct {
@@ -18,8 +17,8 @@ type shortening struct {
 	until time.Time // time at which the store removes sends that only the earlier limits need
 }
 
-// note remembers a reload if the longest window of the new policy ("is") is shorter than that of the previous policy
-// ("was").
+// The method note remembers a reload if the longest window is shorter in the new policy ("is") than in the previous
+// policy ("was").
 func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	before := was.Retention(0)
 	last := s.last.Load()
@@ -28,8 +27,8 @@ func (s *shortened) note(was, is *capping.Policy, now time.Time) {
 	}
 }
 
-// problems describes the shortened limits for the status of the service. problems reports nothing if the windows of
-// the current limits are long enough again, or if the store has removed the older sends.
+// The method problems describes the shortened limits for the status of the service. The method reports nothing if the
+// windows of the current limits are long enough again, or if the store has removed the older sends.
 func (s *shortened) problems(policy *capping.Policy, now time.Time) []string {
 	last, looks := s.last.Load(), policy.Retention(0)
 	if last == nil || looks >= last.from || !now.Before(last.until) {

@@ -9,14 +9,14 @@ import (
 	"capper/internal/capping"
 )
 
-// states lists the values of capping.Health.State.
+// The variable states lists the values of capping.Health.State.
 var states = []string{"ok", "degraded", "down"}
 
 // healthTimeout is the time for which a scrape of the metrics waits for the store.
 const healthTimeout = time.Second
 
-// state is a metric collector for the state of a store. The metric of the store's state has a series for each
-// possible state: 1 for the current state, and 0 for all other states.
+// The type state is a metric collector for the state of a store. The metric has a series for each possible state, with
+// the value 1 for the current state and 0 for all other states.
 type state struct {
 	store capping.Store
 	desc  *prometheus.Desc

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// action is a function with a name and a time limit, which starts or stops a component of the service.
+// An action is a function that starts or stops a component of the service, with a name and a time limit.
 type action struct {
 	name   string // name for logs and errors
 	within time.Duration
 	run    func(ctx context.Context) error
 }
 
-// step consists of the action that starts a component of the service, and the action that stops it.
+// A step consists of the action that starts a component of the service, and the action that stops this component.
 type step struct {
 	up, down action
-	// unused says that the down action must not run while the action of a later step is still running and may use the
+	// If unused is true, the down action must not run while the action of a later step is still running and may use the
 	// component.
 	unused bool
 }
@@ -27,12 +27,12 @@ type step struct {
 // errRunning reports that an action exceeded its time limit and is still running.
 var errRunning = errors.New("step is still running")
 
-// grace is how long the method do() waits for an action after the action's time limit.
+// The constant grace is the time for which the method do() waits for an action after the action's time limit.
 const grace = time.Second
 
-// do runs the action and returns its error. The context that the method do() passes to the action ends at the
-// action's time limit. If an action of a step does not return within grace (an extra time) after its time limit, do()
-// returns errRunning and the action continues to run.
+// do() runs the action and returns the action's error. The context that do() passes to the action ends at the action's
+// time limit. If an action does not return within grace (an extra time) after this limit, do() returns errRunning and
+// the action continues to run.
 func (a action) do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.within, fmt.Errorf("step did not finish within %s", a.within))
 	defer cancel()
@@ -53,16 +53,15 @@ func (a action) do(ctx context.Context) error {
 	}
 }
 
-// stack holds the steps of the service that were started, with the latest step on top. A stack is not safe for
-// concurrent use.
+// A stack holds the started steps of the service, with the latest step on top. A stack is not safe for concurrent use.
 type stack struct {
 	logger *slog.Logger
 	clock  func() time.Time
 	steps  []step
 }
 
-// start runs the up action (which starts a component) of a step, and pushes the step on the stack. If the up action
-// of a step fails, it must undo itself, and the step is not pushed.
+// The method start runs the up action (which starts a component) of a step, and pushes the step on the stack. An up
+// action that fails must undo its own effects, and the step is not pushed.
 func (s *stack) start(ctx context.Context, next step) error {
 	began := s.clock()
 	if err := next.up.do(ctx); err != nil {
@@ -73,7 +72,7 @@ func (s *stack) start(ctx context.Context, next step) error {
 	return nil
 }
 
-// stop runs the down actions (which stop a component) of all steps, beginning with the latest step. After a stop
+// stop() runs the down actions (which stop a component) of all steps, beginning with the latest step. After a stop
 // action has failed, stop() continues with the other steps. While an earlier stop action is still running, stop() skips
 // each step whose field "unused" is true. The action that is still running may use the resource that the skipped step
 // would close.
@@ -110,13 +109,13 @@ func (s *stack) undo(last step, running string) (err error) {
 	return nil
 }
 
-// background runs a function in its own goroutine until a call of end.
+// The type background runs a function in its own goroutine until a call of the method end.
 type background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// begin returns a function that starts the given work in its own goroutine.
+// The method begin returns a function that starts the given work in its own goroutine.
 func (b *background) begin(work func(ctx context.Context)) func(context.Context) error {
 	return func(context.Context) error {
 		var ctx context.Context
@@ -130,14 +129,14 @@ func (b *background) begin(work func(ctx context.Context)) func(context.Context)
 	}
 }
 
-// end cancels the context of the function that runs in the background, and waits until the function returns.
+// The method end cancels the context of the function that runs in the background, and waits until the function returns.
 func (b *background) end(context.Context) error {
 	b.cancel()
 	<-b.done
 	return nil
 }
 
-// named prefixes an error with the name of the operation that failed.
+// The function named prefixes an error with the name of the operation that failed.
 func named(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -24,7 +24,7 @@ import (
 // RedisPassword is the name of the environment variable for the Redis password.
 const RedisPassword = "CAPPER_REDIS_PASSWORD"
 
-// store is the interface that both the Redis store and the embedded store implement.
+// The interface store lists the methods that both the Redis store and the embedded store have.
 type store interface {
 	capping.Store
 	pacing.Store
@@ -77,8 +77,8 @@ func (s *Service) openConfigured(ctx context.Context) (store, error) {
 	return redisstore.Open(ctx, options)
 }
 
-// RedisOptions converts the Redis section of the configuration to options of the store, with certificates and passwords
-// from files and the environment.
+// RedisOptions converts the Redis section of the configuration to options of the store. The certificates and passwords
+// come from files and from the environment.
 func RedisOptions(cfg config.RedisStore) (options redisstore.Config, err error) {
 	options = cfg.Options
 	if options.TLS, err = redisTLS(cfg.TLS); err != nil {
@@ -92,8 +92,8 @@ func RedisOptions(cfg config.RedisStore) (options redisstore.Config, err error) 
 	return options, err
 }
 
-// credentials returns a function that reads the Redis user name and password, with the password file read anew at
-// each call. If no password file is configured, credentials() returns nil.
+// credentials() returns a function that returns the Redis user name and password, and reads the password file at each
+// call. If no password file is configured, credentials() returns nil.
 func credentials(cfg config.RedisStore) (func() (username, password string, err error), error) {
 	file := cfg.PasswordFile
 	if file == "" {
@@ -136,7 +136,7 @@ func redisTLS(cfg config.RedisTLS) (*tls.Config, error) {
 	return secure, err
 }
 
-// authorities returns a function that reads the trusted certificate authorities from their file at each call, because
+// authorities() returns a function that reads the trusted certificate authorities from their file at each call, because
 // the file may change. If authorities() returns a nil function, the connection to Redis trusts the certificate
 // authorities of the system.
 func authorities(cfg config.RedisTLS) (func() (*x509.CertPool, error), error) {

@@ -10,16 +10,16 @@ import (
 	"capper/internal/config"
 )
 
-// unsuppressed remembers which sets of users a reload has removed from the suppressed sets, and when. The process
-// remembers removed suppressions in memory only, because the service does not know earlier configurations after a
-// start.
+// The type unsuppressed remembers the suppressions that reloads removed, and the times of these reloads. (A suppression
+// denies sends to the users of a set.) The process remembers removed suppressions only in memory, because the service
+// does not know earlier configurations after a start.
 type unsuppressed struct {
 	mu    sync.Mutex
-	until map[string]time.Time // by set: time at which a reload removed its suppression
+	until map[string]time.Time // by set: time at which a reload removed the suppression of the set
 }
 
-// note compares, at a reload, the previous policy ("was") with the new policy ("is"), and returns the suppressions that
-// the new policy removes.
+// At a reload, the method note compares the previous policy ("was") with the new policy ("is"), and returns the
+// suppressions that the new policy removes.
 func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Lost {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -33,8 +33,8 @@ func (u *unsuppressed) note(was, is *capping.Policy, now time.Time) []config.Los
 	return lost
 }
 
-// problems describes, for the status, the sets that are no longer suppressed. problems describes a set only as long as
-// the configuration acknowledges that the set is no longer suppressed.
+// The method problems describes, for the status, the sets that are no longer suppressed. The description includes a set
+// as long as the configuration acknowledges that the set is no longer suppressed.
 func (u *unsuppressed) problems(said config.Acknowledged) (list []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"capper/internal/whatif"
 )
 
-// replays returns a function that decides the calls in the audit again under other limits, or nil if no audit is
-// configured.
+// The method replays returns a function that decides the calls in the audit again under other limits, or nil if no
+// audit is configured.
 func (s *Service) replays() server.Replay {
 	if s.journal == nil {
 		return nil
@@ -28,8 +28,8 @@ func (s *Service) replays() server.Replay {
 	}
 }
 
-// recordedSegments returns the segments of the named generation, from memory for the current generation, or else from
-// the location of the segments.
+// recordedSegments returns the segments of the named generation (published version). The current generation is in
+// memory; other generations come from the location of the segments.
 func (s *Service) recordedSegments(ctx context.Context, name string) (capping.Segments, error) {
 	if current := s.segments.Current(); current.Generation() == name {
 		return publishedSegments{current}, nil

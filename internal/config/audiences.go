@@ -7,17 +7,17 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxAudiences is the maximum number of named audience expressions in a configuration. The limit maxAudiences keeps
-// the search for names similar to a misspelt name fast.
+// maxAudiences is the maximum number of named audience expressions in a configuration. Because of this limit, the
+// search for names that are similar to a misspelt name stays fast.
 const maxAudiences = 1000
 
-// audiences reads the key "audiences" of a configuration file, which names audience expressions.
+// The method audiences reads the key "audiences" of a configuration file, which defines named audience expressions.
 func (r *reader) audiences(v yamltree.Value) {
 	texts, at := map[string]string{}, map[string]yamltree.Value{}
 	v.Pairs(func(key string, _, val yamltree.Value) {
 		text, before := "", len(v.Faults())
 		yamltree.Text(&text)(val)
-		if len(v.Faults()) == before { // an invalid expression does not prevent the check of the others
+		if len(v.Faults()) == before { // an invalid expression does not prevent the check of other expressions
 			texts[key], at[key] = text, val
 		}
 	})
@@ -32,7 +32,7 @@ func (r *reader) audiences(v yamltree.Value) {
 	r.Audiences = named
 }
 
-// faultsOf returns the errors about single expressions that a joined error contains.
+// faultsOf splits a joined error into the errors about single expressions.
 func faultsOf(err error) (faults []*audience.NamedError) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

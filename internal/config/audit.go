@@ -7,7 +7,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// audit reads the key "audit" of a configuration file: the settings for recording decisions.
+// The method audit reads the key "audit" of a configuration file: the settings of the audit (record of all decisions).
 func (r *reader) audit(v yamltree.Value) {
 	a := &r.Audit
 	given := v.Object(map[string]yamltree.Field{

@@ -13,8 +13,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// reloadable returns an error for each changed configuration key that takes effect only after a restart. The
-// arguments "was" and "is" map the keys of the previous and the new file to their values.
+// The method reloadable returns an error for each changed configuration key that takes effect only after a restart. The
+// argument "was" holds the values of the previous file by key, and the argument "is" the values of the new file.
 func (c *Config) reloadable(file string, next *Config, was, is map[string]string) error {
 	faults := &yamltree.Faults{File: file}
 	must := func(section string, same bool) {
@@ -56,8 +56,8 @@ func (c *Config) KeepsChannels(file string, were map[string]uint8) error {
 	return nil
 }
 
-// renumbered returns a fault for each channel whose number in the new configuration ("is") differs from that in the
-// previous one ("was").
+// The function renumbered returns a fault for each channel whose number differs between the previous configuration
+// ("was") and the new configuration ("is").
 func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if now, ok := is[name]; ok && now != was[name] {
@@ -68,28 +68,29 @@ func renumbered(was, is map[string]capping.Channel) (found []yamltree.Fault) {
 	return found
 }
 
-// reloaded lists those keys of the sections "server", "store" and "log" that a reload can change without a restart.
+// The variable reloaded lists the keys of the sections "server", "store" and "log" that a reload can change without a
+// restart.
 var reloaded = []string{
 	"server.api_keys", "server.rate_limits", "server.without_keys", "log.level",
 	"store.embedded.create", "store.redis.create", // these apply at the next start
 }
 
-// fixed returns a copy of the server settings in which all settings that a reload can change are zero, so that two
-// such copies can be compared.
+// The method fixed returns a copy of the server settings. In the copy, all settings that a reload can change are zero,
+// so that a comparison of two copies finds only the other changes.
 func (s Server) fixed() Server {
 	s.Access, s.WithoutKeys = gate.Rules{}, false
 	return s
 }
 
-// fixed returns a copy of the store settings without MustExist, which matters only at a start, so that two such
-// copies can be compared. If MustExist is true, the store must already exist.
+// The method fixed returns a copy of the store settings without MustExist (the store must already exist), for a
+// comparison with another copy. MustExist has an effect only at a start.
 func (s Store) fixed() Store {
 	s.Embedded.MustExist, s.Redis.Options.MustExist = false, false
 	return s
 }
 
-// changes returns a fault for each key of a configuration section that has a new value although a reload cannot
-// change it.
+// The function changes returns a fault for each key of a configuration section with a new value that a reload cannot
+// apply.
 func changes(section string, was, is map[string]string) (faults []yamltree.Fault) {
 	paths := maps.Clone(was)
 	maps.Copy(paths, is)

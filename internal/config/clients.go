@@ -9,9 +9,9 @@ import (
 	"capper/internal/yamltree"
 )
 
-// clientRules reads the section "clients" of a configuration file, which says which pacers, and which shares (reserved
-// parts) of their permits, each client may use. In addition to the section "clients", the scopes of the client's API
-// keys limit what the client may do.
+// clientRules reads the section "clients" of a configuration file, which lists the pacers, and the shares (reserved
+// parts of a pacer's permits), that each client may use. In addition to the section "clients", the scopes of the
+// client's API keys limit what the client may do.
 func (r *reader) clientRules(v yamltree.Value) {
 	r.Server.Access.Pacers, r.Server.Access.Shares = map[string][]string{}, map[string]gate.Shares{}
 	v.Pairs(func(client string, at, val yamltree.Value) {
@@ -83,8 +83,8 @@ func (r *reader) sharesOf(v yamltree.Value) (names []string) {
 	return names
 }
 
-// checkClients checks that each client has an API key, and that its pacers and shares (reserved parts of permits) are
-// configured.
+// checkClients checks that each client has an API key, and that the pacers and shares (reserved parts of permits) of
+// each client are configured.
 func (r *reader) checkClients() {
 	for _, at := range r.bound {
 		client := at.Token()

@@ -19,7 +19,7 @@ import (
 // packages define. In a Config, all paths of files and directories are absolute. A relative path in the configuration
 // file starts at the directory of this file.
 type Config struct {
-	Version  string // version of all settings on which the instances of a fleet must agree; see own
+	Version  string // version of all settings on which the instances of a fleet must agree; see the variable own
 	Server   Server
 	Segments Segments
 	// IDs is the key "ids": "dense", "uint64", "uuid" or "text". The segments must have this kind of user ids. With the
@@ -27,13 +27,14 @@ type Config struct {
 	IDs   string
 	Store Store
 	Log   Log
-	// Console is the key "console". With false, the service has no web console at /console. The default is true.
+	// Console is the key "console". If Console is false, the service has no web console at /console. The default is
+	// true.
 	Console bool
 	// UserLink is the key "console.user_link": the address of a user's page in another system, with {id} in place of
 	// the user id. With the default "", the console shows no link.
 	UserLink string
-	// SecureCookies is the key "console.secure_cookies". Set it to true for a service behind a proxy that terminates
-	// TLS. With the default false, cookies are restricted to TLS only if the service itself uses TLS.
+	// SecureCookies is the key "console.secure_cookies". Operators set this key to true for a service behind a proxy
+	// that terminates TLS. With the default false, cookies are restricted to TLS only if the service itself uses TLS.
 	SecureCookies bool
 	Audit         Audit
 	// Tracing is the section "tracing" with the keys "endpoint", "sample_ratio", "service_name", "timeout" and
@@ -54,8 +55,8 @@ type Config struct {
 	// Audiences is the section "audiences": named audience expressions, which other expressions may use.
 	Audiences *audience.Named
 	// Pacers is the section "pacers", by the name of the pacer. A pacer has "limits" (a list of "max" and "window"), a
-	// "rate" such as 250/s, or both. It may also have "max_wait" and "per" (only "message"); see type pacing.Policy.
-	// Pacers is never nil.
+	// "rate" such as 250/s, or both. A pacer may also have "max_wait" and "per" ("message" or "key"); see type
+	// pacing.Policy. Pacers is never nil.
 	Pacers *pacing.Policy
 	// Warnings describes valid but probably unintended settings, such as the absence of default limits.
 	Warnings []string
@@ -68,13 +69,14 @@ type Server struct {
 	// profiles are unavailable
 	AdminListen string
 	TLS         TLS // tls: for both listeners; reloaded when the files change
-	// stop_delay: time between SIGTERM, when /readyz begins to report not ready, and the time when connections are
-	// refused; default 1s, up to 5m
+	// stop_delay: time from SIGTERM, at which /readyz begins to report not ready, until the service refuses
+	// connections; default 1s, up to 5m
 	StopDelay   time.Duration
 	StopTimeout time.Duration // stop_timeout: time limit for running requests after SIGTERM; default 20s, up to 10m
 	// host_names: further host names that a loopback listener accepts, in addition to localhost and loopback addresses
 	HostNames []string
-	// without_keys: true allows a reload to remove the last of api_keys; then everybody on this machine may call
+	// without_keys: if true, a reload may remove the last of api_keys; everybody on this machine may call the API after
+	// such a reload
 	WithoutKeys bool
 	// Bounds are max_json_users, max_bitmap_users, max_body, max_in_flight_users and call_timeout (10ms to 5m), and the
 	// keys of bounds: body_bytes (at least max_body), answer_bytes, gzip_ratio, min_rate and connections. Type

@@ -10,7 +10,7 @@ import (
 // userMark is the placeholder in a configured link that the console replaces by the user id.
 const userMark = "{id}"
 
-// console reads the key "console", which is a boolean, or a mapping with the settings of an enabled console.
+// The method console reads the key "console", which is a boolean, or a mapping with the settings of an enabled console.
 func (r *reader) console(v yamltree.Value) {
 	if !v.IsMapping() {
 		yamltree.Bool(&r.Console)(v)

@@ -12,8 +12,8 @@ import (
 	"capper/internal/zones"
 )
 
-// These constants limit how many limits a list in the configuration file may have, and how long their windows may be.
-// Because of maxLimits, the index of a limit fits into one byte, and a Redis script needs few arguments.
+// These constants are the maximum number of limits in a list of the configuration file, and the bounds of their
+// windows. Because of maxLimits, the index of a limit fits into one byte, and a Redis script needs few arguments.
 const (
 	maxLimits = 32
 	minWindow = time.Second
@@ -144,8 +144,7 @@ func calendarNames() (names []string) {
 	return names
 }
 
-// checkNames rejects a limit with a name such as "suppressed" that responses and metrics use for another reason to
-// deny.
+// checkNames rejects a limit with a name such as "suppressed", which responses and metrics use for other denials.
 func (r *reader) checkNames(given map[string]bool) {
 	reserved := map[string]string{suppressedName: "suppress", holdoutName: "holdout", quietName: "quiet"}
 	for _, v := range r.names {
@@ -155,8 +154,8 @@ func (r *reader) checkNames(given map[string]bool) {
 	}
 }
 
-// location loads a time zone by its name. The argument "or" is the part of the error message that lists other
-// permitted values.
+// The function location loads a time zone by its name. The argument "or" is the part of the error message that lists
+// other permitted values.
 func location(v yamltree.Value, or, zone string) *time.Location {
 	if zone == "" {
 		return time.UTC
@@ -169,7 +168,7 @@ func location(v yamltree.Value, or, zone string) *time.Location {
 	return l
 }
 
-// timezone reads the key "timezone": the default time zone, which applies to users without a time zone.
+// The method timezone reads the key "timezone": the default time zone for users without a time zone.
 func (r *reader) timezone(v yamltree.Value) {
 	zone := ""
 	yamltree.Text(&zone)(v)

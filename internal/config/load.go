@@ -17,8 +17,9 @@ import (
 	"capper/internal/yamltree"
 )
 
-// defaults returns a configuration with the default values that package config defines. If the zero value of a field
-// has a meaning of its own, defaults() also sets the field's default, which another package defines.
+// The function defaults returns a configuration with the default values that package config defines. Other packages
+// define the remaining defaults. If the zero value of a field has a meaning of its own, defaults() also sets such a
+// default.
 func defaults() *Config {
 	c := &Config{
 		Server: Server{
@@ -77,7 +78,7 @@ func parse(file string, data []byte) (*Config, map[string]string, error) {
 	return r.Config, root.Leaves(), nil
 }
 
-// tree returns the root of the only YAML document in the file.
+// The function tree returns the root of the only YAML document in the file.
 func tree(data []byte) (yamltree.Value, *yamltree.Fault) {
 	root, err := yamltree.Root(data)
 	if err == nil {
@@ -93,25 +94,25 @@ func tree(data []byte) (yamltree.Value, *yamltree.Fault) {
 	return root, fault
 }
 
-// reader reads the values of a configuration file into a Config, and collects all errors in the file.
+// A reader reads the values of a configuration file into a Config, and collects all errors in the file.
 type reader struct {
 	*Config
 	places  []place          // paths of files and directories
 	clients []yamltree.Value // keys of "rate_limits.clients", checked after "api_keys"
 	bound   []yamltree.Value // keys of the section "clients", checked after "api_keys"
-	// pacersOfClients holds the pacers of all clients. They are checked after the pacers have been read.
+	// pacersOfClients holds the pacer names of all clients, which the reader checks after reading the pacers.
 	pacersOfClients []yamltree.Value
-	// sharesOfClients holds the shares of all clients. They are checked after the pacers have been read.
+	// sharesOfClients holds the share names of all clients, which the reader checks after reading the pacers.
 	sharesOfClients []yamltree.Value
 	names           []yamltree.Value // names of limits, checked after all other keys
-	// userZones says that at least one rule uses the time zones of users.
+	// userZones is true if at least one rule uses the time zones of users.
 	userZones bool
 }
 
 func (r *reader) read(root yamltree.Value) {
 	r.Server.Bounds = r.Server.Bounds.WithDefaults()
 	var rest []func()
-	later := func(read yamltree.Field) yamltree.Field { // postpones a reader until the channels have been read
+	later := func(read yamltree.Field) yamltree.Field { // delays "read" until the channels are known
 		return func(v yamltree.Value) { rest = append(rest, func() { read(v) }) }
 	}
 	var dropped, narrowed yamltree.Value
@@ -154,8 +155,8 @@ func (r *reader) read(root yamltree.Value) {
 	}
 }
 
-// deciding returns the functions that read those configuration keys that affect decisions about users. The argument
-// "later" takes a function that needs the configured channels, and runs this function later.
+// The method deciding returns the functions that read the configuration keys that affect decisions about users. The
+// argument "later" delays a function that needs the configured channels, until the channels are known.
 func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"channels":        func(v yamltree.Value) { readChannels(v, r.Policy.Channels) },
@@ -168,7 +169,7 @@ func (r *reader) deciding(later func(yamltree.Field) yamltree.Field) map[string]
 	}
 }
 
-// policyText returns, as YAML, the version of the file and those keys that affect decisions about users.
+// policyText returns the version of the file, and the keys that affect decisions about users, as YAML.
 func (r *reader) policyText(root yamltree.Value) []byte {
 	text := fmt.Appendf(nil, "version: %q\n", r.Policy.Version)
 	deciding := r.deciding(func(read yamltree.Field) yamltree.Field { return read })
@@ -187,9 +188,9 @@ func (r *reader) requireChannel(v yamltree.Value) {
 	}
 }
 
-// ParsePolicy reads those configuration keys that affect decisions about users. The text that ParsePolicy reads is
-// either a Config.PolicyText, which contains the version, or a whole configuration, whose version ParsePolicy
-// computes. ParsePolicy ignores all other keys. The error is a *yamltree.Faults.
+// ParsePolicy reads the configuration keys that affect decisions about users. The argument is either a
+// Config.PolicyText, which contains the version, or a whole configuration, whose version ParsePolicy computes.
+// ParsePolicy ignores all other keys. The error is a *yamltree.Faults.
 func ParsePolicy(data []byte) (*capping.Policy, error) {
 	root, fault := tree(data)
 	if fault != nil {
@@ -222,7 +223,7 @@ func ParsePolicy(data []byte) (*capping.Policy, error) {
 	return r.Policy, nil
 }
 
-// ids reads the key "ids": the kind of user ids, such as "uuid".
+// The method ids reads the key "ids": the kind of user ids, such as "uuid".
 func (r *reader) ids(v yamltree.Value) {
 	var names []string
 	for _, kind := range ids.Kinds() {
@@ -238,8 +239,8 @@ func (r *reader) log(v yamltree.Value) {
 	})
 }
 
-// tracing reads the settings of tracing: the fraction of traced requests and the address of the collector. If the
-// configuration file lacks the key "tracing", environment variables alone do not enable tracing.
+// The method tracing reads the settings of tracing: the fraction of traced requests and the address of the collector.
+// If the configuration file lacks the key "tracing", environment variables alone do not enable tracing.
 func (r *reader) tracing(v yamltree.Value) {
 	t := &r.Tracing
 	t.Ratio, t.Timeout = trace.DefaultRatio, trace.DefaultTimeout

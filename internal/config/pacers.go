@@ -11,7 +11,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// maxPacers is the maximum number of configured pacers. maxPacers also limits the number of metric series, because each
+// maxPacers is the maximum number of configured pacers. The limit also bounds the number of metric series, because each
 // pacer has its own series.
 const maxPacers = 1000
 
@@ -65,8 +65,8 @@ func (r *reader) pacer(name string, v yamltree.Value) pacing.Pacer {
 	return p
 }
 
-// pacerShares reads the shares of a pacer: names, each with a percentage of permits that the pacer reserves for
-// callers of this name.
+// pacerShares reads the shares of a pacer. Each share is a name with the percentage of permits that the pacer reserves
+// for callers of this share.
 func pacerShares(v yamltree.Value) (shares []pacing.Share) {
 	sum, before := 0, len(v.Faults())
 	v.Pairs(func(key string, at, val yamltree.Value) {
@@ -153,7 +153,7 @@ func pacerWarnings(path string, p *pacing.Pacer) (warnings []string) {
 }
 
 // judgedKey returns the configuration key of a pacer's limit. The argument "judged" is the index of the limit in the
-// result of Pacer.Judged.
+// list that the method Pacer.Judged returns.
 func judgedKey(p *pacing.Pacer, judged int) string {
 	if judged < len(p.Limits) {
 		return fmt.Sprintf("limits[%d]", judged)
@@ -161,7 +161,7 @@ func judgedKey(p *pacing.Pacer, judged int) string {
 	return "rate"
 }
 
-// perSecond says how many times per second something with the given interval happens, in plain digits.
+// perSecond converts an interval to a rate per second, in plain digits.
 func perSecond(interval time.Duration) string {
 	text := strconv.FormatFloat(float64(time.Second)/float64(interval), 'f', 3, 64)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")

@@ -13,8 +13,8 @@ import (
 // userZone is the value in a configuration file that means "the time zone of each user".
 const userZone = "user"
 
-// maxQuietSets is the maximum number of sets in one entry of quiet hours. maxQuietSets limits in how many sets a call
-// must look up each user.
+// maxQuietSets is the maximum number of sets in one entry of quiet hours. Because of maxQuietSets, a call must look up
+// each user in a limited number of sets.
 const maxQuietSets = 64
 
 func (r *reader) quietHours(v yamltree.Value) {
@@ -86,8 +86,8 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 	return q
 }
 
-// clock reads a time of day such as "21:00" from a configuration file. The result "ok" of clock() is false if it
-// recorded an error.
+// The function clock reads a time of day such as "21:00" from a configuration file. After recording an error, the
+// function returns false.
 func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	text, ok := v.Word()
 	if !ok { // other YAML parsers read 21:00 without quotes as a number
@@ -103,7 +103,7 @@ func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	return true
 }
 
-// clockHint returns, for an error text, an explanation of how to write a time of day.
+// clockHint returns an explanation of the format of a time of day, for an error text.
 func clockHint(text string) string {
 	if text == "24:00" {
 		return "; midnight is 00:00"
@@ -127,8 +127,8 @@ const (
 	littleOpen   = 60 // minutes: quiet hours that leave less time for sends are probably unintended
 )
 
-// quietAllDay rejects quiet hours that together cover the whole day, because they would never end. quietAllDay combines
-// only quiet hours with the same time zone.
+// quietAllDay rejects quiet hours that together cover the whole day, because such quiet hours never end. quietAllDay
+// adds up only quiet hours with equal time zones.
 func (r *reader) quietAllDay(at []yamltree.Value) {
 	for i := range r.Policy.Quiet {
 		open, channel := r.openMinutes(i)
@@ -143,8 +143,8 @@ func (r *reader) quietAllDay(at []yamltree.Value) {
 	}
 }
 
-// openMinutes finds the channel on which the first i+1 entries of quiet hours leave the fewest minutes a day open for
-// sends. openMinutes returns the number of these minutes and the channel.
+// openMinutes finds the channel on which the first i+1 entries of quiet hours leave the fewest minutes a day for sends.
+// The result is the number of these minutes, and the channel.
 func (r *reader) openMinutes(i int) (least int, on capping.Channel) {
 	least = minutesOfDay
 	hours := &r.Policy.Quiet[i]
@@ -171,8 +171,8 @@ func (r *reader) quietUsers(i int) []string {
 	return users
 }
 
-// openTo returns how many minutes a day users of a set may receive sends on the channel. openTo combines those of the
-// first i+1 entries of quiet hours that have the same time zone as the entry i.
+// openTo returns the number of minutes a day in which the users of a set may receive sends on the channel. Of the first
+// i+1 entries of quiet hours, openTo combines the entries with the time zone of the entry i.
 func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	var closed [minutesOfDay]bool
 	same := &r.Policy.Quiet[i]
@@ -195,7 +195,7 @@ func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	return open
 }
 
-// on returns text for an error message that names a channel.
+// The method on returns a text with the name of a channel, for an error message.
 func (r *reader) on(channel capping.Channel) string {
 	if channel == 0 {
 		return "without a channel"

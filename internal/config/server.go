@@ -41,7 +41,7 @@ func (r *reader) server(v yamltree.Value) {
 	r.checkAccess(v)
 }
 
-// checkAccess checks that the API keys and the addresses of the listeners fit together.
+// checkAccess checks that the API keys, the clients with rates and the addresses of the listeners are consistent.
 func (r *reader) checkAccess(v yamltree.Value) {
 	s := &r.Server
 	if s.WithoutKeys && len(s.Access.Keys) > 0 {
@@ -156,7 +156,7 @@ func readKey(v yamltree.Value) (key gate.Key) {
 }
 
 // readKeySets reads the list of sets that an API key may change. If the list is empty, readKeySets records an error:
-// without a list, a key may change all sets, while an empty list suggests that it may change none.
+// without a list, a key may change all sets, but an empty list looks as if the key may change no set.
 func readKeySets(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	names = setNames(v, func(v yamltree.Value, name string) {
@@ -194,9 +194,9 @@ func readRate(v yamltree.Value) (rate capping.Rate) {
 	return rate
 }
 
-// Listeners returns the URLs at which a service with this configuration answers on its own machine, beginning with
-// the URL of the key "listen". Listeners ignores errors in other sections of the configuration file. If a service has
-// rejected a changed configuration file, it still runs, and the command that checks its health must find the service.
+// Listeners returns the URLs of a service with this configuration on the local machine, beginning with the URL of the
+// key "listen". Listeners ignores errors in other sections of the configuration file. A service that has rejected a
+// changed configuration file still runs, and the command for health checks must find this service.
 func Listeners(file string) (urls []string, err error) {
 	data, err := yamltree.ReadFile(file)
 	if err != nil {

@@ -27,7 +27,7 @@ func Silences(p *capping.Policy, from time.Time) (list []string) {
 		return nil
 	}
 	s := &silences{policy: p, from: from, until: from.Add(silenceDays * 24 * time.Hour), found: map[uint32]silence{}}
-	said := map[string][]string{} // channels with the same text
+	said := map[string][]string{} // channels by text
 	var order []string
 	channels := append([]capping.Channel{0}, slices.Sorted(maps.Values(p.Channels))...)
 	for _, channel := range channels {
@@ -59,7 +59,7 @@ func onChannel(p *capping.Policy, channel capping.Channel) string {
 	return "on " + p.ChannelName(channel)
 }
 
-// silences is the search for days on which quiet hours forbid sends in every minute.
+// The type silences holds the state of a search for days on which quiet hours forbid sends in every minute.
 type silences struct {
 	policy      *capping.Policy
 	from, until time.Time
@@ -68,12 +68,12 @@ type silences struct {
 	looked      int
 }
 
-// silence says, for each time zone in it, on which days quiet hours leave no minute for sends. A silence (a list of
-// days without possible sends) leaves out time zones in which every day has a minute for sends.
+// A silence maps a time zone to a text about the days on which quiet hours leave no minute for sends. A silence leaves
+// out time zones in which every day has a minute for sends.
 type silence map[string]string
 
-// on describes the days without possible sends on a channel: first for all users, and then for users of those sets
-// that have further such days. Each returned text contains the placeholder %s for the names of the affected channels.
+// The method on describes the days without possible sends on a channel: first for all users, and then for the users of
+// sets with more such days. Each returned text contains the placeholder %s for the names of the affected channels.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
 	var ofSets []int
@@ -94,7 +94,7 @@ func (s *silences) on(channel capping.Channel) (list []string) {
 	return list
 }
 
-// masks returns bit masks of quiet hours. Each bit mask stands for the quiet hours of all users together with one
+// The function masks returns bit masks of quiet hours. Each bit mask stands for the quiet hours of all users, plus one
 // subset of the quiet hours for sets. Smaller subsets come first.
 func masks(common uint32, ofSets []int) (list []uint32) {
 	for choice := range uint32(1) << len(ofSets) {
@@ -110,8 +110,8 @@ func masks(common uint32, ofSets []int) (list []uint32) {
 	return list
 }
 
-// beyond returns the time zones that a combination of quiet hours silences for whole days. beyond leaves out time
-// zones for which a smaller combination is already reported.
+// The method beyond returns the time zones in which a combination of quiet hours leaves whole days without a minute for
+// sends. The result leaves out time zones that the text about a smaller combination already names.
 func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	more := maps.Clone(s.of(mask))
 	for fewer, zones := range reported {
@@ -122,11 +122,12 @@ func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 	return more
 }
 
-// everywhere stands in place of the time zone in a silence (a list of days without possible sends) if the quiet hours
-// do not depend on the time zone of the user.
+// The constant everywhere replaces the time zone in a silence (days without possible sends by time zone) if the quiet
+// hours do not depend on the time zone of the user.
 const everywhere = ""
 
-// of returns the time zones in which a combination of quiet hours leaves whole days without a minute for sends.
+// The method of returns the time zones in which a combination of quiet hours leaves whole days without a minute for
+// sends.
 func (s *silences) of(mask uint32) silence {
 	if known, ok := s.found[mask]; ok {
 		return known
@@ -158,8 +159,8 @@ func (s *silences) of(mask uint32) silence {
 	return silent
 }
 
-// look finds the days on which users in the named time zones have no minute for sends. The clocks of all named time
-// zones always show the same time as the clock of the argument "place".
+// The method look finds the days on which users in the named time zones have no minute for sends. The clocks of all
+// named time zones agree with the clock of the argument "place".
 func (s *silences) look(mask uint32, place *time.Location, names []string, silent silence) {
 	var clocks []quiet.Clock
 	for i := range s.policy.Quiet {
@@ -191,8 +192,8 @@ func (s *silences) look(mask uint32, place *time.Location, names []string, silen
 	}
 }
 
-// texts describes in which time zones a combination of quiet hours leaves whole days without a minute for sends. Each
-// returned text contains the placeholder %s for the names of the affected channels.
+// The method texts describes the time zones in which a combination of quiet hours leaves whole days without a minute
+// for sends. Each returned text contains the placeholder %s for the names of the affected channels.
 func (s *silences) texts(mask uint32, silent silence) (list []string) {
 	byDays := map[string][]string{}
 	for zone, days := range silent {
@@ -238,7 +239,7 @@ func (s *silences) inZones(names []string) string {
 	return fmt.Sprintf(", in every time zone but %s", strings.Join(others, ", "))
 }
 
-// zones returns all time zones, and groups those whose clocks are identical for the whole checked year.
+// The method zones returns all time zones, in groups whose clocks are identical for the whole checked year.
 func (s *silences) zones() [][]string {
 	if s.classes != nil {
 		return s.classes

@@ -33,7 +33,8 @@ func (r *reader) segments(v yamltree.Value) {
 	}
 }
 
-// location returns a reader of a configured location: a directory, or an address of the form s3://bucket/prefix.
+// The method location returns a reader of a configured location: a directory, or an address of the form
+// s3://bucket/prefix.
 func (r *reader) location(to *string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)

@@ -10,21 +10,20 @@ import (
 	"capper/internal/yamltree"
 )
 
-// Acknowledged lists sets whose suppression the configuration deliberately weakens: these sets are no longer
-// suppressed (their users may receive sends), or for fewer sends. If the configuration removes a set from the key
-// "suppress" without acknowledging this, the service rejects the reload.
+// Acknowledged lists the sets whose suppression (rule that denies sends to the users of a set) the configuration
+// deliberately removes or weakens. If a configuration removes a set from the key "suppress" without acknowledging the
+// removal, the service rejects the reload.
 type Acknowledged struct {
 	Dropped  []string // no_longer_suppressed: sets that are no longer in suppress
 	Narrowed []string // less_suppressed: sets in suppress that apply to fewer sends than before
 }
 
-// suppresses reports whether the configuration key "suppress" contains the set.
+// The method suppresses reports whether the configuration key "suppress" contains the set.
 func (r *reader) suppresses(name string) bool {
 	return slices.ContainsFunc(r.Policy.Suppress, func(s capping.Suppression) bool { return s.Set == name })
 }
 
-// droppedSets reads the key "no_longer_suppressed". Before droppedSets, the caller must read the configuration key
-// "suppress".
+// droppedSets reads the key "no_longer_suppressed". The caller must read the configuration key "suppress" first.
 func (r *reader) droppedSets(v yamltree.Value) {
 	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
@@ -33,8 +32,7 @@ func (r *reader) droppedSets(v yamltree.Value) {
 	})
 }
 
-// narrowedSets reads the key "less_suppressed". Before droppedSets, the caller must read the configuration key
-// "suppress".
+// narrowedSets reads the key "less_suppressed". The caller must read the configuration key "suppress" first.
 func (r *reader) narrowedSets(v yamltree.Value) {
 	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {
@@ -65,13 +63,12 @@ func setNames(v yamltree.Value, check func(v yamltree.Value, name string)) (name
 // Lost is a suppression (rule that keeps the users of a set from messages) that a new policy no longer contains.
 type Lost struct {
 	Set   string
-	Whole bool   // the new policy does not name the set at all
+	Whole bool   // true: the new policy does not name the set
 	Sends string // description of the sends that are no longer suppressed
 }
 
 // LostSuppression lists the suppressions of the earlier policy ("was") that the new policy ("is") lacks, in the order
-// of the earlier policy. LostSuppression ignores channels that the configuration no longer has, because no send uses
-// them.
+// of the earlier policy. LostSuppression ignores removed channels, because sends can no longer use such channels.
 func LostSuppression(was, is *capping.Policy) (list []Lost) {
 	for i := range was.Suppress {
 		before := &was.Suppress[i]
@@ -100,8 +97,8 @@ func LostSuppression(was, is *capping.Policy) (list []Lost) {
 	return list
 }
 
-// unsuppressed returns a fault for each suppression that the new configuration next removes without acknowledging the
-// removal.
+// The method unsuppressed returns a fault for each suppression that the new configuration "next" removes without
+// acknowledging the removal.
 func (c *Config) unsuppressed(next *Config) (found []yamltree.Fault) {
 	for _, lost := range LostSuppression(c.Policy, next.Policy) {
 		key, said, what := "less_suppressed", next.Acknowledged.Narrowed,

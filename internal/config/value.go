@@ -17,7 +17,7 @@ import (
 	"capper/internal/yamltree"
 )
 
-// named returns a reader of a configuration value that must be a string and match the pattern.
+// The function named returns a reader of a configuration value that must be a string and match the pattern.
 func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)
@@ -27,8 +27,8 @@ func named(to *string, pattern *regexp.Regexp, rule string) yamltree.Field {
 	}
 }
 
-// duration returns a reader of a configuration value that must be a duration from the argument "low" to the argument
-// "high", in whole milliseconds.
+// The function duration returns a reader of a configuration value that must be a duration from the argument "low" to
+// the argument "high", in whole milliseconds.
 func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 	return func(v yamltree.Value) {
 		if v.IsZero() && low == 0 {
@@ -54,9 +54,9 @@ func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 
 var inDays = regexp.MustCompile(`^([1-9][0-9]{0,3})([dw])$`)
 
-// unitHint returns a hint for an error text if a duration has no unit, or is in days or weeks: how to write it. For
-// other texts, unitHint returns "". Command-line flags and API calls accept durations in days, but configuration files
-// do not.
+// For a duration without a unit, or in days or weeks, unitHint returns a hint with the correct notation, for an error
+// text. For other texts, unitHint returns "". Command-line flags and API calls accept durations in days, but
+// configuration files do not.
 func unitHint(text string) string {
 	if _, err := strconv.Atoi(text); err == nil {
 		return fmt.Sprintf("; the unit is missing: write %ss or %sh", text, text)
@@ -73,7 +73,7 @@ func unitHint(text string) string {
 	return fmt.Sprintf("; %s no unit here: write %dh", word, n)
 }
 
-// opposite returns a reader of a boolean configuration value that stores the opposite value in a field.
+// The function opposite returns a reader of a boolean configuration value that stores the opposite value in a field.
 func opposite(to *bool) yamltree.Field {
 	return func(v yamltree.Value) {
 		said := !*to
@@ -98,14 +98,14 @@ func address(to *string) yamltree.Field {
 	}
 }
 
-// place is a path of a file or directory that the configuration file or a default value names.
+// A place is the path of a file or directory that the configuration file or a default value names.
 type place struct {
 	at yamltree.Value
 	to *string
 }
 
-// path returns a reader of a configuration value that is the path of a file or directory. A relative path starts at the
-// directory of the configuration file, and not at the working directory of the process.
+// The method path returns a reader of a configuration value that is the path of a file or directory. A relative path
+// starts at the directory of the configuration file, and not at the working directory of the process.
 func (r *reader) path(to *string) yamltree.Field {
 	return func(v yamltree.Value) {
 		yamltree.Text(to)(v)
@@ -113,7 +113,7 @@ func (r *reader) path(to *string) yamltree.Field {
 	}
 }
 
-// locate makes all paths of the configuration absolute, starting at the directory of the configuration file.
+// The method locate makes all paths of the configuration absolute, starting at the directory of the configuration file.
 func (r *reader) locate(file string, root yamltree.Value) {
 	begin, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *reader) locateOne(begin string, p place) {
 	given := *p.to
 	*p.to = filepath.Join(begin, given)
 	if p.to == &r.Audit.To || p.to == &r.Audit.Spool {
-		return // these keys never had the earlier rule for relative paths
+		return // for these keys, relative paths never started at the working directory
 	}
 	before, err := filepath.Abs(given)
 	if err != nil || before == *p.to || something(*p.to) || !something(before) {
@@ -170,8 +170,8 @@ func (r *reader) locateOne(begin string, p place) {
 		*p.to, before)
 }
 
-// cached reports whether a directory contains a segments cache. A segments cache consists of folders whose names are
-// 16 hexadecimal digits. The directory /var/cache of the system, for example, is not a segments cache.
+// The function cached reports whether a directory contains a segments cache. A segments cache consists of folders whose
+// names are 16 hexadecimal digits. The directory /var/cache of the system, for example, is not a segments cache.
 func cached(dir string) bool {
 	entries, _ := os.ReadDir(dir)
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
@@ -180,7 +180,7 @@ func cached(dir string) bool {
 	})
 }
 
-// something reports whether the path is a file or a non-empty directory.
+// The function something reports whether the path is a file or a non-empty directory.
 func something(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {

@@ -9,8 +9,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// own lists the configuration keys in which the instances of a fleet may differ: listening addresses, paths of files,
-// addresses of the shared store, and logging. None of the listed keys affects decisions about users.
+// The variable own lists the configuration keys in which the instances of a fleet may differ: listening addresses,
+// paths of files, addresses of the shared store, and logging. None of the listed keys affects decisions about users.
 var own = []string{
 	"log", "tracing",
 	"server.listen", "server.admin_listen", "server.host_names", "server.tls",
@@ -21,16 +21,16 @@ var own = []string{
 	"audit.spool",
 }
 
-// versionOf returns the version of a configuration: the first 12 hexadecimal digits of a SHA-256 hash of all keys on
-// which the instances of a fleet must agree. Comments, layout and the keys in the list "own" do not change the
-// version of a configuration. All other keys change the version.
+// versionOf returns the version of a configuration: the first 12 hexadecimal digits of a SHA-256 hash. The hash covers
+// all keys on which the instances of a fleet (instances with one store) must agree. Comments, layout and the keys in
+// the list "own" do not change the version of a configuration. All other keys change the version.
 func versionOf(root yamltree.Value) string {
 	text := root.Canonical(func(v yamltree.Value) (as string, taken bool) {
 		if slices.Contains(own, v.Path()) {
 			return "", true
 		}
 		if to, isText := v.Word(); isText && v.Path() == "audit.to" && !objects.IsURL(to) {
-			return "a directory", true // instances may use different directories, but all must record decisions or none
+			return "a directory", true // the directories may differ, but all instances or none must have an audit
 		}
 		return "", false
 	})

@@ -20,12 +20,12 @@ type Watcher struct {
 	clock func() time.Time
 	parse func(file string, data []byte) (*Config, map[string]string, error)
 
-	// Only the goroutine of Run uses these fields, without a lock. Run holds no lock while it reads, parses and applies
-	// a file, so that a slow file does not delay callers of Status.
-	seen    []byte            // bytes of the file at the last check; nil: Run has reported an unreadable file
+	// These fields need no lock, because only the goroutine of Run uses the fields. Run holds no lock while it reads,
+	// parses and applies a file, so that a slow file does not delay callers of Status.
+	seen    []byte            // content of the file at the last check; nil: Run has reported an unreadable file
 	missed  bool              // the file could not be read at the last check
 	given   map[string]string // values of the current file, by path
-	waiting func() error      // applies the content of seen again after ErrNotYet; nil: no content waits
+	waiting func() error      // applies the content of "seen" again after ErrNotYet; nil: nothing waits
 
 	mu     sync.Mutex // guards the fields below
 	inUse  *Config
@@ -80,9 +80,9 @@ func (w *Watcher) Status() Status {
 // the file.
 var ErrNotYet = errors.New("change is not possible yet")
 
-// Run checks the configuration file at the given interval until ctx ends. Run passes each changed configuration to
-// the function "apply". If the function "apply" returns an error, it must leave everything unchanged. Run calls the
-// function "reloaded" with nil for each accepted change, and with the error for each rejected change of the file.
+// Run checks the configuration file at the given interval until ctx ends. Run passes each changed configuration to the
+// function "apply". If the function "apply" returns an error, the function must leave everything unchanged. Run calls
+// the function "reloaded" with nil for each accepted change, and with the error for each rejected change of the file.
 // After a signal on the channel "asked", Run checks the file immediately, and tells the function "answer" whether the
 // file had changed. If "asked" is nil, there are no signals.
 func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*Config) error, reloaded func(error),
@@ -108,9 +108,9 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, apply func(*C
 	}
 }
 
-// poll reads the configuration file, and applies it if it has changed since the last check. While an editor replaces
-// the configuration file, the file may be absent or empty for a moment. The next call of poll() finds the complete new
-// file.
+// poll() reads the configuration file, and applies the file if the content has changed since the last check. While an
+// editor replaces the configuration file, the file may be absent or empty for a moment. The next call of poll() finds
+// the complete new file.
 func (w *Watcher) poll(apply func(*Config) error) (changed bool, err error) {
 	data, err := readRegular(w.file)
 	if err != nil {
@@ -146,9 +146,9 @@ func readRegular(file string) ([]byte, error) {
 	return yamltree.ReadFile(file)
 }
 
-// unreadable reports once that the configuration file cannot be read. unreadable reports an absent file only at the
-// second check. When the kubelet replaces the symlink of a mounted ConfigMap, a reader may find that the old symlink
-// leads to a removed directory.
+// The method unreadable reports once that the configuration file cannot be read. The method reports an absent file only
+// at the second check, because the file may be absent for a moment. For example, while the kubelet replaces the symlink
+// of a mounted ConfigMap, the old symlink leads to a removed directory.
 func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	first := !w.missed
 	w.missed = true
@@ -159,8 +159,8 @@ func (w *Watcher) unreadable(err error) (changed bool, _ error) {
 	return true, w.refuse(fmt.Errorf("read configuration: %w", err))
 }
 
-// again tries once more to apply a configuration that was rejected temporarily. If the configuration is still
-// rejected temporarily, the method again() reports nothing.
+// again() tries once more to apply a configuration that was rejected temporarily. If the configuration is still
+// rejected temporarily, again() reports nothing.
 func (w *Watcher) again() (changed bool, err error) {
 	if w.waiting == nil {
 		return false, nil
@@ -176,7 +176,7 @@ func (w *Watcher) again() (changed bool, err error) {
 	return true, nil
 }
 
-// put applies a new configuration, unless it changes a key that needs a restart.
+// The method put applies a new configuration, unless the configuration changes a key that needs a restart.
 func (w *Watcher) put(next *Config, given map[string]string, apply func(*Config) error) error {
 	current := w.Current() // only this goroutine changes the current configuration
 	if err := current.reloadable(w.file, next, w.given, given); err != nil {

@@ -13,9 +13,8 @@ import (
 	"capper/internal/yamltree"
 )
 
-// These constants are the names that API responses use for denials that are not caused by a limit. No limit may have
-// the name "suppressed", "holdout" or "quiet", because responses and metrics use these names for other reasons for a
-// denial.
+// These constants are the names in API responses for denials without a limit as the reason. No limit may have the name
+// "suppressed", "holdout" or "quiet", because responses and metrics use these names for other reasons for a denial.
 const (
 	suppressedName = "suppressed"
 	holdoutName    = "holdout"
@@ -25,8 +24,8 @@ const (
 // allWord is the value in a configuration file that means "all sends, with and without a channel".
 const allWord = "all"
 
-// suppress reads the key "suppress": the sets of users who must not receive messages, in the order of the file. If a
-// user is in several suppressed sets, responses name the set that comes first in this order.
+// The method suppress reads the key "suppress": the sets of users who must not receive messages, in the order of the
+// file. If a user is in several suppressed sets, responses name the set that comes first in this order.
 func (r *reader) suppress(v yamltree.Value) {
 	if v.IsList() {
 		v.Fault("must be a mapping with the names of sets as keys, such as {opted-out: all}, got a list")
@@ -41,8 +40,8 @@ func (r *reader) suppress(v yamltree.Value) {
 	}
 }
 
-// suppression reads which sends to the users of a set are suppressed. The configuration value is the word "all", a
-// list of channels, or a mapping with the keys "channels", "even_exempt", "may_lose" and "max_age".
+// The method suppression reads the rule about the suppressed sends to the users of a set. The configuration value is
+// the word "all", a list of channels, or a mapping with the keys "channels", "even_exempt", "may_lose" and "max_age".
 func (r *reader) suppression(set string, v yamltree.Value) capping.Suppression {
 	s := capping.Suppression{Set: set, MayLose: segments.DefaultMayLose}
 	word, isWord := v.Word()
@@ -93,9 +92,8 @@ func mayLose(to *float64) yamltree.Field {
 	}
 }
 
-// Guarded returns, for each set that the policy p guards, what percentage of its users may leave the set from one
-// segments generation to the next. If a guarded set loses a higher percentage in a new segments generation, the
-// service rejects the generation.
+// Guarded returns the maximum percentage of users that each guarded set of the policy p may lose from one segments
+// generation (published version) to the next. If a set loses more, the service rejects the new generation.
 func Guarded(p *capping.Policy) segments.Guarded {
 	g := segments.Guarded{MayLose: map[string]float64{}, Zones: p.UsesZones()}
 	guard := func(set string, mayLose float64) {
@@ -137,7 +135,7 @@ func LooseLists(p *capping.Policy, m *segments.Manifest) (warnings []string) {
 	return warnings
 }
 
-// suppressedChannels reads on which channels a set is suppressed: the word "all" or a list of channels.
+// suppressedChannels reads the channels on which a set is suppressed: the word "all" or a list of channels.
 func (r *reader) suppressedChannels(v yamltree.Value) capping.ChannelSet {
 	if word, ok := v.Word(); ok {
 		if word != allWord {
@@ -213,7 +211,7 @@ func salted(to *string) yamltree.Field {
 
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// number reads a configured number in plain digits, with or without a fraction.
+// The function number reads a configured number in plain digits, with or without a fraction.
 func number(v yamltree.Value) (n float64, ok bool) {
 	_, isText := v.Word()
 	n, err := strconv.ParseFloat(v.Token(), 64)

@@ -6,8 +6,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// needsStore returns a copy of a console page whose function Show immediately shows an error while the store does not
-// answer. Without needsStore, the API calls of the console page would wait for the store until their time-out.
+// needsStore returns a copy of a console page that shows an error at once while the store does not respond. Without
+// needsStore, the API calls of the page would wait for the store until their time-out.
 func needsStore(p frame.Page) frame.Page {
 	show := p.Show
 	p.Show = func(v *frame.Visit) (*frame.View, error) {
@@ -32,8 +32,8 @@ func asksStore(p frame.Page) frame.Page {
 	return p
 }
 
-// storeAway returns an error for the visitor, if the service has found that its store does not answer. The service
-// checks the store continually, so storeAway soon returns nil when the store answers again.
+// storeAway returns an error for the visitor if the service has found that its store does not respond. The service
+// checks the store continually, so storeAway returns nil soon after the store responds again.
 func storeAway(v *frame.Visit) error {
 	status, err := v.API.Status(v.Context())
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"capper/internal/console/frame"
 )
 
-// changesPage returns the console page with the differences between two segments generations.
+// changesPage returns the console page with the differences between two segments generations (published versions).
 func changesPage() frame.Page {
 	return frame.Page{Path: changesAt, Under: segmentsNav, Template: "changes.html", Files: files, Show: showChanges}
 }
 
-// changes is the data for the template of the page with the differences between two segments generations.
+// The type changes is the data for the template of the page with the differences between two segments generations.
 type changes struct {
 	From, To string
 	Listed   []api.GenerationInfo
@@ -80,7 +80,8 @@ func changesTable(name, caption string, list []api.SegmentChange, exact bool) *f
 	return t
 }
 
-// happened describes in words how a segment or set changed between two segments generations.
+// The function happened describes, in words, the change of a segment or set between two segments generations (published
+// versions).
 func happened(c *api.SegmentChange) string {
 	said, ok := map[string]string{
 		"same": "nothing", "changed": "changed", "appears": "added", "vanishes": "removed",

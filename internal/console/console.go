@@ -60,7 +60,7 @@ func New(cfg Config) (http.Handler, error) {
 	})
 }
 
-// all returns all pages of the console. all returns the pages in the order in which the navigation shows them.
+// The function all returns all pages of the console, in the order of the navigation.
 func all(cfg Config) []frame.Page {
 	return []frame.Page{
 		overviewPage(),

@@ -17,8 +17,8 @@ import (
 	"capper/internal/ids"
 )
 
-// act tries a campaign, without recording sends, for the user ids in a form. The visitor has pasted these user ids,
-// or has uploaded a file with them.
+// The method act tries a campaign, without recording sends, for the user ids in a form. The visitor has pasted these
+// user ids, or has uploaded a file with them.
 func (ps tryPages) act(v *frame.Visit) (*frame.View, string, error) {
 	p, err := begin(v, v.PostFormValue("channel"))
 	if err != nil {
@@ -66,8 +66,8 @@ func (ps tryPages) tryIDs(v *frame.Visit, p *tryView) error {
 
 const pasted = "the pasted ids"
 
-// source returns a reader of the user ids in the form. The user ids come from an uploaded file or from text that the
-// visitor pasted.
+// The function source returns a reader of the user ids in the form. The user ids come from an uploaded file or from
+// text that the visitor pasted.
 func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	file, header, err := v.FormFile("file")
 	switch {
@@ -80,15 +80,15 @@ func source(v *frame.Visit) (from io.Reader, what string, err error) {
 	return strings.NewReader(v.PostFormValue("ids")), pasted, nil
 }
 
-// group is a set of users, for example from an uploaded file, about whom the console asks the service. A group names
-// its users by dense ids (32-bit numbers), packed ids (UUIDs and 64-bit numbers), or text ids.
+// A group holds the users of a request from the console to the service, for example the users of an uploaded file. A
+// group names its users by dense ids (32-bit numbers), packed ids (UUIDs and 64-bit numbers), or text ids.
 type group struct {
 	dense  *roaring.Bitmap // nil: not dense
 	packed *client.Packed  // nil: no packed form
 	texts  []string
 }
 
-// count returns the number of users in the group about whom the console asks.
+// The method count returns the number of users in the group.
 func (g *group) count() uint64 {
 	switch {
 	case g.dense != nil:
@@ -99,13 +99,13 @@ func (g *group) count() uint64 {
 	return uint64(len(g.texts))
 }
 
-// forecast returns an API request to forecast the decisions about the users of a group on a channel.
+// The method forecast returns an API request for a forecast of the decisions about the users of a group on a channel.
 func (g *group) forecast(channel string) *client.ForecastRequest {
 	return &client.ForecastRequest{Channel: channel, Bitmap: g.dense, Packed: g.packed, IDs: g.texts}
 }
 
-// some returns the group itself, or a sample of at most "most" users if the group is larger. If some() returns a
-// sample, its users are spread evenly over the ids, or over the positions in the list.
+// The method some returns the group, or a sample of at most "most" users if the group is larger. The users of the
+// sample are spread evenly over the ids, or over the positions in the list.
 func (g *group) some(most uint64) *group {
 	n := g.count()
 	if n <= most {
@@ -134,20 +134,20 @@ func (g *group) some(most uint64) *group {
 	return some
 }
 
-// These constants limit how many bytes of a word in pasted or uploaded text the console stores. Every dense id
+// These constants limit the bytes that the console stores of one word in pasted or uploaded text. Every dense id
 // (32-bit number) is shorter than longestDense, and every other id, in any spelling, is shorter than longestOther.
 const (
 	longestDense = 40
 	longestOther = 300
 )
 
-// given holds the users whose ids a visitor has pasted or uploaded.
+// The type given holds the users whose ids a visitor has pasted or uploaded.
 type given struct {
 	group
 	kind    ids.Kind
 	scheme  *ids.Scheme     // parses ids that are not dense
 	known   map[string]bool // set of the ids, for ids that are not dense
-	repeats int             // number of repeated ids
+	repeats int             // number of repetitions of ids
 }
 
 func newGiven(kind ids.Kind) *given {
@@ -163,8 +163,8 @@ func newGiven(kind ids.Kind) *given {
 	return g
 }
 
-// add adds the user id that a word of the pasted text contains; the argument "line" is the number of the word's line.
-// If the word is not a valid user id, the result "fault" describes the error.
+// The method add adds the user id in a word of the pasted text. The argument "line" is the line number of the word. If
+// the word is not a valid user id, the result "fault" describes the error.
 func (g *given) add(word string, line int) (fault string) {
 	if g.kind != ids.Dense {
 		return g.addOther(word, line)
@@ -207,7 +207,7 @@ func (g *given) addOther(word string, line int) (fault string) {
 	return ""
 }
 
-// mostOf returns how many user ids of the given kind a visitor may try at once.
+// mostOf returns the maximum number of user ids of the given kind in one trial.
 func mostOf(kind ids.Kind) uint64 {
 	if kind == ids.Text {
 		return api.MaxUserIDs // text ids have no packed form
@@ -215,7 +215,7 @@ func mostOf(kind ids.Kind) uint64 {
 	return mostNow
 }
 
-// tooMany returns an error text if the visitor has given more users than can be tried at once, and otherwise "".
+// tooMany returns an error text if the visitor has given more users than one trial permits, and otherwise "".
 func (g *given) tooMany() string {
 	n, most := g.count(), mostOf(g.kind)
 	if n <= most {
@@ -265,7 +265,7 @@ func readWords(kind ids.Kind, from io.Reader) (found *given, fault string) {
 	return found, found.tooMany()
 }
 
-// separates reports whether the character c separates pasted ids of the given kind.
+// The function separates reports whether the character c separates pasted ids of the given kind.
 func separates(kind ids.Kind, c byte) bool {
 	switch c {
 	case '\r', '\n':

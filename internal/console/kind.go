@@ -24,7 +24,7 @@ func (u userRef) String() string {
 	return fmt.Sprint(u.dense)
 }
 
-// forecast adds the user to an API request for a forecast and returns the request.
+// The method forecast adds the user to an API request for a forecast and returns the request.
 func (u userRef) forecast(r *client.ForecastRequest) *client.ForecastRequest {
 	if u.id != "" {
 		r.IDs = []string{u.id}

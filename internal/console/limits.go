@@ -93,7 +93,7 @@ func policyLimits(p *api.Policy) *frame.Table {
 	return t
 }
 
-// sentence describes a limit in words.
+// The function sentence describes a limit in words.
 func sentence(l api.Limit) string {
 	text := fmt.Sprintf("at most %s in %s, %s", sends(l.Max), windowOf(l), channels(l.Channels))
 	if l.Max == 0 {
@@ -150,7 +150,7 @@ func channelsTable(p *api.Policy) *frame.Table {
 	return t
 }
 
-// policyWithheld describes in sentences to which users the policy allows no sends for reasons other than limits.
+// policyWithheld returns sentences about the users to whom the policy allows no sends for reasons other than limits.
 func policyWithheld(p *api.Policy) (said []string) {
 	for _, s := range p.Suppress {
 		text := fmt.Sprintf("Suppressed: users in the set %s receive nothing, %s", s.Set, channels(s.Channels))

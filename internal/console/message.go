@@ -37,14 +37,15 @@ type messageView struct {
 	Shadow   map[string]int64
 }
 
-// step is one stage in the funnel of a campaign: a number of users, such as the requested or the allowed users.
+// The type step is one stage in the funnel of a campaign: a number of users, such as the requested or the allowed
+// users.
 type step struct {
 	Name   string
 	Users  int64
 	Counts string // meaning of the number Users
 }
 
-// waves says at which times the denied users of a campaign may receive the campaign's message.
+// The type waves holds the times at which the denied users of a campaign may receive the campaign's message.
 type waves struct {
 	*Outlook        // nil: no outlook
 	Why      string // reason for the absence of an outlook
@@ -96,8 +97,7 @@ func showOne(v *frame.Visit, outlooks *outlooks) (*frame.View, error) {
 	return view, nil
 }
 
-// plannedView returns the content of the page about a campaign that has a title, but about which no call has come
-// yet.
+// plannedView returns the content of the page about a planned campaign. Such a campaign has a title, but no calls yet.
 func plannedView(found *api.MessageChannels) *frame.View {
 	return &frame.View{
 		Title: "Campaign " + cmp.Or(found.Title, found.MessageID), Question: messageQuestion,
@@ -107,8 +107,9 @@ func plannedView(found *api.MessageChannels) *frame.View {
 	}
 }
 
-// messageOf reads from the API the counts of the message, including counts of distinct users. If the audit cannot be
-// read, the counts lack distinct users, and the result "unread" contains the reason.
+// messageOf reads from the API the counts of the message, including counts of distinct users. If the service cannot
+// read the audit (record of all decisions), the counts do not include distinct users, and the result "unread" contains
+// the reason.
 func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels, unread []string, err error) {
 	found, err = v.API.MessageUsers(v.Context(), id, namespace)
 	if !client.HasCode(err, client.CodeUnavailable) && !client.HasCode(err, client.CodeOverloaded) {
@@ -122,7 +123,7 @@ func messageOf(v *frame.Visit, id, namespace string) (found *api.MessageChannels
 		"moment. Error of the service: " + err.Error()}, nil
 }
 
-// choose returns the campaign on the named channel, with links to the other channels of the message. If the channel
+// choose() returns the campaign on the named channel, with links to the other channels of the message. If the channel
 // name is empty, choose() returns the campaign on the first channel.
 func choose(found *api.MessageChannels, channel string) (m *api.Message, links []link) {
 	for i := range found.Channels {
@@ -141,8 +142,8 @@ func choose(found *api.MessageChannels, channel string) (m *api.Message, links [
 	return m, links
 }
 
-// messageSends returns a table of the recorded sends of a message. In addition to the counts of responses, the page
-// about a message shows the recorded sends, because responses to retries count again.
+// messageSends returns a table of the recorded sends of a message. The page shows the recorded sends in addition to the
+// counts of responses, because a retry has another response but no further send.
 func messageSends(m *api.Message) *frame.Table {
 	t := &frame.Table{
 		Name: "sends", Folded: true, Caption: "Sends, each exactly once",
@@ -153,7 +154,7 @@ func messageSends(m *api.Message) *frame.Table {
 				"delivered")},
 		},
 	}
-	if m.AtLeast { // the difference of two lower bounds would be wrong
+	if m.AtLeast { // both numbers are lower bounds, so their difference would be wrong
 		t.Caption = "Sends: lower bounds, because Redis Cluster moved a slot"
 		return t
 	}
@@ -219,8 +220,8 @@ func messageLimits(r *reach) *frame.Table {
 	return t
 }
 
-// messageParts returns a table with numbers of users: those whom each set suppressed, and those who were allowed
-// although a shadow limit (on trial) would have denied them.
+// messageParts returns a table with two kinds of users: users whom a set suppressed, and allowed users whom a shadow
+// limit (on trial) would have denied.
 func messageParts(m *api.Message, r *reach) *frame.Table {
 	t := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would have held back",
@@ -286,8 +287,8 @@ func messageSegments(m *api.Message, r *reach) *frame.Table {
 	return t
 }
 
-// messageSegmentUsers returns a table with one row for each segment: how many users of the message are now in this
-// segment. The table counts each user once, even if the message had several calls for the user.
+// messageSegmentUsers returns a table with the number of the message's users who are now in each segment. The table
+// counts each user once, even if several calls were about the user.
 func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
 	t := &frame.Table{
 		Name: "segments", Caption: "By segment of today: users, each counted once",
@@ -309,8 +310,8 @@ func messageSegmentUsers(u *api.MessageUsers) *frame.Table {
 	return t
 }
 
-// addWaves adds a forecast to the page about a campaign: when the users whom the service denied, according to the
-// audit, may receive the message.
+// addWaves adds a forecast to the page about a campaign: the times at which the denied users may receive the message.
+// The denied users come from the audit (record of all decisions).
 func addWaves(v *frame.Visit, outlooks *outlooks, data *messageView, view *frame.View) error {
 	found, err := outlooks.Of(v, parameters(data.MessageID, data.Namespace, data.Channel),
 		func() (*Outlook, error) {
@@ -388,8 +389,8 @@ func heldBack(v *frame.Visit, data *messageView) (held *group, all uint64, err e
 	return held, all, nil
 }
 
-// escaped returns the path of the API call about a message, with the message id escaped. If the argument "users" is
-// true, the path makes the API also return counts of distinct users.
+// The function escaped returns the path of the API call about a message, with the message id escaped. If the argument
+// "users" is true, the API call also returns counts of distinct users.
 func escaped(id, namespace string, users bool) string {
 	query := url.Values{}
 	if users {
@@ -404,7 +405,7 @@ func escaped(id, namespace string, users bool) string {
 	return url.PathEscape(id) + "?" + query.Encode()
 }
 
-// parameters returns the query parameters with which an API call names a campaign.
+// The function parameters returns the query parameters that name a campaign in an API call.
 func parameters(id, namespace, channel string) string {
 	query := url.Values{"message_id": {id}}
 	for name, value := range map[string]string{"namespace": namespace, "channel": channel} {

@@ -56,7 +56,7 @@ type messagesView struct {
 	Next     string // address of the next page; "": this page is the last
 }
 
-// search holds the fields of the search form above the list of campaigns.
+// The type search holds the fields of the search form above the list of campaigns.
 type search struct {
 	Since, ID, Channel, Team, Least, Sort, Cursor string
 }
@@ -83,7 +83,7 @@ func (s search) At() string {
 	return "/console/" + listAt + "?" + query.Encode()
 }
 
-// query converts the values of the search form to an API query for one page of the list of campaigns.
+// The method query converts the values of the search form to an API query for one page of the list of campaigns.
 func (s search) query(now time.Time) (client.MessagesQuery, error) {
 	known, back := sinceOf(s.Since)
 	if s.Since != known {
@@ -104,20 +104,20 @@ func (s search) query(now time.Time) (client.MessagesQuery, error) {
 	return q, nil
 }
 
-// choice is an option that a visitor can choose in a selection field of a form.
+// The type choice is an option that a visitor can choose in a selection field of a form.
 type choice struct {
 	Value, Text string
 	Chosen      bool
 }
 
-// link is a link with a text and an address. An empty address marks the current page.
+// The type link is a link with a text and an address. An empty address marks the current page.
 type link struct{ Text, To string }
 
-// sinces lists the periods that visitors can choose for the list of campaigns.
+// The variable sinces lists the periods that visitors can choose for the list of campaigns.
 var sinces = []choice{{Value: "24h", Text: "the last 24 hours"}, {Value: "7d", Text: "the last 7 days"},
 	{Value: "31d", Text: "the last 31 days"}}
 
-// usualSince is the period of a visitor who has chosen none.
+// usualSince is the period for visitors who have chosen no period.
 const usualSince = "7d"
 
 // sinceOf returns the length of a period. For an unknown period, sinceOf returns the period usualSince.
@@ -169,7 +169,8 @@ func showList(v *frame.Visit) (*frame.View, error) {
 	}, nil
 }
 
-// sorts returns two links to the list of campaigns: sorted by the latest call, and by the number of requested users.
+// The method sorts returns two links to the list of campaigns: sorted by the latest call, and by the number of
+// requested users.
 func (s search) sorts() (links []link) {
 	for _, order := range []link{{"latest call", client.SortLastCall}, {"asked", client.SortAsked}} {
 		other := s
@@ -238,7 +239,7 @@ func listTable(messages []api.Message) *frame.Table {
 
 func orNone(text string) string { return cmp.Or(text, "none") }
 
-// overall returns the sum of the numbers of denied users over all reasons.
+// The function overall returns the total number of denied users for all reasons.
 func overall(denied map[string]int64) (users int64) {
 	for _, n := range denied {
 		users += n
@@ -246,8 +247,8 @@ func overall(denied map[string]int64) (users int64) {
 	return users
 }
 
-// share returns a table cell that shows what percentage of the argument "whole" the argument "part" is. If the argument
-// "whole" is 0, the cell is empty.
+// The function share returns a table cell with the argument "part" as a percentage of the argument "whole". If "whole"
+// is 0, the cell is empty.
 func share(part, whole int64) frame.Cell {
 	if whole <= 0 {
 		return frame.Text("")

@@ -11,25 +11,24 @@ import (
 	"capper/internal/console/frame"
 )
 
-// mostUsers is the maximum number of users whom an outlook (forecast for a group of users) decides at each time. If the
-// group has more than mostUsers users, its outlook (forecast) decides only a sample of the group.
+// mostUsers is the maximum number of users in an outlook (forecast for a group of users). If the group has more than
+// mostUsers users, the outlook is only about a sample of the group.
 const mostUsers = 10_000
 
-// age is how long the console reuses a computed outlook (forecast for a group of users).
+// The constant age is the time for which the console reuses a computed outlook (forecast for a group of users).
 const age = time.Minute
 
-// An outlook (forecast for a group of users) decides the users for several times: now, and then once every Step for
-// Days days.
+// An outlook (forecast for a group of users) covers several times: now, and then every Step for Days days.
 const (
 	Step   = 6 * time.Hour
 	Days   = 7
 	points = Days*24/6 + 1
 )
 
-// kept is the maximum number of outlooks (forecasts for groups of users) that the console keeps in memory.
+// The constant kept is the maximum number of outlooks (forecasts for groups of users) that the console keeps in memory.
 const kept = 64
 
-// Outlook is a forecast for a group of users: for several times, it holds how many of them may receive a message.
+// Outlook is a forecast for a group of users: the number of users who may receive a message, at several times.
 type Outlook struct {
 	Users   uint64 // number of users in the group
 	Decided int    // number of users in the sample
@@ -40,9 +39,8 @@ type Outlook struct {
 	now *tried // counts of a larger sample for the first time; nil: the counts in Points
 }
 
-// from returns a copy of the forecast. In the copy of the forecast, the numbers for the current time come from a
-// trial instead of the forecast. A page with this copy of the forecast shows only the trial's number for the current
-// time, and not a second, different number from the forecast's sample.
+// The method from returns a copy of the forecast in which the numbers for the current time come from a trial. A page
+// with this copy shows only one number for the current time, although the trial and the forecast use different samples.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {
 		return o
@@ -52,8 +50,8 @@ func (o *Outlook) from(t *tried) *Outlook {
 	return &same
 }
 
-// count applies the argument "of" (a function) to the summary for the time with the given index. count scales the
-// resulting number of users from the sample to the whole group.
+// The method count applies the function "of" to the summary for the time with the given index, and scales the resulting
+// number of users from the sample to the whole group.
 func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 	if point == 0 && o.now != nil {
 		return o.now.scaled(of(o.now.Summary))
@@ -63,15 +61,14 @@ func (o *Outlook) count(point int, of func(s *api.Summary) int) uint64 {
 
 func allowed(s *api.Summary) int { return s.Allowed }
 
-// basis names the segments generation and the configuration version by which the service decided users.
+// The type basis names the segments generation (published version) and the configuration version of decisions.
 type basis struct{ Generation, ConfigVersion string }
 
-// basisOf returns the segments generation and the configuration version by which the service decided the users of a
-// forecast.
+// basisOf returns the segments generation and the configuration version of the decisions in a forecast.
 func basisOf(f *api.Forecast) basis { return basis{f.Generation, f.ConfigVersion} }
 
-// outlooks computes outlooks (forecasts for groups of users) and caches them for a minute. An outlooks is safe for
-// concurrent use.
+// The type outlooks computes outlooks (forecasts for groups of users) and caches them for a minute. An outlooks is safe
+// for concurrent use.
 type outlooks struct {
 	mu    sync.Mutex
 	known map[string]keptOutlook
@@ -146,7 +143,7 @@ func (o *Outlook) Scaled(n int) uint64 {
 	return uint64(float64(n)/float64(o.Decided)*float64(o.Users) + 0.5)
 }
 
-// Says describes in sentences which users the forecast covers.
+// Says describes the users of the forecast in sentences.
 func (o *Outlook) Says() string {
 	all := "each of the " + people(o.Users)
 	if o.Users == 1 {
@@ -180,7 +177,7 @@ func (o *Outlook) Alt() string {
 		people(o.count(0, allowed)), people(o.count(len(o.Points)-1, allowed)), Days, o.half())
 }
 
-// half returns a text which says from which time on half of the users may receive the message.
+// The method half returns a text with the time from which half of the users may receive the message.
 func (o *Outlook) half() string {
 	most := 0
 	for i, p := range o.Points {
@@ -199,5 +196,5 @@ func (o *Outlook) half() string {
 	return fmt.Sprintf("Fewer than half of them may receive one within %d days.", Days)
 }
 
-// instant is the time layout that lists and tables of the console use.
+// The constant instant is the time layout that lists and tables of the console use.
 const instant = "Mon 2 Jan, 15:04 UTC"

@@ -11,8 +11,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// mostOthers is the maximum number of other planned audiences whose overlap with the tried audience the page shows.
-// mostOthers is small, because the console counts each combination of audiences separately.
+// mostOthers is the maximum number of other planned audiences whose overlap with the tried audience the page shows. The
+// number is small, because the console makes a separate count for each combination of audiences.
 const mostOthers = 3
 
 // othersOf reads the audience expressions of other planned campaigns from the query parameters of the page. If there
@@ -29,7 +29,7 @@ func othersOf(query url.Values) (others []string) {
 	return others
 }
 
-// overlap holds the exact sizes of several audiences and of all their intersections.
+// The type overlap holds the exact sizes of several audiences and of all their intersections.
 type overlap struct {
 	Audiences []string
 	Users     []uint64 // size of each intersection; the index has a bit for each audience; index 0 is unused
@@ -61,7 +61,7 @@ func overlapOf(v *frame.Visit, p *tryView) (*overlap, error) {
 	return o, nil
 }
 
-// expression returns an audience expression for the users who are in all audiences that a bit mask selects.
+// The method expression returns an audience expression for the users who are in all audiences that a bit mask selects.
 func (o *overlap) expression(mask int) string {
 	var parts []string
 	for i, text := range o.Audiences {
@@ -75,7 +75,7 @@ func (o *overlap) expression(mask int) string {
 	return "(" + strings.Join(parts, ") & (") + ")"
 }
 
-// pairs returns a table with the size of each audience and the overlap of each pair of audiences.
+// The method pairs returns a table with the size of each audience and the overlap of each pair of audiences.
 func (o *overlap) pairs() *frame.Table {
 	t := &frame.Table{Name: "overlap", Caption: "Sizes, and users in two of the audiences",
 		Columns: []frame.Column{{Title: "Audience"}, {Title: "Users", Number: true}}}
@@ -99,7 +99,7 @@ func (o *overlap) pairs() *frame.Table {
 	return t
 }
 
-// byCount returns a table that says how many users are in exactly one of the audiences, in exactly two, and so on.
+// byCount returns a table with the number of users who are in exactly one of the audiences, in exactly two, and so on.
 func (o *overlap) byCount() *frame.Table {
 	t := &frame.Table{Name: "messages", Caption: "Users by the number of these audiences that they are in",
 		Columns: []frame.Column{{Title: "Audiences", Number: true}, {Title: "Users", Number: true}}}
@@ -110,8 +110,8 @@ func (o *overlap) byCount() *frame.Table {
 	return t
 }
 
-// exactly returns, for each number n, how many users are in exactly n of the audiences. exactly computes the
-// numbers of users from the sizes of the intersections of audiences, by the principle of inclusion and exclusion.
+// The method exactly returns, for each number n, the number of users who are in exactly n of the audiences. The method
+// computes these numbers from the sizes of the intersections, by the principle of inclusion and exclusion.
 func (o *overlap) exactly() []uint64 {
 	counts := make([]int64, len(o.Audiences)+1)
 	for mask := 1; mask < len(o.Users); mask++ {

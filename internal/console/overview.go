@@ -19,16 +19,16 @@ func overviewPage() frame.Page {
 		Show: showOverview}
 }
 
-// overview is the data for the template of the page about the state of the service and its recent decisions.
+// The type overview is the data for the template of the page about the state of the service and its recent decisions.
 type overview struct {
 	Condition condition
 	Says      string // summary of the last day in sentences
 	Why       string // reason why the page shows no numbers; "": it shows numbers
 	Figures   []figure
-	Any       bool // at least one user was decided within the day
+	Any       bool // the day has at least one decision
 }
 
-// figure is a number that a page shows in large print, with the meaning of the number.
+// The type figure is a number that a page shows in large print, with the meaning of the number.
 type figure struct {
 	Number, Means string
 	Before        string // the number one week before, in words
@@ -73,14 +73,14 @@ const (
 	minutes5 = 5 * time.Minute
 )
 
-// activity holds the counts of decisions of all instances for the last 24 hours, and for the same hours one week
-// before. The last hour of the counts is not complete.
+// The type activity holds the counts of decisions of all instances for the last 24 hours, and for the same hours one
+// week before. The last hour of the counts is not complete.
 type activity struct {
 	from        time.Time // beginning of the first hour
 	now, before [dayHours]api.ActivityHour
 	sum         api.ActivityHour
-	// allowed and denied are sums over the same hours one week before. For the current hour, they include only the part
-	// up to the same minute.
+	// The fields allowed and denied are sums over the same hours one week before. From the hour that corresponds to the
+	// current hour, the sums include only the minutes up to now.
 	allowed, denied int64
 }
 
@@ -129,7 +129,7 @@ func (d *activity) add(hour *api.ActivityHour) {
 	}
 }
 
-// says describes the decisions of the last day in sentences.
+// The method says describes the decisions of the last day in sentences.
 func (d *activity) says() string {
 	if d.sum.Asked == 0 {
 		return "No user was decided in the last 24 hours. Engines ask with POST /v1/filter or capper filter."
@@ -143,7 +143,7 @@ func (d *activity) says() string {
 	return text + " A user in two calls counts twice."
 }
 
-// than returns a text that compares the number of sends in the last day with the number one week before.
+// The method than returns a text that compares the number of sends in the last day with the number one week before.
 func (d *activity) than() string {
 	switch change := float64(d.sum.Allowed-d.allowed) / float64(max(d.allowed, 1)) * 100; {
 	case d.allowed == 0:
@@ -180,14 +180,14 @@ func (d *activity) figures() []figure {
 	return list
 }
 
-// columns is a column chart over time, with a sum for each series.
+// The type columns is a column chart over time, with a sum for each series.
 type columns struct {
 	name, title string
 	labels      []string
 	series      []chart.Series
 }
 
-// picture returns the column chart as a Picture that a page can show.
+// The method picture returns the column chart as a Picture that a page can show.
 func (c columns) picture() *frame.Picture {
 	var sums []string
 	for _, s := range c.series {
@@ -206,7 +206,7 @@ func (c columns) picture() *frame.Picture {
 	return &frame.Picture{Name: c.name, Caption: caption, Alt: caption, Draw: draw(false), Slim: draw(true)}
 }
 
-// hours returns a chart of the allowed sends and the denied users in each hour.
+// The method hours returns a chart of the allowed sends and the denied users in each hour.
 func (d *activity) hours() *frame.Picture {
 	allowed, denied := chart.Series{Name: "sends allowed"}, chart.Series{Name: "users held back"}
 	for i := range d.now {
@@ -216,7 +216,7 @@ func (d *activity) hours() *frame.Picture {
 	return columns{"day", "The last 24 hours, by hour", d.labels(), []chart.Series{allowed, denied}}.picture()
 }
 
-// compared returns a chart of the sends in each hour and in the same hour one week before.
+// The method compared returns a chart of the sends in each hour and in the same hour one week before.
 func (d *activity) compared() *frame.Picture {
 	now, before := chart.Series{Name: "sends now"}, chart.Series{Name: "in the same hours a week before"}
 	for i := range d.now {
@@ -226,7 +226,7 @@ func (d *activity) compared() *frame.Picture {
 	return columns{"week", "Sends by hour", d.labels(), []chart.Series{now, before}}.picture()
 }
 
-// labels returns, as texts for the charts, the beginning of each hour.
+// The method labels returns, as texts for the charts, the beginning of each hour.
 func (d *activity) labels() []string {
 	labels := make([]string, dayHours)
 	for i := range labels {
@@ -235,7 +235,7 @@ func (d *activity) labels() []string {
 	return labels
 }
 
-// minutes returns a chart of the decisions of the last hour in steps of five minutes.
+// The method minutes returns a chart of the decisions of the last hour in steps of five minutes.
 func (d *activity) minutes(now time.Time) *frame.Picture {
 	const parts = int(time.Hour / minutes5)
 	from := now.UTC().Truncate(minutes5).Add(-time.Hour + minutes5)
@@ -256,7 +256,7 @@ func (d *activity) minutes(now time.Time) *frame.Picture {
 	return columns{"hour", "The last hour, by five minutes", labels, []chart.Series{allowed, denied}}.picture()
 }
 
-// outcomes returns a table of the decisions of the last day, by outcome.
+// The method outcomes returns a table of the decisions of the last day, by outcome.
 func (d *activity) outcomes() *frame.Table {
 	t := &frame.Table{
 		Name: "decided", Caption: "Decisions of the last 24 hours",
@@ -279,7 +279,7 @@ func (d *activity) outcomes() *frame.Table {
 	return t
 }
 
-// table returns a table with the numbers that the charts show, by hour.
+// The method table returns a table with the numbers that the charts show, by hour.
 func (d *activity) table() *frame.Table {
 	t := &frame.Table{
 		Name: "hours", Caption: "The numbers by hour", Folded: true,
@@ -302,12 +302,13 @@ func heldBackBy(limit string) string {
 	return cmp.Or(reasons[limit].name, limit)
 }
 
-// means returns a text that explains what it means that a limit or rule denied users a message.
+// The function means returns a text that explains denials by the limit or rule.
 func means(limit string) string {
 	return cmp.Or(reasons[limit].means, "had reached this limit")
 }
 
-// reasons contains a name and an explanation for each reason, other than a limit, for which users are denied.
+// The variable reasons contains a name and an explanation for each reason, other than a limit, for which users are
+// denied.
 var reasons = map[string]struct{ name, means string }{
 	api.LimitSuppressed: {"suppression", "are in a suppressed set"},
 	api.LimitHoldout:    {"the holdout", "are in the control group that receives nothing"},

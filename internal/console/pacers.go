@@ -29,9 +29,9 @@ func pacersPage(counts *Series) frame.Page {
 type pacersView struct {
 	*Window
 	Divided []string // names of the pacers that count each message or key separately
-	Pacer   string   // pacer, of which the visitor asks for one message or key
+	Pacer   string   // name of the pacer about which the visitor asks for one message or key
 	Log     string   // id of the message, or key; "": the visitor has not asked for one
-	Wrong   string   // reason why the service did not answer for the message or key
+	Wrong   string   // reason why the service returned no state for the message or key
 }
 
 func showPacers(v *frame.Visit, counts *Series) (*frame.View, error) {
@@ -162,7 +162,8 @@ func sharesText(shares []api.PacerShare) string {
 	return strings.Join(parts, ", ")
 }
 
-// standing returns words that say whether a pacer is free, in use, busy or full, and how long the next permit waits.
+// The function standing returns a text with the state of a pacer (free, in use, busy or full) and the wait for the next
+// permit.
 func standing(p api.PacerState) string {
 	next := time.Duration(p.NextMS)
 	switch {
@@ -233,7 +234,7 @@ func permits(pacers []api.PacerState, hour, day *Window) *frame.Table {
 	return t
 }
 
-// granted returns a chart of the permits that pacers granted and refused over the last hour.
+// The function granted returns a chart of the permits that pacers granted and refused over the last hour.
 func granted(pacers []api.PacerState, hour *Window) *frame.Picture {
 	var series []chart.Series
 	var said []string

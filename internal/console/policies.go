@@ -12,7 +12,7 @@ import (
 // maxPolicies is the maximum number of earlier policies that the console keeps in memory.
 const maxPolicies = 50
 
-// Version is a policy (limits and other rules) with the time from which the service applied it.
+// Version is a policy (limits and other rules) with the time from which the policy was in force.
 type Version struct {
 	Policy *api.Policy
 	Since  time.Time
@@ -34,8 +34,8 @@ type Policies struct {
 	failed   error     // error of the last call of Past; nil: no error
 }
 
-// pastPause is how long Policies reuses the result of the function Past. pastTimeout is the longest time for which a
-// visitor waits for this function.
+// pastPause is the time for which Policies reuses the result of the function Past. pastTimeout is the longest time for
+// which a visitor waits for the function Past.
 const (
 	pastPause   = time.Minute
 	pastTimeout = 3 * time.Second

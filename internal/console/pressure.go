@@ -13,12 +13,12 @@ import (
 	"capper/internal/console/frame"
 )
 
-// pressurePage returns the console page that shows how many messages people receive.
+// pressurePage returns the console page about the number of messages per person.
 func pressurePage() frame.Page {
 	return frame.Page{Path: "pressure", Nav: "Pressure", Template: "pressure.html", Files: files, Show: showPressure}
 }
 
-// pressureView is the data for the template of the page that shows how many messages people receive.
+// pressureView is the data for the template of the page about the number of messages per person.
 type pressureView struct {
 	Channels, Weeks []choice
 	Says            []string // summary in sentences
@@ -26,9 +26,9 @@ type pressureView struct {
 	Faults          []string
 }
 
-// pressureMost is a number of messages: the page counts all people with this number of messages or more together.
-// pressureWeeks is the number of weeks that the page shows for a segment, channel or team. If a page is about a
-// campaign that was held back, pressureTakers is the maximum number of responsible other campaigns that the page shows.
+// pressureMost is a number of messages: people with this number of messages or more are in one group on the page.
+// pressureWeeks is the number of weeks that the page shows for a segment, channel or team. pressureTakers is the
+// maximum number of other campaigns that the page shows as the reason why a campaign was held back.
 const (
 	pressureMost   = 5
 	pressureWeeks  = 2
@@ -85,7 +85,7 @@ func pressureTotal(list []int64) (sum int64) {
 	return sum
 }
 
-// pressureSays summarises in sentences how many messages people receive.
+// pressureSays returns a summary of the messages per person, in sentences.
 func pressureSays(p *api.Pressure) []string {
 	week := &p.People[0].Weeks[0]
 	text := fmt.Sprintf("In the last 7 days %s people got %s messages", pressureCount(pressureReached(week)),
@@ -110,13 +110,14 @@ func pressureSays(p *api.Pressure) []string {
 
 func pressureCount(n int64) string { return frame.Count(n).Text }
 
-// pressureColumns returns how many people received 1 message, 2 messages, and so on. The last element counts people
-// with pressureMost or more messages.
+// pressureColumns returns the numbers of people who received 1 message, 2 messages, and so on. The last element counts
+// people with pressureMost or more messages.
 func pressureColumns(s *api.PressureSpread) []int64 {
 	return append(slices.Clone(s.Got[:pressureMost-1]), pressureTotal(s.Got[pressureMost-1:]))
 }
 
-// pressurePicture returns a chart of how many people received each number of messages, for the last two weeks.
+// pressurePicture returns a chart of the number of people by the number of messages that they received, for the last
+// two weeks.
 func pressurePicture(p *api.Pressure) *frame.Picture {
 	labels := []string{"got 1", "got 2", "got 3", "got 4", "got 5 or more"}
 	var series []chart.Series
@@ -240,7 +241,7 @@ func pressureLimits(p *api.Pressure) *frame.Table {
 	return t
 }
 
-// pressureTeams returns a table that says which percentage of the messages each channel and each team sent.
+// pressureTeams returns a table with the percentage of the messages that each channel and each team sent.
 func pressureTeams(p *api.Pressure) *frame.Table {
 	t := &frame.Table{
 		Name: "teams", Caption: "Messages by channel and team, the last 7 days",

@@ -8,9 +8,9 @@ import (
 	"capper/internal/console/frame"
 )
 
-// reach holds the main numbers on the page about a campaign. If the audit contains the campaign's users, the numbers
-// in "reach" count each user once. If the audit lacks the campaign's users, the numbers in "reach" count users in
-// responses, so a user counts once for each call.
+// The type reach holds the main numbers on the page about a campaign. If the audit (record of all decisions) contains
+// the campaign's users, these numbers count each user once. Without the audit, these numbers count a user once for each
+// call.
 type reach struct {
 	People                               bool
 	Asked, Allowed, Released, NotDecided int64
@@ -26,7 +26,7 @@ func reachOf(m *api.Message) *reach {
 
 const inAnswers = "in answers"
 
-// unit returns a word for the title of table columns: it says what the numbers of the campaign count.
+// The method unit returns the unit of the campaign's numbers, for the titles of table columns.
 func (r *reach) unit() string {
 	if r.People {
 		return "each counted once"
@@ -34,13 +34,13 @@ func (r *reach) unit() string {
 	return inAnswers
 }
 
-// Withheld returns how many users of the campaign were denied by suppression, the holdout (control group) or quiet
-// hours.
+// Withheld returns the number of users of the campaign whom suppression, the holdout (control group) or quiet hours
+// denied.
 func (r *reach) Withheld() int64 {
 	return r.Denied[api.LimitSuppressed] + r.Denied[api.LimitHoldout] + r.Denied[api.LimitQuiet]
 }
 
-// AtLimit returns how many users of the campaign limits have denied.
+// AtLimit returns the number of users of the campaign whom limits denied.
 func (r *reach) AtLimit() (users int64) {
 	for _, n := range r.Denied {
 		users += n
@@ -48,7 +48,7 @@ func (r *reach) AtLimit() (users int64) {
 	return users - r.Withheld()
 }
 
-// Of returns, in parentheses, the percentage of the requested users that the argument "part" makes up.
+// The method Of returns the argument "part" as a percentage of the requested users, in parentheses.
 func (r *reach) Of(part int64) string {
 	if r.Asked <= 0 {
 		return ""
@@ -78,7 +78,7 @@ func (r *reach) funnel() []step {
 	return steps
 }
 
-// says returns a summary of the campaign in sentences.
+// The method says returns a summary of the campaign in sentences.
 func (r *reach) says(m *api.Message) string {
 	on := ""
 	if m.Channel != "" {
@@ -107,7 +107,7 @@ func (r *reach) says(m *api.Message) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// limits returns text that names the limit that denied users or, if several did, the one that denied most of them.
+// The method limits returns a text that names the limit that denied the most users.
 func (r *reach) limits() string {
 	var names []string
 	for _, name := range mostFirst(r.Denied) {
@@ -137,7 +137,7 @@ func plural(n int64, one, many string) string {
 	return many
 }
 
-// lacks returns sentences that say which sends and responses are missing from the numbers of the campaign.
+// The function lacks returns sentences about the sends and responses that are missing from the numbers of the campaign.
 func lacks(m *api.Message, faults []string) (list []string) {
 	if m.FromAudit {
 		list = append(list, "The store does not count this message, so every number is from the audit.")

@@ -26,8 +26,8 @@ func segmentsPage() frame.Page {
 		Show: showSegments}
 }
 
-// toolWords returns words that name the program that built a segments generation. The argument "version" is from the
-// manifest of the segments generation, and usually begins with the name of the program.
+// toolWords returns a text that names the program that built a segments generation (published version). The argument
+// "version" is from the manifest of the segments generation, and usually begins with the name of the program.
 func toolWords(version string) string {
 	switch {
 	case version == "":
@@ -46,8 +46,8 @@ type segmentsView struct {
 	Unknown string // reason why the generations are unknown
 }
 
-// Made returns words that name the program that built the segments generation in use. If the list of segments
-// generations does not contain the generation in use, Made returns "".
+// The method Made returns a text that names the program that built the segments generation in use. If the list of
+// segments generations does not contain the generation in use, Made returns "".
 func (o *segmentsView) Made() string {
 	if o.InUse == nil {
 		return ""
@@ -144,8 +144,8 @@ func namesOf(limits []api.Limit) string {
 	return frame.List(names)
 }
 
-// inOrder sorts the sets in the order in which the segments generation in use contains them. If a set exists only
-// through API calls, without a build, it comes after the others.
+// inOrder sorts the sets in the order in which the segments generation in use contains them. Sets that exist only
+// because of API calls, without a build, come last.
 func inOrder(sets []api.SetInfo, s *api.Status) []api.SetInfo {
 	place := func(set api.SetInfo) int {
 		at := slices.IndexFunc(s.Segments.Sets, func(one api.SegmentSize) bool { return one.Name == set.Name })
@@ -185,7 +185,7 @@ func setsTable(sets []api.SetInfo, p *api.Policy) *frame.Table {
 	return t
 }
 
-// usesOf returns words that say for what the policy uses a set, such as suppression or quiet hours.
+// usesOf returns the uses of a set in the policy, such as suppression or quiet hours, as words.
 func usesOf(set string, p *api.Policy) (uses []string) {
 	for _, s := range p.Suppress {
 		if s.Set == set {

@@ -12,13 +12,13 @@ type Name struct {
 	Of   string // limit of Denied and Shadow; pacer of Granted, refused and failed; otherwise ""
 }
 
-// Kind says what a counter in a Series counts, such as allowed users.
+// Kind is the kind of a counter in a Series, such as allowed users.
 type Kind string
 
 // These constants are the kinds of counters in a Series. The first three kinds of counters count users in filter
 // calls that record sends.
 const (
-	Allowed     Kind = "allowed" // the call recorded the send
+	Allowed     Kind = "allowed" // users whose send the call recorded
 	Denied      Kind = "denied"
 	Unavailable Kind = "unavailable"
 	Shadow      Kind = "shadow" // allowed users whom a shadow limit would have denied
@@ -31,8 +31,8 @@ const (
 // Totals maps each counter to its value since the start of the process.
 type Totals map[Name]float64
 
-// A Series shows counts of the periods hour and day, but stores slightly longer periods, so that the first shown step
-// is complete. maxNames is the maximum number of counters in a Series.
+// A Series stores slightly longer periods than an hour and a day, so that the first step on a chart is complete.
+// maxNames is the maximum number of counters in a Series.
 const (
 	hour     = 3600
 	seconds  = hour + 60
@@ -44,13 +44,13 @@ const (
 // Series holds the counts of decisions and permits of this process over the last day, for the charts of the console.
 type Series struct {
 	mu     sync.Mutex
-	since  time.Time // time at which counting began
-	newest time.Time // second that is being counted
+	since  time.Time // time at which the Series began to count
+	newest time.Time // second for which the Series counts now
 	before Totals
 	counts map[Name]*rings
 }
 
-// rings holds the counts of one counter in two ring buffers: one by second and one by minute.
+// The type rings holds the counts of one counter in two ring buffers: one by second and one by minute.
 type rings struct {
 	bySecond [seconds]uint32
 	byMinute [minutes]uint32
@@ -75,8 +75,8 @@ func (s *Series) Run(ctx context.Context, clock func() time.Time, totals func() 
 	}
 }
 
-// Observe adds to the Series by how much each counter has increased since the last call of Observe. If a counter has
-// decreased, Observe assumes that the counter has restarted at 0.
+// Observe adds the increase of each counter since the last call of Observe to the Series. If a counter has decreased,
+// Observe assumes that the counter has restarted at 0.
 func (s *Series) Observe(now time.Time, totals Totals) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,9 +106,9 @@ func (s *Series) add(name Name, more uint32) {
 	r.byMinute[slot(s.newest, time.Minute, minutes)] += more
 }
 
-// turn moves the Series on to the second in the argument "to". turn clears the ring buffer entries up to this second,
-// because they still contain older counts. If the clock was set back, the Series does not advance until the clock
-// shows a later time again.
+// The method turn moves the Series on to the second in the argument "to", and clears the ring buffer entries up to this
+// second. Without the clearing, the entries would contain counts of an earlier hour or day. If the clock was set back,
+// the Series does not advance until the clock shows a later time again.
 func (s *Series) turn(to time.Time) {
 	if !to.After(s.newest) {
 		return
@@ -137,7 +137,7 @@ type Window struct {
 	Step   time.Duration
 	Steps  int
 	Counts map[Name][]float64 // counts by step, for the names that were counted in the period
-	Since  time.Time          // time at which counting began; earlier counts are unknown
+	Since  time.Time          // time at which the Series began to count; earlier counts are unknown
 	last   time.Duration      // elapsed time of the last step
 }
 
@@ -165,7 +165,7 @@ func (s *Series) window(unit time.Duration, steps, each int, of func(*rings) []u
 	}
 	w := &Window{Start: end.Add(-time.Duration(steps) * step), Step: step, Steps: steps, Counts: map[Name][]float64{},
 		Since: s.since, last: last}
-	// older values have been overwritten
+	// newer values have overwritten older values
 	oldest := s.newest.Truncate(unit).Add(-time.Duration(len(of(&rings{}))-1) * unit)
 	for name, r := range s.counts {
 		ring, sums, all := of(r), make([]float64, steps), 0.0
@@ -186,7 +186,7 @@ func (s *Series) window(unit time.Duration, steps, each int, of func(*rings) []u
 	return w
 }
 
-// Sum returns by how much a counter has increased over the whole period of the Window.
+// Sum returns the increase of a counter over the whole period of the Window.
 func (w *Window) Sum(name Name) (sum float64) {
 	for _, n := range w.Counts[name] {
 		sum += n

@@ -11,13 +11,13 @@ import (
 	"capper/internal/console/frame"
 )
 
-// state describes the condition of a component of the service, and the remedy for a problem.
+// The type state describes the condition of a component of the service, and the remedy for a problem.
 type state struct {
 	Class  string // good, note, warn or bad
 	Part   string
 	What   string // a sentence
 	Do     string // remedy in sentences; "": no remedy is necessary
-	Detail string // text of the service
+	Detail string // status text of the service
 }
 
 // Word returns a word such as good or bad for the class of the state, for people who cannot see its colour.
@@ -29,8 +29,8 @@ func good(part, format string, args ...any) state {
 	return state{Class: "good", Part: part, What: fmt.Sprintf(format, args...)}
 }
 
-// condition describes the state of the whole service: a sentence, the components that need attention, and the other
-// components.
+// The type condition describes the state of the whole service: a sentence, the components that need attention, and the
+// other components.
 type condition struct {
 	Class string // good, warn or bad
 	Line  string // a sentence
@@ -68,7 +68,7 @@ func partsOf(list []state, class string) string {
 	return frame.List(names)
 }
 
-// Notes counts the states of components that are mere notes, which need no attention.
+// The method Notes counts the components whose state is only a note, which needs no attention.
 func (s condition) Notes() (n int) {
 	for _, one := range s.Rest {
 		if one.Class == "note" {
@@ -78,7 +78,7 @@ func (s condition) Notes() (n int) {
 	return n
 }
 
-// states returns the states of all components, beginning with the worst.
+// The function states returns the states of all components, beginning with the worst.
 func states(s *api.Status, now time.Time) []state {
 	list := []state{ready(s), store(s.Store)}
 	list = append(list, storeNotes(s.Store)...)
@@ -98,7 +98,7 @@ func ready(s *api.Status) state {
 		"The parts below show the reason; a start or stop ends by itself.", ""}
 }
 
-// store returns the state of the store.
+// The function store returns the state of the service's store, with warnings and remedies.
 func store(s api.StoreStatus) state {
 	kind := "Redis"
 	if s.Kind == "embedded" {
@@ -116,7 +116,7 @@ func store(s api.StoreStatus) state {
 		"Retry these users later; no user is counted twice. " + chapter(s) + ".", s.Error}
 }
 
-// chapter returns the name of the chapter in the documentation about the kind of the service's store.
+// The function chapter returns the name of the chapter in the documentation about the kind of the service's store.
 func chapter(s api.StoreStatus) string {
 	if s.Kind == "embedded" {
 		return "docs/operating.md, “The embedded store”"
@@ -131,7 +131,7 @@ const createdEmpty = "the store was created empty at this start"
 // fleetDiffers is a text by which the console recognises the store's warnings about differences between instances.
 const fleetDiffers = " other instances differ from this one in "
 
-// said converts a status text of the service to a sentence that ends with a full stop.
+// The function said converts a status text of the service to a sentence that ends with a full stop.
 func said(text string) string {
 	if text = strings.TrimSpace(text); strings.HasSuffix(text, ".") {
 		return text
@@ -150,7 +150,7 @@ func storeNotes(s api.StoreStatus) (list []state) {
 			continue
 		}
 		if s.Fleet != nil && strings.Contains(warning, fleetDiffers) {
-			continue // the states of the instances below contain this warning
+			continue // the loop below creates states for these warnings
 		}
 		list = append(list, state{"warn", "Store", said(warning), "If this is not intended, change the setting and " +
 			"restart.", ""})
@@ -167,7 +167,7 @@ func storeNotes(s api.StoreStatus) (list []state) {
 	return list
 }
 
-// segments returns the state of the segments, including their age.
+// The function segments returns the state of the segments, including their age.
 func segments(s *api.Status, now time.Time) state {
 	at := s.Segments
 	if len(at.Missing) > 0 {

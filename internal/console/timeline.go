@@ -22,9 +22,9 @@ const (
 	bottom    = 46
 )
 
-// shape holds the sizes of the timeline chart that differ between phones and larger screens.
+// The type shape holds the sizes of the timeline chart that differ between phones and larger screens.
 type shape struct {
-	Width, Left int // Left is the x position at which the time axis begins
+	Width, Left int // Left is the x position of the beginning of the time axis
 	margin      int // space after the time axis
 	nameHeight  int // height of the line with the name above a row; 0: the names are on the left
 	most        int // maximum number of labels on the time axis
@@ -35,14 +35,14 @@ var (
 	narrow = shape{Width: 380, Left: 12, margin: 12, nameHeight: 18, most: 4}
 )
 
-// timeline is the data of the chart of a user's sends and denials. The timeline chart has a row for each channel with
-// its sends and denials, and a row for each limit with its window.
+// The type timeline is the data of the chart of a user's sends and denials. The timeline chart has a row for each
+// channel with its sends and denials, and a row for each limit with its window.
 type timeline struct {
 	shape
 	Dark   bool
 	Height int
 	Right  int
-	Floor  int // y position at which the rows end
+	Floor  int // y position of the lower end of the rows
 	Now    float64
 	Ticks  []tick
 	Quiet  []span
@@ -65,13 +65,13 @@ type row struct {
 	Y      int
 	Center int
 	NameY  int
-	left   float64 // x position at which the time axis begins
+	left   float64 // x position of the beginning of the time axis
 	Dots   []dot   // sends
 	Denied []dot   // denied sends
 	Window *span   // window of a limit
 	Label  string  // label in the window
 	Full   bool
-	Frees  *float64 // x position at which a slot becomes free
+	Frees  *float64 // x position of the time at which a slot becomes free
 }
 
 type dot struct{ X float64 }
@@ -85,7 +85,7 @@ func timelinePicture(k *userKnown, now time.Time, days int) *frame.Picture {
 	}
 }
 
-// alt describes the timeline chart in words, for people who cannot see it.
+// The function alt describes the timeline chart in words, for people who cannot see the chart.
 func alt(k *userKnown, now time.Time, days int) string {
 	shown := 0
 	for _, s := range k.Sends {
@@ -110,7 +110,7 @@ func alt(k *userKnown, now time.Time, days int) string {
 func timelineOf(k *userKnown, now time.Time, days int, of shape, dark bool) *timeline {
 	t := &timeline{shape: of, Dark: dark, Right: of.Width - of.margin, from: now.AddDate(0, 0, -days)}
 	t.to = now.Add(time.Duration(days) * 24 * time.Hour / 7)
-	for _, l := range k.Limits { // extends the axis to times at which slots become free, as far as they fit
+	for _, l := range k.Limits { // extends the axis to the times at which slots become free, if they fit
 		if l.RetryAt != nil && l.RetryAt.After(t.to) {
 			t.to = *l.RetryAt
 		}
@@ -130,13 +130,13 @@ func timelineOf(k *userKnown, now time.Time, days int, of shape, dark bool) *tim
 	return t
 }
 
-// x returns the horizontal position of a time in the timeline chart.
+// The method x returns the horizontal position of a time in the timeline chart.
 func (t *timeline) x(at time.Time) float64 {
 	share := float64(at.Sub(t.from)) / float64(t.to.Sub(t.from))
 	return float64(t.Left) + share*float64(t.Right-t.Left)
 }
 
-// step returns the height of a row in the timeline chart, including its name.
+// The method step returns the height of a row in the timeline chart, including its name.
 func (t *timeline) step() int { return rowHeight + t.nameHeight }
 
 func (t *timeline) inside(at time.Time) bool { return !at.Before(t.from) && !at.After(t.to) }
@@ -151,7 +151,7 @@ func (t *timeline) add(r row) {
 	t.Rows = append(t.Rows, r)
 }
 
-// channels adds a row to the timeline chart for each channel on which the user has sends or denials.
+// The method channels adds a row to the timeline chart for each channel on which the user has sends or denials.
 func (t *timeline) channels(k *userKnown) {
 	rows := map[string]*row{}
 	var order []string
@@ -190,8 +190,8 @@ func plain(text *string) string {
 	return *text
 }
 
-// limit adds a row to the timeline chart with the current window of a limit. If the window began before the times
-// that the chart shows, the row shows the window from the left edge of the chart on.
+// The method limit adds a row to the timeline chart with the current window of a limit. If the window began before the
+// first time on the chart, the row shows the window from the left edge of the chart.
 func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 	r := row{Name: l.Name, Label: fmt.Sprintf("%d of %d", l.Used, l.Max), Full: l.Used >= l.Max && !l.Shadow}
 	if from, known := windowStart(l.Limit, k.Timezone, now); known {
@@ -206,8 +206,8 @@ func (t *timeline) limit(l api.Standing, k *userKnown, now time.Time) {
 }
 
 // windowStart returns the time from which sends count towards the limit at the time now. If the console does not know
-// the kind of the limit or the time zone, windowStart returns false, and the chart shows no window. The console may
-// not know the kind of a limit because the service may be newer than the console.
+// the kind of the limit or the time zone, windowStart returns false, and the chart shows no window. A service that is
+// newer than the console may have kinds of limits that the console does not know.
 func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	if l.Calendar == "" {
 		window, err := time.ParseDuration(l.Window)
@@ -233,7 +233,7 @@ func windowStart(l api.Limit, zone string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// quiet adds to the timeline chart the quiet hours that apply to the user, as shaded areas.
+// The method quiet adds the quiet hours that apply to the user to the timeline chart, as shaded areas.
 func (t *timeline) quiet(k *userKnown) {
 	for _, q := range k.Quiet {
 		zone := q.Zone
@@ -270,7 +270,7 @@ func minutesOf(clock string) (int, bool) {
 	return 60*h + m, err == nil && also == nil
 }
 
-// steps lists the possible distances between two labels on the time axis of the timeline chart.
+// The variable steps lists the possible distances between two labels on the time axis of the timeline chart.
 var steps = []time.Duration{2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour,
 	7 * 24 * time.Hour, 14 * 24 * time.Hour}
 

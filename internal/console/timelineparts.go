@@ -14,7 +14,8 @@ func (t *timeline) DayY() int { return t.Floor + 16 }
 // HourY returns the y position of the hour labels below the timeline chart.
 func (t *timeline) HourY() int { return t.Floor + 32 }
 
-// pair returns the argument "light" for a chart in light mode, and the argument "dark" for a chart in dark mode.
+// The method pair returns the argument "light" for a chart in light mode, and the argument "dark" for a chart in dark
+// mode.
 func (t *timeline) pair(light, dark string) string {
 	if t.Dark {
 		return dark

@@ -14,8 +14,8 @@ import (
 // mostUnpacked is the maximum size in bytes of an uploaded file after decompression.
 const mostUnpacked = 64 << 20
 
-// named lists file formats that the page recognises but does not read. Each entry in the variable "named" has the first
-// bytes of a file format, and the remedy that the page shows to the visitor.
+// The variable named lists file formats that the page recognises but does not read. Each entry has the first bytes of a
+// file format, and the remedy that the page shows to the visitor.
 var named = []struct{ begin, remedy string }{
 	{"PK\x03\x04", "The file is an Excel workbook or a ZIP archive. Save the sheet as CSV, or unpack the archive, " +
 		"and choose that file."},
@@ -25,8 +25,8 @@ var named = []struct{ begin, remedy string }{
 	{"%PDF", "The file is a PDF. Save the list as CSV, and choose that file."},
 }
 
-// unpacked returns the text of an uploaded file as UTF-8. unpacked decompresses gzip, and decodes UTF-16, which Excel
-// writes. If the page cannot read the format of the file, the result "fault" names the format.
+// The function unpacked returns the text of an uploaded file as UTF-8, after decompressing gzip and decoding UTF-16
+// (from Excel). If the page cannot read the format of the file, the result "fault" names the format.
 func unpacked(from io.Reader) (text *bufio.Reader, fault string) {
 	text = bufio.NewReader(from)
 	if begin, _ := text.Peek(2); string(begin) == "\x1f\x8b" {
@@ -82,11 +82,11 @@ func fromUTF16(all []byte, order binary.ByteOrder) string {
 	return string(utf16.Decode(units))
 }
 
-// separator returns the character that separates the columns of an uploaded file. separator skips a byte order mark,
-// and the line "sep=" in which Excel names the separator.
+// The function separator returns the character that separates the columns of an uploaded file. The function skips a
+// byte order mark, and the line "sep=" in which Excel names the separator.
 func separator(lines *bufio.Reader) rune {
 	if mark, _ := lines.Peek(3); string(mark) == "\ufeff" {
-		_, _ = lines.Discard(len(mark)) // cannot fail after Peek
+		_, _ = lines.Discard(len(mark)) // Discard cannot fail after Peek
 	}
 	start, err := lines.Peek(4096)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -21,8 +21,8 @@ const tryAt = "try"
 // ids.
 const maxForm = 16 << 20
 
-// These constants limit how many users a trial (decisions without recorded sends) decides for the current time. If
-// the audience is larger, a trial decides a sample of the users.
+// These constants limit the number of users in a trial (decisions without recorded sends). If the audience is larger,
+// the trial decides about a sample of the users.
 const (
 	mostNow   = api.MaxBitmapUsers
 	sampleNow = 100_000
@@ -59,7 +59,7 @@ type tryView struct {
 // Select returns the data for the template of the channel field with the given HTML id.
 func (p *tryView) Select(id string) selection { return selection{id, p} }
 
-// selection is the data for the template of a field in which the visitor chooses a channel.
+// The type selection is the data for the template of a field in which the visitor chooses a channel.
 type selection struct {
 	ID   string
 	Page *tryView
@@ -70,7 +70,7 @@ func (p *tryView) OpenIDs() bool {
 	return p.Pasted != "" || p.Wrong != nil && p.Wrong.Field != "expression" || p.Tried != nil && p.Expression == ""
 }
 
-// wrong is an error in what the visitor has typed or uploaded, with its description.
+// The type wrong describes an error in the visitor's input (typed text or uploaded file).
 type wrong struct {
 	Field  string // expression, ids or file
 	Text   string
@@ -79,12 +79,12 @@ type wrong struct {
 	Column int    // 0: the position of the error is unknown
 }
 
-// tried is the result of a trial: whom a campaign would reach, without recorded sends.
+// The type tried holds the result of a trial: the users whom a campaign would reach, without recorded sends.
 type tried struct {
 	What       string // description of the users
 	Generation string // generation of the audience expression
 	Users      uint64
-	Sampled    int // number of users in the sample; 0: all users were decided
+	Sampled    int // number of users in the sample; 0: no sample, all users were decided
 	Summary    *api.Summary
 	Outlook    *Outlook
 	Used       []api.LimitUse
@@ -95,7 +95,7 @@ type tried struct {
 
 const tryQuestion = "How many users could receive a message now, and in the next seven days? Nothing is recorded."
 
-// show tries a campaign for the audience expression in the query of the page, if there is one.
+// The method show tries a campaign for the audience expression in the query of the page, if there is one.
 func (ps tryPages) show(v *frame.Visit) (*frame.View, error) {
 	query := v.URL.Query()
 	if name := query.Get("result"); name != "" {
@@ -116,7 +116,7 @@ func (ps tryPages) show(v *frame.Visit) (*frame.View, error) {
 	return refusedBy(p, view, err)
 }
 
-// begin returns the data of the page before the visitor has tried a campaign.
+// The function begin returns the data of the page before the visitor has tried a campaign.
 func begin(v *frame.Visit, channel string) (*tryView, error) {
 	policy, err := v.API.Limits(v.Context())
 	if err != nil {
@@ -153,8 +153,8 @@ func checkChannel(p *tryView) *wrong {
 		"list."}
 }
 
-// refusedBy adds the error text of the API to the page, if the API rejected the visitor's input. refusedBy returns any
-// other error.
+// If the API rejected the visitor's input, refusedBy adds the error text of the API to the page. If err is another
+// error, refusedBy returns it.
 func refusedBy(p *tryView, view *frame.View, err error) (*frame.View, error) {
 	var e *client.Error
 	switch {
@@ -239,12 +239,12 @@ func (ps tryPages) decideExpression(v *frame.Visit, p *tryView) (now, later basi
 	return now, t.Outlook.Basis, nil
 }
 
-// mostTimes is the maximum number of attempts for one trial. If the segments generation or the configuration changes
-// during a trial, the page repeats the trial.
+// mostTimes is the maximum number of attempts for one trial. If the segments generation (published version) or the
+// configuration changes during a trial, the page repeats the trial.
 const mostTimes = 3
 
-// atOnce calls the argument "ask" (a function) repeatedly, until all results are based on the same segments generation
-// and configuration.
+// atOnce calls the argument "ask" (a function) repeatedly, until all results have one segments generation and one
+// configuration as their basis.
 func atOnce(ask func() (now, later basis, err error)) error {
 	for range mostTimes {
 		now, later, err := ask()
@@ -277,7 +277,7 @@ func (ps tryPages) tryUsers(v *frame.Visit, p *tryView, users *group) error {
 	})
 }
 
-// present adds the tables and the chart with the result of a trial to the page.
+// The function present adds the tables and the chart with the result of a trial to the page.
 func present(p *tryView, view *frame.View, v *frame.Visit) {
 	t := p.Tried
 	t.Sendable = fmt.Sprintf("%s of %s", frame.Count(t.scaled(t.Summary.Allowed)).Text, frame.Count(t.Users).Text)

@@ -13,8 +13,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// The address of the page with a trial's result contains the result itself, so that every service instance can show
-// it to every visitor. These constants limit the length of the address of a page with a trial's result.
+// The address of the page with a trial's result contains the result, so that every service instance can show the page
+// to every visitor. These constants limit the length of the address.
 const (
 	mostAddress     = 6000 // maximum size in bytes of the encrypted result
 	addressSegments = 30   // maximum number of segments with names
@@ -28,7 +28,7 @@ type keptTry struct {
 	Tried   tried
 }
 
-// keep returns an address that contains the result of a trial.
+// The function keep returns an address that contains the result of a trial.
 func keep(v *frame.Visit, p *tryView) (string, error) {
 	k := keptTry{v.Now, p.Channel, *p.Tried}
 	k.Tried.What = shortened(k.Tried.What)
@@ -85,7 +85,7 @@ func fewerSegments(s *api.Summary) *api.Summary {
 	return &few
 }
 
-// again returns the page with the result of an earlier trial; the address of the page contains this result.
+// The method again returns the page with the result of an earlier trial. The address of the page contains the result.
 func (ps tryPages) again(v *frame.Visit, text string) (*frame.View, error) {
 	var k keptTry
 	data, ok := v.Open(text)

@@ -13,7 +13,7 @@ import (
 
 func asError(err error, e **client.Error) bool { return errors.As(err, e) }
 
-// scaled scales a number of users in the trial's sample to the whole audience.
+// The method scaled converts a number of users in the trial's sample to a number for the whole audience.
 func (t *tried) scaled(n int) uint64 {
 	if t.Sampled == 0 {
 		return uint64(max(n, 0))
@@ -30,8 +30,8 @@ func (t *tried) Counted() string {
 		"and the numbers are scaled to all users.", frame.Count(t.Sampled).Text)
 }
 
-// Undecided returns, as text, for how many users of the whole audience the service gave no decision. If every user
-// has a decision, Undecided returns "".
+// Undecided returns the number of users without a decision, as text, scaled to the whole audience. If every user has a
+// decision, Undecided returns "".
 func (t *tried) Undecided() string {
 	if t.Summary.Unavailable == 0 {
 		return ""
@@ -81,8 +81,8 @@ func tryLimits(t *tried) *frame.Table {
 	return table
 }
 
-// tryParts returns a table with numbers of users: those whom each set suppressed, and those who were allowed although a
-// shadow limit (on trial) would deny them.
+// tryParts returns a table with two kinds of users: users whom a set suppressed, and allowed users whom a shadow limit
+// (on trial) would deny.
 func tryParts(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would hold back",
@@ -100,8 +100,8 @@ func tryParts(t *tried) *frame.Table {
 	return table
 }
 
-// precise returns text for a table: either that the numbers for the current time are exact, or that they are from the
-// larger of two samples.
+// The method precise returns a note for a table: the numbers for the current time are exact, or come from the larger of
+// two samples.
 func (t *tried) precise() string {
 	if t.Sampled == 0 {
 		return "exact"
@@ -112,7 +112,7 @@ func (t *tried) precise() string {
 // usedColumns is the maximum number of table columns for users who have not reached a limit.
 const usedColumns = 6
 
-// tryUsed returns a table that says, for each limit, how many users have used how many of their permitted sends.
+// tryUsed returns a table with the number of users by limit and by the number of used sends.
 func tryUsed(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "used", Caption: "How much of their limits they have had",
@@ -143,8 +143,8 @@ func tryUsed(t *tried) *frame.Table {
 	return table
 }
 
-// stepCell returns a table cell that says how many users had a number of sends between the arguments "least" and
-// "most". If the arguments "least" and "most" differ, the cell has a note with both numbers.
+// stepCell returns a table cell with the number of users who had between "least" and "most" sends. If "least" and
+// "most" differ, the cell has a note with both numbers.
 func stepCell(users uint64, least, most int) frame.Cell {
 	cell := frame.Count(users)
 	if most > least && users > 0 {

@@ -62,7 +62,7 @@ type userView struct {
 	MayErase bool
 }
 
-// message tells the visitor the result of an action on the page about a user, such as an erasure.
+// The type message tells the visitor the result of an action on the page about a user, such as an erasure.
 type message struct {
 	Class string // good, warn or bad
 	Text  string
@@ -78,14 +78,14 @@ type userKnown struct {
 	Past     past
 	Link     string                      // address of the user's page in another system; "": no link
 	Why      []state                     // what happened to the message about which the visitor asks
-	MayOpen  func(namespace string) bool // whether the visitor may see campaigns of the namespace
+	MayOpen  func(namespace string) bool // reports whether the visitor may see campaigns of the namespace
 }
 
 const userQuestion = "Why did this user not receive a message, and when may they receive one again?"
 
 func (u userPages) show(v *frame.Visit) (*frame.View, error) { return u.view(v, nil) }
 
-// view returns the content of the page about the user whom the query of the page names.
+// The method view returns the content of the page about the user whom the query of the page names.
 func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 	query := v.URL.Query()
 	p := &userView{Asked: query.Get("id"), Message: query.Get("message"), Said: said, Days: days(query.Get("days")),
@@ -122,10 +122,10 @@ func (u userPages) view(v *frame.Visit, said *message) (*frame.View, error) {
 	return shown, nil
 }
 
-// lengths lists the numbers of days that the chart of a user's sends can show.
+// The variable lengths lists the numbers of days that the chart of a user's sends can show.
 var lengths = []int{1, 7, 31}
 
-// days parses the query parameter that says how many days the chart shows.
+// The function days parses the query parameter with the number of days that the chart shows.
 func days(text string) int {
 	if n, err := strconv.Atoi(text); err == nil && slices.Contains(lengths, n) {
 		return n
@@ -133,7 +133,7 @@ func days(text string) int {
 	return 7
 }
 
-// Lengths returns links to the same page that make the chart show other numbers of days.
+// Lengths returns links to the page of the user with other numbers of days in the chart.
 func (p *userView) Lengths() []length {
 	list := make([]length, len(lengths))
 	for i, n := range lengths {
@@ -156,7 +156,7 @@ func since(now time.Time, days int) string {
 	return now.UTC().AddDate(0, 0, -days).Truncate(time.Second).Format(time.RFC3339)
 }
 
-// find reads all data about a user from the API: for the page about this user.
+// The function find reads all data for the page about a user from the API.
 func find(v *frame.Visit, user userRef, days int) (*userKnown, error) {
 	e, err := user.explain(v)
 	if err != nil {
@@ -183,7 +183,8 @@ func withoutChannel(k *userKnown) bool {
 	return slices.ContainsFunc(k.Sends, func(s api.Send) bool { return s.Channel != nil && *s.Channel == "" })
 }
 
-// mostVerdicts is the maximum number of channels for which the page says whether the user may receive a message.
+// mostVerdicts is the maximum number of channels for which the page has a verdict (whether the user may receive a
+// message).
 const mostVerdicts = 12
 
 // channelsOf returns the names of the configured channels. If the configuration has no channels, channelsOf returns

@@ -54,8 +54,8 @@ func userSends(k *userKnown) *frame.Table {
 	return t
 }
 
-// orWords returns the text to which a pointer points, or "none" if this text is empty. If the pointer to the text is
-// nil, orWords returns the text in the argument "unknown".
+// orWords returns *text, or "none" if *text is empty. If the pointer "text" is nil, orWords returns the argument
+// "unknown".
 func orWords(text *string, unknown string) string {
 	switch {
 	case text == nil:
@@ -147,7 +147,8 @@ func outcomeWords(d api.Decision) string {
 	return said
 }
 
-// past holds the decisions about a user from the audit, or the reason why there are none.
+// The type past holds the decisions about a user from the audit (record of all decisions), or the reason why there are
+// none.
 type past struct {
 	Decisions []api.Decision
 	Notes     []string
@@ -155,7 +156,7 @@ type past struct {
 	Read      bool // reading the audit succeeded
 }
 
-// pastDays returns words that say for which period the page has read the audit.
+// pastDays returns the length of the period for which the page has read the audit (record of all decisions), in words.
 func pastDays(days int) string { return frame.Span(time.Duration(days) * 24 * time.Hour) }
 
 func nothingIn(days int) string {

@@ -13,7 +13,7 @@ import (
 	"capper/internal/zones"
 )
 
-// verdict says whether the rules allow a send to the user on a channel.
+// A verdict tells whether the user may receive a message on a channel, and the reason.
 type verdict struct {
 	Channel string
 	Class   string // good, warn or bad
@@ -28,8 +28,8 @@ func (v verdict) On() string {
 	return cmp.Or(v.Channel, "without a channel")
 }
 
-// judge finds out whether the rules allow a send to the user on a channel now. judge uses the state of each rule, which
-// the API returns.
+// The function judge finds out whether the rules allow a send to the user on a channel now. The function uses the state
+// of each rule, which the API returns.
 func judge(v *frame.Visit, k *userKnown, channel string) verdict {
 	for _, s := range k.Suppressed {
 		if counts(s.Channels, channel) {
@@ -77,19 +77,19 @@ func inZone(at time.Time, zone string) string {
 	return at.In(place).Format("Mon 2 Jan, 15:04") + " in " + zone
 }
 
-// counts reports whether a rule, which may have a list of channels, applies to sends on the given channel.
+// The function counts reports whether a rule with the given list of channels applies to sends on the given channel.
 func counts(channels []string, channel string) bool {
 	return len(channels) == 0 || slices.Contains(channels, channel)
 }
 
-// held describes the rules that now deny sends to the user on a channel.
+// The type held describes the rules that now deny sends to the user on a channel.
 type held struct {
 	never   string // reason why waiting does not help; "": waiting helps
 	because []string
-	until   time.Time // time at which the last of these rules no longer denies
+	until   time.Time // time from which none of these rules denies sends
 }
 
-// holding finds the limits that allow no further send and the quiet hours that apply now.
+// The function holding finds the limits that allow no further send, and the quiet hours that apply now.
 func holding(k *userKnown, channel string) held {
 	var h held
 	for _, l := range k.Limits {
@@ -119,7 +119,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// free says, for each limit on a channel, how many of the permitted sends the user has used.
+// The function free returns a text with the used and the permitted sends of each limit on a channel.
 func free(k *userKnown, channel string) string {
 	var left []string
 	for _, l := range k.Limits {
@@ -147,7 +147,7 @@ func quietThen(v *frame.Visit, k *userKnown, channel string, at time.Time) strin
 	return "Quiet hours are active then, so the send must wait until they end."
 }
 
-// notes describes in sentences the rules other than limits that apply to the user.
+// The function notes describes, in sentences, the rules other than limits that apply to the user.
 func notes(e *api.Explanation) (list []string) {
 	for _, s := range e.Suppressed {
 		text := fmt.Sprintf("Suppressed: in the set %s%s, %s.", s.Set, addedWhen(e, s.Set), onChannels(s.Channels))
@@ -185,8 +185,8 @@ func notes(e *api.Explanation) (list []string) {
 	return list
 }
 
-// addedWhen describes when an API call added the user to the set, and which client made the call. If the published
-// build of the set contains the user, addedWhen returns "".
+// addedWhen returns a text with the time and the client of the API call that added the user to the set. If the
+// published build of the set contains the user, addedWhen returns "".
 func addedWhen(e *api.Explanation, set string) string {
 	for i := range e.Live {
 		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {

@@ -21,7 +21,7 @@ import (
 
 const whatIfAt = "whatif"
 
-// whatIfPage returns the console page that decides earlier calls again under other limits.
+// whatIfPage returns the console page for what-if replays, which decide recorded calls again under other limits.
 func whatIfPage() frame.Page {
 	p := &whatIfs{turns: map[string]*whatIfTurn{}}
 	return frame.Page{Path: whatIfAt, Under: "Limits", Template: "whatif.html whatifform.html", Files: files,
@@ -37,7 +37,7 @@ type whatIfForm struct {
 	Limits       []choice // limits of the current policy
 	Changes      []whatIfChange
 	Since, Until string // first and last day in UTC
-	Generation   string // "": the generation of each call
+	Generation   string // "": the generation that each call used
 }
 
 // whatIfChange is a row of the what-if form, with a limit and its new maximum.
@@ -47,7 +47,7 @@ type whatIfChange struct {
 	N      int    // number of the row, beginning with 1
 }
 
-// none is the text that a visitor enters as the maximum of a limit, in order to remove the limit.
+// The constant none is the text that a visitor enters as the maximum of a limit, in order to remove the limit.
 const none = "none"
 
 // newWhatIfForm returns the what-if form for the current policy, filled in with the values of a query. The default
@@ -105,7 +105,7 @@ func limitChoices(policy *api.Policy, chosen string) []choice {
 	return list
 }
 
-// spread returns a text about several numbers: the smallest and the largest of them, such as "1 to 3".
+// The function spread returns a text with the smallest and the largest of several numbers, such as "1 to 3".
 func spread(of []int) string {
 	least, most := slices.Min(of), slices.Max(of)
 	if least == most {
@@ -123,7 +123,7 @@ type whatIfView struct {
 	Asked   []string // description of the changed limits
 	Result  *api.WhatIf
 	Says    string
-	Fixed   bool // later calls cannot change the result
+	Fixed   bool // the result is final: later calls cannot change it
 }
 
 func (w *whatIfs) show(v *frame.Visit) (*frame.View, error) {
@@ -173,8 +173,8 @@ func formAt(query url.Values) string {
 	return at.String()
 }
 
-// request converts the values of the what-if form to an API request. If the values of the form are invalid, the
-// result "fault" describes the error. If the form names the current day as last day, the request covers the time
+// The method request converts the values of the what-if form to an API request. If the values of the form are invalid,
+// the result "fault" describes the error. If the form names the current day as last day, the request covers the time
 // until now.
 func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string) {
 	r = &api.WhatIfRequest{Generation: p.Form.Generation, Campaigns: whatIfCampaigns}
@@ -213,7 +213,8 @@ func (p *whatIfView) request(now time.Time) (r *api.WhatIfRequest, fault string)
 	return r, ""
 }
 
-// refused adds the reason to the what-if page, if the API rejected the request. refused returns any other error.
+// If the API rejected the request, the method refused adds the reason to the what-if page. The method returns any other
+// error.
 func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error {
 	var e *client.Error
 	if err == nil || !asError(err, &e) {
@@ -236,7 +237,7 @@ func (p *whatIfView) refused(v *frame.Visit, view *frame.View, err error) error 
 	return nil
 }
 
-// asked returns words that say which limits the visitor has changed.
+// The function asked returns a description of the limits that the visitor has changed.
 func asked(policy *api.Policy, changes []api.LimitChange) (said []string) {
 	for _, c := range changes {
 		next := "no such limit"
@@ -270,7 +271,7 @@ func maximaOf(limits []api.Limit, name string) (maxima []int) {
 	return maxima
 }
 
-// present adds the summary, the charts and the tables of a what-if result to the page.
+// The method present adds the summary, the charts and the tables of a what-if result to the page.
 func (p *whatIfView) present(view *frame.View) {
 	r := p.Result
 	p.Says = whatIfSentence(r)
@@ -294,8 +295,8 @@ func whatIfSentence(r *api.WhatIf) string {
 		frame.Count(before).Text, inPercent(before, after), givenBack(r.Total.Before.Released, r.Total.After.Released))
 }
 
-// givenBack describes how many of the sends were released (removed from users' logs). If no sends were released,
-// givenBack returns "".
+// givenBack returns a text with the number of released sends (removed from users' logs), or "" if no sends were
+// released.
 func givenBack(before, after int64) string {
 	if before == 0 && after == 0 {
 		return ""
@@ -340,8 +341,8 @@ func whatIfRows(name, caption, first string, rows []api.WhatIfRow) *frame.Table 
 	return t
 }
 
-// whatIfCampaignTable returns a table of how the sends of each campaign change. Each row of the table of campaigns
-// has a link to the page of the campaign.
+// whatIfCampaignTable returns a table with the change of each campaign's number of sends. Each row of the table of
+// campaigns has a link to the page of the campaign.
 func whatIfCampaignTable(r *api.WhatIf) *frame.Table {
 	t := &frame.Table{Name: "campaigns", Caption: "By campaign, the largest changes first",
 		Columns: append([]frame.Column{{Title: "Campaign"}, {Title: "Channel"}}, whatIfColumns...),
@@ -415,8 +416,8 @@ func whatIfPicture(name, caption string, rows []api.WhatIfRow,
 		}}
 }
 
-// whatIfAge is how long the console keeps the result of a what-if replay, and whatIfKept is how many results it keeps
-// at most. Because the console keeps these results, all tables and charts of a page need only one replay.
+// whatIfAge is the time for which the console keeps the result of a what-if replay. whatIfKept is the maximum number of
+// these results. Because the console keeps the results, all tables and charts of a page need only one replay.
 const (
 	whatIfAge  = 5 * time.Minute
 	whatIfKept = 32
@@ -429,16 +430,16 @@ type whatIfs struct {
 	turns map[string]*whatIfTurn
 }
 
-// whatIfTurn holds the result of a what-if replay. If several visitors request the same replay, one of their requests
-// computes the result, and the other visitors wait for it.
+// whatIfTurn holds the result of a what-if replay. If several visitors request one replay, the first request computes
+// the result, and the other visitors wait for this result.
 type whatIfTurn struct {
 	turn   chan struct{}
 	result *api.WhatIf
 	at     time.Time
 }
 
-// of returns the result of a what-if request, from the kept results or from a new replay. Several visitors with the
-// same request wait for one replay, because each API key may run only one replay at a time.
+// The method of returns the result of a what-if request, from the kept results or from a new replay. Several visitors
+// with the same request wait for one replay, because each API key may run only one replay at a time.
 func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.WhatIf, error) {
 	asked, err := json.Marshal(r)
 	if err != nil {
@@ -461,7 +462,8 @@ func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.
 	return result, err
 }
 
-// turn returns the whatIfTurn (result of a replay) for the request with the given name, or a new one.
+// The method turn returns the stored whatIfTurn (result of a replay) for the request with the given name, or a new
+// whatIfTurn.
 func (w *whatIfs) turn(name string, now time.Time) *whatIfTurn {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"capper/internal/console/frame"
 )
 
-// whyMessage describes whether the user got a message, and why or why not. whyMessage returns a state for each channel,
-// according to the audit or to the recorded sends.
+// whyMessage explains, for each channel, why the user got or did not get a message. The information comes from the
+// audit (record of all decisions) or from the recorded sends.
 func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []state) {
 	message, now := idOf(k, named), v.Now
 	var seen []string // channels whose latest decision is already in the list
@@ -55,8 +55,8 @@ func whyMessage(v *frame.Visit, k *userKnown, named string, days int) (list []st
 const countedDays = 31
 
 // noMessage reports whether the service does not know the message. A message is unknown if no counted or planned
-// message has the id, and no message of the last countedDays has the title. If the service cannot tell whether it
-// knows the message, noMessage returns false.
+// message has the id, and no message of the last countedDays has the title. If noMessage cannot find out whether the
+// service knows the message, noMessage returns false.
 func noMessage(v *frame.Visit, named string) bool {
 	if _, err := v.API.Message(v.Context(), named, ""); !client.HasCode(err, client.CodeNotFound) {
 		return false
@@ -108,7 +108,7 @@ func whyDecided(k *userKnown, d *api.Decision, now time.Time) state {
 	return s
 }
 
-// nowOn returns a text which says whether the user may now receive a message on a channel.
+// nowOn returns a text about whether the user may receive a message on a channel now.
 func nowOn(k *userKnown, channel string) string {
 	for _, v := range k.Verdicts {
 		switch {

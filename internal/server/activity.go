@@ -17,9 +17,9 @@ import (
 // activityParameters lists the query parameters of GET /v1/activity.
 var activityParameters = []string{"since", "until"}
 
-// usualActivity and mostActivity are the default and the maximum period of GET /v1/activity. The counts of an hour stay
-// in memory for the time "reused" (a constant) if the hour ended longer ago than the time "settled" (a constant). The
-// counts of more recent hours are not kept in memory, because other instances may still add to them.
+// usualActivity and mostActivity are the default and the maximum period of GET /v1/activity. If an hour ended longer
+// ago than the constant "settled", the service keeps the hour's counts in memory for the time in the constant "reused".
+// The service does not keep the counts of more recent hours, because other instances may still add to them.
 const (
 	usualActivity = 24 * time.Hour
 	mostActivity  = 31 * 24 * time.Hour
@@ -72,8 +72,8 @@ func (a *Activities) Between(ctx context.Context, parameters map[string]string) 
 	return found, nil
 }
 
-// period returns the times in the query parameters "since" and "until", or their defaults. The returned beginning of
-// the period is rounded down to a full hour.
+// The method period returns the times in the query parameters "since" and "until", or their defaults. The returned
+// beginning of the period is rounded down to a full hour.
 func (a *Activities) period(parameters map[string]string) (from, until time.Time, err error) {
 	now := a.clock().UTC()
 	until, from = now, now.Add(-usualActivity)
@@ -103,7 +103,8 @@ func (a *Activities) period(parameters map[string]string) (from, until time.Time
 	return from, until, nil
 }
 
-// hour returns the counts of decisions in the hour that begins at the given time, or nil when the hour had no calls.
+// The method hour returns the counts of decisions in the hour that begins at the given time. If the hour had no calls,
+// the result is nil.
 func (a *Activities) hour(ctx context.Context, at time.Time) (*api.ActivityHour, error) {
 	now := a.clock()
 	a.mu.Lock()

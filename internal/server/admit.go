@@ -33,9 +33,8 @@ func (s *Server) enter(c *call, a *wire.Audience, answer int64) (*gate.Place, er
 	return place, nil
 }
 
-// findUsers evaluates an audience expression and stores the matching users in the audience. The policy resolves the
-// named expressions that the audience expression uses. findUsers charges the memory of the matching users to the
-// budget of the request body b.
+// findUsers evaluates an audience expression and stores the matching users in the audience. The argument "policy" holds
+// the definitions of the named expressions. findUsers charges the memory of the matching users to the request body b.
 //
 // The argument "names" of findUsers says whether the HTTP response will list the users.
 func (s *Server) findUsers(c *call, b *Body, a *wire.Audience, policy *capping.Policy, names bool) error {
@@ -66,8 +65,7 @@ func (s *Server) decodeBounds(b *Body) wire.Bounds {
 	}
 }
 
-// writeAnswer gives the users of the call back to their budget, and then sends the encoded response body to the
-// caller.
+// writeAnswer ends the call's use of the budget for users, and then sends the encoded response body to the caller.
 func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	_, part := trace.Start(c.ctx, "write answer")
 	defer part.End()
@@ -77,8 +75,8 @@ func (s *Server) writeAnswer(c *call, p *gate.Place, out []byte) {
 	p.Write(c.w, s.bounds.MinRate)
 }
 
-// admit charges the users of a call to the client's rate limit, and writes the remaining amount to the response
-// headers.
+// The method admit charges the users of a call to the client's rate limit, and writes the remaining amount to the
+// response headers.
 func (s *Server) admit(c *call, field string, users int) error {
 	rate := s.access.Load().RateOf(c.Client)
 	if rate.UsersPerSecond == 0 {
@@ -113,8 +111,9 @@ func (s *Server) admit(c *call, field string, users int) error {
 	return nil
 }
 
-// charge takes a price, in users, from the client's rate limit, for work that is not proportional to the users of a
-// call. The price that charge() takes is at most the client's burst, so that every client can afford an expensive call.
+// The method charge takes a price, in users, from the client's rate limit, for work that is not proportional to the
+// users of a call. The price that charge() takes is at most the client's burst, so that every client can afford an
+// expensive call.
 func (s *Server) charge(c *call, field string, price int) error {
 	if rate := s.access.Load().RateOf(c.Client); rate.UsersPerSecond > 0 {
 		price = min(price, rate.Largest())

@@ -56,10 +56,10 @@ func previewChannel(r *wire.CountRequest, policy *capping.Policy) (capping.Chann
 // previewBatch is the number of users whom a preview (decisions that record nothing) decides in one store call.
 const previewBatch = 100_000
 
-// basisOf returns the segments generation and the policy that decide a whole call. If an audience query names no
-// segments generation, basisOf sets the returned one in the query. Because basisOf names the generation in the query,
-// the same segments generation first selects the users and then decides about them. The argument q of basisOf is nil
-// for a call without an audience query.
+// basisOf returns the segments generation (published version) and the policy for all decisions of a call. If an
+// audience query names no generation, basisOf writes the name of the returned generation into the query. The service
+// then selects the users, and decides about them, with one generation. The argument q is nil for a call without an
+// audience query.
 func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	basis := s.capper.Basis()
 	if q == nil || q.Generation != "" || q.Cursor != "" {
@@ -71,7 +71,8 @@ func (s *Server) basisOf(q *api.AudienceQuery) *capping.Basis {
 	return basis // without a pin the finder reports the error
 }
 
-// preview decides the counted users of an audience like a filter call at this moment, and records no sends.
+// The method preview makes the decisions that a filter call would make now for the counted users of an audience, and
+// records no sends.
 func (s *Server) preview(
 	c *call, b *Body, r *wire.CountRequest, counts *api.AudienceCount, send *capping.Send,
 ) (*api.Summary, error) {
@@ -95,7 +96,8 @@ func (s *Server) preview(
 	return s.decide(ctx, send, a.Users, capping.InstantOf(s.clock())), nil
 }
 
-// decide decides the given users like a filter call at the given time, and records no sends.
+// The method decide makes the decisions that a filter call would make for the users at the given time, and records no
+// sends.
 func (s *Server) decide(
 	ctx context.Context, send *capping.Send, users []capping.UserID, at capping.Instant,
 ) *api.Summary {
@@ -153,7 +155,7 @@ func (s *Server) forecast(c *call) error {
 	return writeJSON(c.w, s.forecastOf(ctx, &capping.Send{Basis: basis, Channel: channel}, r, times))
 }
 
-// forecastBytes is the approximate size in bytes that each time of a forecast takes in the HTTP response.
+// forecastBytes is the approximate size in bytes of one forecast time in the HTTP response.
 const forecastBytes = 16 << 10
 
 func (s *Server) forecastOf(
@@ -173,7 +175,8 @@ func (s *Server) forecastOf(
 	return answer
 }
 
-// used returns, for each limit, how many users have 0, 1, 2 or more sends that count towards the limit now.
+// The method used returns, for each limit, the number of users with 0, with 1, and with 2 or more sends that count
+// towards the limit now.
 func (s *Server) used(ctx context.Context, send *capping.Send, users []capping.UserID) []api.LimitUse {
 	uses, now := capping.NewUses(send.Basis, send.Channel), capping.InstantOf(s.clock())
 	for batch := range slices.Chunk(users, previewBatch) {

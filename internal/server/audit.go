@@ -13,7 +13,7 @@ import (
 	"capper/internal/trace"
 )
 
-// audit logs an action of a client and the result of the action. The log message is always "audit".
+// The method audit logs an action of a client and the result of the action. The log message is always "audit".
 func (s *Server) audit(c *call, action, result string, attrs ...any) {
 	line := []any{"action", action, "result", result, "client", c.Client, "key", c.Key,
 		"address", gate.AddressOf(c.r.RemoteAddr)}

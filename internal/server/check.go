@@ -53,8 +53,8 @@ func (s *Server) enterMessage(
 	return channel, p, nil
 }
 
-// locate returns a function that finds the store's partition and node with a user's log. If the whole store is one
-// location, locate() returns nil.
+// locate returns a function that finds the partition and the node of the store that hold a user's log. If the whole
+// store is one location, locate() returns nil.
 func (s *Server) locate() func(capping.UserID) capping.Location {
 	locator, ok := capping.As[capping.Locator](s.capper.Store())
 	if !ok {

@@ -40,8 +40,8 @@ func newClients() *clientMetrics {
 	}
 }
 
-// exemptResults maps whether the server accepted a call with "enforce": false to the value of the metric label
-// "result".
+// exemptResults holds the values of the metric label "result" for calls with "enforce": false. The key true stands for
+// a call that the server accepted.
 var exemptResults = map[bool]string{true: "accepted", false: "refused"}
 
 // AddExempt counts a client's call with "enforce": false, as accepted or as refused by the server.
@@ -53,7 +53,7 @@ func (c *clientMetrics) AddExempt(client string, accepted bool) {
 	}
 }
 
-// AddRecordless counts a call for permits that the server refused because the client has too many permit records in the
+// AddRecordless counts a permit request that the server refused because the client has too many permit records in the
 // store.
 func (c *clientMetrics) AddRecordless(client string) {
 	c.mu.RLock()
@@ -63,7 +63,7 @@ func (c *clientMetrics) AddRecordless(client string) {
 	}
 }
 
-// now returns the names of the clients that the current configuration has.
+// The method now returns the names of the clients in the current configuration.
 func (c *clientMetrics) now() []string {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -32,7 +32,8 @@ type Config struct {
 	// IDs converts the user ids of callers to the 64-bit numbers that identify users in the Capper. A nil IDs means
 	// dense ids (32-bit numbers). Journal, Audit and Records must be nil unless the ids are dense.
 	IDs *ids.Scheme
-	// Generations pins segments generations for look-ups and audiences. Nil means that the service has no segments.
+	// Generations keeps segments generations (published versions) in memory for look-ups and audiences. Nil means that
+	// the service has no segments.
 	Generations wire.Pin
 	// Audiences returns the named audience expressions of a current or recent policy. The function must be safe for
 	// concurrent use. Nil means that no expressions are configured.

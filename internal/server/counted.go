@@ -17,7 +17,8 @@ func (m *Metrics) Each(yield func(what, of string, n float64)) {
 	}
 }
 
-// each calls the function "yield" with the labels and the value of every counter in a vector of Prometheus counters.
+// The function each calls the function "yield" with the labels and the value of every counter in a vector of Prometheus
+// counters.
 func each(vector *prometheus.CounterVec, yield func(labels map[string]string, n float64)) {
 	collected := make(chan prometheus.Metric)
 	go func() {

@@ -11,9 +11,9 @@ import (
 	"capper/internal/server/wire"
 )
 
-// decided counts the decided users by outcome, as Prometheus metrics. Every limit, set and rule of the current policy
-// that can deny users has a counter, which starts at zero. When an operator removes a set or a shadow limit from the
-// policy, the server deletes the counters of the set or limit. A decided is safe for concurrent use.
+// The type decided counts the decided users by outcome, as Prometheus metrics. Every limit, set and rule of the current
+// policy that can deny users has a counter, which starts at zero. When an operator removes a set or a shadow limit from
+// the policy, the server deletes the counters of the set or limit. A decided is safe for concurrent use.
 type decided struct {
 	policy func() *capping.Policy
 
@@ -114,8 +114,8 @@ func shadowLimitsOf(policy *capping.Policy) (found [][2]string) {
 	return found
 }
 
-// count adds the users of a call to the metrics, by outcome. The argument "names" holds the names of the segments,
-// because decisions refer to segments by number.
+// The method count adds the users of a call to the metrics, by outcome. The argument "names" holds the names of the
+// segments, because decisions refer to segments by number.
 func (d *decided) count(sum *wire.Summary, names []string) {
 	sum.EachSegment(names, func(outcome, segment, limit string, users int) {
 		if users > 0 {
@@ -138,7 +138,7 @@ func (d *decided) expect(p *capping.Policy) {
 	}
 }
 
-// withholding returns the names of all reasons, other than limits, for which the policy can deny a user.
+// The function withholding returns the names of all reasons, other than limits, for which the policy can deny a user.
 func withholding(p *capping.Policy) (names []string) {
 	if len(p.Suppress) > 0 {
 		names = append(names, api.LimitSuppressed)

@@ -112,7 +112,7 @@ func expectedBytes(r *wire.FilterRequest, sum *wire.Summary, size int) int64 {
 	return int64(1024 + id*(sum.Allowed+sum.Replayed+sum.Unavailable) + perDenied*sum.Denied)
 }
 
-// answerBytes estimates how much memory the response needs at most, in bytes, including the memory for encoding.
+// answerBytes estimates the maximum memory in bytes for the response, including the memory for encoding.
 func answerBytes(r *wire.FilterRequest) int64 {
 	perUser := int64(24)
 	if r.Form == wire.InLists && !r.Counts {
@@ -141,7 +141,7 @@ func (s *Server) sendOf(c *call, r *wire.FilterRequest) (*capping.Send, error) {
 	}, nil
 }
 
-// count adds the decisions of a call to the stored counts of the call's message and of the current hour.
+// The method count adds the decisions of a call to the stored counts of the call's message and of the current hour.
 func (s *Server) count(send *capping.Send, d *capping.Decisions, sum *wire.Summary) {
 	now := s.clock()
 	at, asked := capping.InstantOf(now), int64(sum.Requested)

@@ -34,19 +34,21 @@ func outcomeOf(g *audit.Group) (now userOutcome, known bool) {
 	return userOutcome{}, false
 }
 
-// yields tells whether an earlier send of the same message takes precedence over the outcome. If a user has a
+// The method yields reports whether an earlier send of the message takes precedence over the outcome o. If a user has a
 // recorded send, a later denial or an unknown result does not change the user's outcome "allowed".
 func (o userOutcome) yields() bool { return o.kind == audit.Denied || o.kind == audit.Unavailable }
 
 // mayHold reports whether a user with the outcome may have a recorded send of the message.
 func (o userOutcome) mayHold() bool { return o.kind == audit.Allowed || o.kind == audit.Unavailable }
 
-// outcomes holds the latest outcome of each user of a message on one channel, according to the audit records read so
-// far. If a user's send was not released, the outcome is "allowed", even if a later call denied the same message.
+// The interface outcomes holds the latest outcome of each user of a message on one channel, according to the audit
+// records read so far. A user with a recorded send that was not released has the outcome "allowed", even if a later
+// call denied the message.
 type outcomes interface {
 	take(r *audit.Record)
-	// each calls yield with the users of each outcome, some thousands of users at a time. Each user has one outcome.
-	// After a call of each, take must not be called. The slice users is valid until yield returns.
+	// The method each calls yield with the users of each outcome, some thousands of users at a time. Each user has one
+	// outcome. After a call of the method each, nobody may call the method take. The slice users is valid until yield
+	// returns.
 	each(yield func(o userOutcome, users []capping.UserID))
 }
 
@@ -59,7 +61,7 @@ var (
 // of settle(), a user with a send may be in the bitmaps of several outcomes.
 type userOutcomes map[userOutcome]*bitmap.Set
 
-// say moves users from the bitmaps of their earlier outcomes into the bitmap of a new outcome.
+// The method say moves users from the bitmaps of their earlier outcomes into the bitmap of a new outcome.
 func (o userOutcomes) say(now userOutcome, users *bitmap.Bitmap) {
 	for before, set := range o {
 		if before != now && (before.kind != audit.Allowed || !now.yields()) {
@@ -72,7 +74,7 @@ func (o userOutcomes) say(now userOutcome, users *bitmap.Bitmap) {
 	o[now].AddBitmap(users)
 }
 
-// take updates the outcomes of users from an audit record of the message.
+// The method take updates the outcomes of users from an audit record of the message.
 func (o userOutcomes) take(r *audit.Record) {
 	for i := range r.Groups {
 		now, known := outcomeOf(&r.Groups[i])
@@ -87,8 +89,8 @@ func (o userOutcomes) take(r *audit.Record) {
 	}
 }
 
-// holders returns those of the given users who, according to their outcomes, may have a send on the channel. holders
-// is necessary because an audit record of a release on all channels contains users of every channel.
+// The method holders returns the given users who, according to their outcome, may have a send on the channel. An audit
+// record of a release on all channels contains users of every channel, so the method take needs this selection.
 func (o userOutcomes) holders(users *bitmap.Bitmap) *bitmap.Bitmap {
 	var found bitmap.Set
 	for before, set := range o {
@@ -166,8 +168,8 @@ func (r *auditReader) Message(ctx context.Context, message capping.Message, chan
 	return answer, nil
 }
 
-// calls passes each audit record of a message on a channel to the argument "take" (a function), from the earliest to
-// the latest. calls also returns faults, which name the audit files that could not be read.
+// The method calls passes each audit record of a message on a channel to the function in the argument "take", from the
+// earliest to the latest. The returned faults name the audit files that could not be read.
 func (r *auditReader) calls(
 	ctx context.Context, message capping.Message, channel capping.Channel, take func(*audit.Record),
 ) (faults []string, err error) {

@@ -16,8 +16,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// counts is the part of messages.Counter that package server needs: it reads and changes the stored decision counts
-// and titles of messages.
+// The interface counts is the part of messages.Counter that package server needs: it reads and changes the stored
+// decision counts and titles of messages.
 type counts interface {
 	ListMessages(ctx context.Context, q messages.Query) (messages.Page, error)
 	MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error)
@@ -25,7 +25,7 @@ type counts interface {
 	Titles(ctx context.Context, of []capping.Message) (map[capping.Message]string, error)
 }
 
-// Messages answers calls about messages. A Messages is safe for concurrent use.
+// A Messages handles the API calls about messages, and is safe for concurrent use.
 type Messages struct {
 	Counts counts // nil: the service counts no messages
 	Capper *capping.Capper
@@ -34,8 +34,7 @@ type Messages struct {
 	Past   *auditReader
 }
 
-// caller holds what List and other methods need about an API call: the namespace of the client and the query
-// parameters.
+// The type caller holds the namespace of the client and the query parameters of an API call, for methods such as List.
 type caller struct {
 	Namespace  string // namespace of the API key; "": the key has no namespace
 	Parameters map[string]string
@@ -75,7 +74,7 @@ func (m *Messages) List(ctx context.Context, c caller) (*api.Messages, error) {
 	return list, nil
 }
 
-// query decodes the query parameters of GET /v1/messages.
+// The method query decodes the query parameters of GET /v1/messages.
 func (m *Messages) query(c caller) (q messages.Query, err error) {
 	now := m.Clock()
 	if q.Since, err = since(c.Parameters["since"], now); err != nil {
@@ -113,8 +112,9 @@ func orNotCounted(err error) error {
 	return wire.NewFailure(api.CodeConflict, "this store does not count messages")
 }
 
-// One returns the decision counts of the message with the given id, separately for each channel. If the caller asks
-// for users, or if the store has no counts of the message, One also reads the audit.
+// The method One returns the decision counts of the message with the given id, separately for each channel. If the
+// caller asks for users, or if the store has no counts of the message, the method One also reads the audit (record of
+// all decisions).
 func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageChannels, error) {
 	message, err := c.Message(id)
 	if err != nil || m.Counts == nil {
@@ -143,8 +143,8 @@ func (m *Messages) One(ctx context.Context, c caller, id string) (*api.MessageCh
 	return answer, nil
 }
 
-// titleOf returns the title of a message, which is a part of the message's stored counts. If a message has no counts,
-// titleOf reads the title from the store.
+// titleOf returns the title of a message, either from the message's counts in "found" or, if there are no counts, from
+// the store.
 func (m *Messages) titleOf(ctx context.Context, message capping.Message, found []messages.Counts) (string, error) {
 	if len(found) > 0 {
 		return found[0].Title, nil
@@ -177,8 +177,8 @@ func (m *Messages) SetTitle(ctx context.Context, c caller, id, title string) (*a
 	return &api.MessageTitle{MessageID: message.ID, Namespace: message.Namespace, Title: title}, nil
 }
 
-// addRecorded adds to the response how many users the audit contains for each channel and outcome. addRecorded also
-// adds the channels that only the audit contains.
+// addRecorded adds to the response the number of users for each channel and outcome, according to the audit (record of
+// all decisions). addRecorded also adds the channels that only the audit contains.
 func (m *Messages) addRecorded(
 	ctx context.Context, message capping.Message, counted []messages.Counts, answer *api.MessageChannels,
 ) error {
@@ -202,7 +202,7 @@ func (m *Messages) addRecorded(
 	for _, channel := range slices.Sorted(maps.Keys(recorded)) {
 		one := recorded[channel]
 		users := one.users(segments)
-		one.Released = max(one.Released, users.Released) // only the numbers of users contain releases of all channels
+		one.Released = max(one.Released, users.Released) // releases on all channels are only in the numbers of users
 		told := wire.Message(&one.Counts, m.Capper.Policy())
 		told.Users, told.FromAudit, told.Title = users, true, answer.Title
 		answer.Channels = append(answer.Channels, told)
@@ -223,7 +223,7 @@ func (m *Messages) channels(found []messages.Counts) []api.Message {
 	return list
 }
 
-// match returns a function that selects the messages that the caller may see and has requested.
+// The method match returns a function that selects the messages that the caller may see and has requested.
 func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	channel, err := wire.ChannelOf(c.Parameters["channel"], m.Capper.Policy())
 	if err != nil {
@@ -238,9 +238,9 @@ func (m *Messages) match(c caller) (func(messages.Key) bool, error) {
 	}, nil
 }
 
-// namespace returns the namespace that the caller of the API requests. If a call requests a list of messages, the
-// result "" of namespace() means all namespaces. In all other calls, the result "" of namespace() means the messages
-// without a namespace.
+// The method namespace returns the namespace that the caller of the API requests. If a call requests a list of
+// messages, the result "" of namespace() means all namespaces. In all other calls, the result "" of namespace() means
+// the messages without a namespace.
 func (c caller) namespace() (string, error) {
 	asked, given := c.Parameters["namespace"]
 	switch {
@@ -281,8 +281,8 @@ func (c caller) Message(id string) (capping.Message, error) {
 	return capping.Message{Namespace: namespace, ID: id}, err
 }
 
-// since parses the value of the query parameter "since": a time, a date or an age such as 24h. If the parameter
-// "since" is absent, since() returns the time one week ago.
+// The function since parses the value of the query parameter "since": a time, a date or an age such as 24h. If the
+// parameter "since" is absent, since() returns the time one week ago.
 func since(text string, now time.Time) (capping.Instant, error) {
 	if text == "" {
 		return atLeastZero(now.Add(-usualSince)), nil

@@ -280,8 +280,8 @@ func (s *Server) importedMessages(c *call, r *wire.ImportRequest) (messages []ca
 	return messages
 }
 
-// summarizeImport counts the imported sends by their result, and returns the users for whom it is unknown whether the
-// store recorded their sends.
+// summarizeImport counts the imported sends by their result, and returns the users whose sends the store may or may not
+// have recorded.
 func summarizeImport(sum *api.ImportSummary, sent []capping.Sent, m *capping.Merge,
 	merged []capping.Merged) []capping.UserID {
 	unavailable := []capping.UserID{}

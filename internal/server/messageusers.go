@@ -56,7 +56,7 @@ func newRecorded(first *audit.Record) *recordedMessage {
 		since: first.At}
 }
 
-// add adds the users and the counts of an audit record to those of the message.
+// The method add adds the users and the counts of an audit record to the message.
 func (r *recordedMessage) add(record *audit.Record) {
 	if r.outcomes == nil && len(record.Groups) > 0 {
 		r.outcomes = userOutcomes{}
@@ -112,7 +112,7 @@ func answersOf(r *audit.Record) *messages.Answers {
 	return a
 }
 
-// users counts the distinct users of a message by their latest outcome, and by their segments in the segments
+// The method users counts the distinct users of a message by their latest outcome, and by their segments in the
 // generation "of".
 func (r *recordedMessage) users(of capping.Segments) *api.MessageUsers {
 	found := &api.MessageUsers{Denied: map[string]int64{}, Since: r.since.Time()}
@@ -179,7 +179,7 @@ func (s *messageSegments) add(kind audit.Outcome, users []capping.UserID) {
 	}
 }
 
-// named returns, by segment name, the counts of those segments that have users of the message.
+// The method named returns, by segment name, the counts of those segments that have users of the message.
 func (s *messageSegments) named() map[string]api.MessageSegmentUsers {
 	found := map[string]api.MessageSegmentUsers{}
 	for code, users := range s.byCode {

@@ -31,7 +31,7 @@ type Metrics struct {
 	Pacers *pacerMetrics
 	// Sets counts the changes that calls make to sets.
 	Sets *setMetrics
-	// Records counts the records that calls for permits leave in the store.
+	// Records counts the records that permit requests leave in the store.
 	Records *recordMetrics
 }
 
@@ -69,8 +69,8 @@ func newMetrics(
 	return m, errors.Join(faults...)
 }
 
-// expected lists the HTTP statuses for which every route has a counter from the start, with the value 0. Alert rules
-// on the increase of a counter need these counters to exist before the first failure.
+// The variable expected lists the HTTP statuses for which every route has a counter from the start, with the value 0.
+// Alert rules on the increase of a counter need these counters to exist before the first failure.
 var expected = []int{http.StatusOK, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusServiceUnavailable}
 
@@ -84,8 +84,8 @@ func (m *Metrics) ExpectRoute(route string) {
 	}
 }
 
-// timed reports whether the server measures how long calls to the route take. The server does not measure the
-// durations of calls for profiles, because their callers choose how long a profile takes.
+// The function timed reports whether the server measures the durations of calls to the route. The server does not
+// measure calls for profiles, because the caller chooses the duration of a profile.
 func timed(route string) bool { return !strings.HasPrefix(route, "/debug/pprof/") }
 
 // CountRequest counts a finished call and its duration.

@@ -26,17 +26,17 @@ type pacerMetrics struct {
 	standing map[string]*standing
 }
 
-// standing is the state of a pacer according to the latest API calls for permits.
+// The type standing is the state of a pacer according to the latest API permit requests.
 type standing struct {
 	empty  time.Time // time of the newest granted slot
 	shares []share   // one for each limit; a pacer with only a rate has one
 	ahead  due
 }
 
-// share is the used fraction of one limit of a pacer: permits in use divided by the maximum.
+// The type share is the used fraction of one limit of a pacer: permits in use divided by the maximum.
 type share struct {
 	used  float64
-	until time.Time // time at which the used permits no longer count
+	until time.Time // time from which the limit no longer counts the used permits
 }
 
 // newPacers returns metrics for the pacers of the current policy. The argument "sole" is true if no other instance uses
@@ -195,7 +195,8 @@ func (p *pacerMetrics) drop(name string) {
 	p.allowed.DeleteLabelValues(name)
 }
 
-// CountFailure counts a call for permits that the store did not answer, once for each of the named pacers.
+// CountFailure counts a permit request that failed because the store did not respond. Each of the named pacers counts
+// the failure once.
 func (p *pacerMetrics) CountFailure(names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,8 +208,8 @@ func (p *pacerMetrics) CountFailure(names []string) {
 	}
 }
 
-// Count counts the permits in the answer to a call. If a configuration change has removed a pacer during the call,
-// Count ignores the pacer.
+// The method Count adds the permits of a response to the counters of the pacers. If a configuration change has removed
+// a pacer during the call, Count ignores the pacer.
 func (p *pacerMetrics) Count(given *pacing.Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,8 +235,8 @@ func (p *pacerMetrics) Count(given *pacing.Answer) {
 	}
 }
 
-// CountReturned counts permits that a client returned unused. The metric of due permits (permits whose slot, or start
-// time, has come) no longer counts returned permits.
+// CountReturned counts permits that a client returned unused. The metric of permits whose slot (start time) has come
+// will not include the returned permits.
 func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,7 +251,7 @@ func (p *pacerMetrics) CountReturned(back *pacing.Back) {
 	}
 }
 
-// See updates the metrics of a pacer from a state that was just read from the store.
+// The method See updates the metrics of a pacer from a state that the server has just read from the store.
 func (p *pacerMetrics) See(standing *pacing.Standing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,8 +270,8 @@ func (p *pacerMetrics) Forget(name string) {
 	}
 }
 
-// see() takes the answer to a call for permits, and updates the state of the pacer that metrics show. If a pacer has
-// several logs of permits, see() keeps the highest values that still apply.
+// see() updates the pacer state that the metrics show, from the response to a permit request. If a pacer has several
+// logs of permits, see() keeps the highest values that still apply.
 func (s *standing) see(now time.Time, p *pacing.Pacer, state *pacing.State) {
 	if empty := now.Add(state.Queue); p.Per == pacing.PerPacer || s.empty.Before(empty) {
 		s.empty = empty
@@ -297,7 +298,7 @@ func sharesOf(now time.Time, p *pacing.Pacer, state *pacing.State) []share {
 	return shares
 }
 
-// used returns the highest used fraction among the limits of the pacer.
+// The method used returns the highest used fraction among the limits of the pacer.
 func (s *standing) used(now time.Time) (most float64) {
 	for _, share := range s.shares {
 		if share.until.After(now) {

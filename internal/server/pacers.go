@@ -17,9 +17,8 @@ import (
 // users usually needs about a twentieth of this maximum.
 const smallBody = 64 << 10
 
-// permitsPrice is the number of users that the server charges to the client's rate limit for one call for permits.
-// permitsPrice is the same for any number of permits, because the store does about the same work for 1 permit and for
-// 100,000 permits.
+// permitsPrice is the price of one permit request in the client's rate limit, which counts users. The price does not
+// depend on the number of permits, because the store has about as much work for 1 permit as for 100,000 permits.
 const permitsPrice = 1
 
 // permits serves POST /v1/permits.
@@ -108,10 +107,10 @@ func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacin
 }
 
 // permitsBytes returns the approximate maximum size of the response in bytes, including the memory for encoding. A
-// response to a call for permits lists a separate slot (start time) for each permit in the worst case.
+// response to a permit request lists a separate slot (start time) for each permit in the worst case.
 func permitsBytes(r *wire.PermitsRequest) int64 { return 2048 + 64*int64(r.Permits) }
 
-// expectedSlots estimates how many bytes the response with the granted permits has.
+// expectedSlots estimates the size in bytes of the response with the granted permits.
 func expectedSlots(given *pacing.Answer) int64 { return 2048 + 64*int64(len(given.Runs)) }
 
 // listPacers serves GET /v1/pacers.
@@ -127,7 +126,8 @@ func (s *Server) listPacers(c *call) error {
 	return writeJSON(c.w, list)
 }
 
-// logParameters are the query parameters that name one log of a pacer per message or per key.
+// logParameters are the query parameters that select one log of a pacer that has a separate log for each message or
+// key.
 var logParameters = []string{"message_id", "namespace", "key"}
 
 // pacer serves GET /v1/pacers/{name}.
@@ -142,7 +142,8 @@ func (s *Server) pacer(c *call) error {
 	return writeJSON(c.w, standingOf(&standings[0]))
 }
 
-// pacerLog serves GET /v1/pacers/{name} with a message id or a key, which names one of the logs of the pacer.
+// pacerLog serves GET /v1/pacers/{name} with a message id or a key. The message id or key names one of the logs of the
+// pacer.
 func (s *Server) pacerLog(c *call) error {
 	ask, err := s.logOf(c)
 	if err != nil {
@@ -162,8 +163,8 @@ func (s *Server) pacerLog(c *call) error {
 	return writeJSON(c.w, answer)
 }
 
-// logOf returns a call for 0 permits at the log that the query parameters name. logOf returns an error if the pacer
-// has no such logs.
+// logOf returns a request for 0 permits, for the pacer log (list of granted permits) that the query parameters select.
+// If the pacer has no separate logs for messages or keys, logOf returns an error.
 func (s *Server) logOf(c *call) (*pacing.Call, error) {
 	pacer, known := s.pacers.Policy().Pacer(c.id)
 	if !known {
@@ -229,8 +230,9 @@ func pacerName(c *call) string {
 // standingOf converts the state of a pacer to the type that responses use.
 func standingOf(s *pacing.Standing) api.PacerState { return stateOf(s, s.Per == pacing.PerPacer) }
 
-// stateOf converts the state of a pacer to the type that responses use. The argument "counted" says that s has the
-// state of one log. Otherwise, the pacer has a log for each message or key, and s says nothing about used permits.
+// stateOf converts the state of a pacer to the type that responses use. If the argument "counted" is true, s is the
+// state of one log. If "counted" is false, the pacer has a log for each message or key, and s says nothing about used
+// permits.
 func stateOf(s *pacing.Standing, counted bool) api.PacerState {
 	answer := api.PacerState{Name: s.Name, QueueMS: api.Millis(s.Queue), NextMS: api.Millis(s.Next),
 		MaxWait: capping.Span(s.LongestWait()), Group: s.Group}
@@ -260,8 +262,8 @@ func stateOf(s *pacing.Standing, counted bool) api.PacerState {
 }
 
 // forgetPacer serves DELETE /v1/pacers/{name}. forgetPacer accepts every valid name, because the log of a pacer may
-// outlive its configuration. If operators could not delete the log, the permits in the old log would count if an
-// operator configured the removed pacer again.
+// outlive its configuration. If an operator configures a removed pacer again, the permits in the pacer's old log are
+// still in force unless an operator has deleted the log.
 func (s *Server) forgetPacer(c *call) error {
 	if !capping.IsName(c.id) {
 		return wire.NewFailure(api.CodeNotFound, "pacer "+capping.NameRule, wire.Clip([]byte(pacerName(c))))

@@ -6,13 +6,13 @@ import (
 	"capper/internal/pacing"
 )
 
-// due maps each future second (Unix time) to the number of granted permits whose slots (start times) come in the
-// second before it. The number for a second is negative if clients returned, through this instance, permits that
-// another instance of the same store had granted.
+// The type due maps a future Unix time in seconds to a number of granted permits. The slots (start times) of these
+// permits are in the second that ends at the Unix time. The number is negative if clients returned permits through this
+// instance that another instance had granted.
 type due map[int64]int
 
-// add counts the permits that a call was granted. If the argument "permits" is below the number of permits in runs,
-// add counts only the last ones.
+// The method add adds the granted permits of a call to the counts. If the argument "permits" is below the number of
+// permits in runs, the method adds only the last permits.
 func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	for i := len(runs) - 1; i >= 0 && permits > 0; i-- {
 		r := &runs[i]
@@ -21,9 +21,9 @@ func (d due) add(now time.Time, runs []pacing.WaitRun, permits int) {
 	}
 }
 
-// remove subtracts from the counts the permits that a client returned unused. If the argument "sole" is true, no other
-// instance uses the store. The counts then stay at least 0, because an earlier process, which has ended, granted the
-// other permits.
+// The method remove subtracts the permits that a client returned unused from the counts. If the argument "sole" is
+// true, no other instance uses the store. In this case, no count becomes negative: an earlier process, which has ended,
+// granted the returned permits that are not in the counts.
 func (d due) remove(now time.Time, runs []pacing.WaitRun, sole bool) {
 	for i := range runs {
 		d.addRun(now, &runs[i], 0, -1)
@@ -50,9 +50,9 @@ func (d due) addRun(now time.Time, r *pacing.WaitRun, from, times int) {
 	}
 }
 
-// take finds in the map the permits whose slots (start times) have come, removes them, and returns their number. If
-// the number of due permits is negative, take() returns 0 and keeps the number for its next call, so that the sum over
-// all instances becomes right.
+// take() removes the permits whose slots (start times) have come from the map, and returns their number. If this number
+// is negative, take() returns 0 and keeps the number for its next call, so that the sum over all instances becomes
+// right.
 func (d due) take(now time.Time) (permits int) {
 	for second, n := range d {
 		if second <= now.Unix() {

@@ -57,8 +57,8 @@ func (s *Server) giveBack(c *call, ask *pacing.Call, used int) (*pacing.Back, er
 	return back, nil
 }
 
-// showReturned updates the metrics of the pacers' free permits after a client has returned unused permits. If the
-// store does not answer, the metrics of free permits stay unchanged until the next call for permits.
+// showReturned updates the metrics of the pacers' free permits after a client has returned unused permits. If the store
+// does not respond, the metrics of free permits stay unchanged until the next permit request.
 func (s *Server) showReturned(ctx context.Context, pacers []pacing.Pacer) {
 	for i := range pacers {
 		if pacer := &pacers[i]; pacer.Per == pacing.PerPacer {

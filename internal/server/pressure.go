@@ -17,8 +17,8 @@ import (
 	"capper/internal/server/wire"
 )
 
-// A Pressure function counts, in the audit of all instances, how many messages people receive; see pressure.Of. A
-// Pressure function returns as soon as its context ends.
+// A Pressure function counts the messages per person in the audit (record of all decisions) of all instances; see
+// pressure.Of. A Pressure function returns as soon as its context ends.
 type Pressure func(ctx context.Context, cfg pressure.Config) (*pressure.Result, error)
 
 // pressureParameters lists the query parameters of GET /v1/pressure.
@@ -34,8 +34,8 @@ const (
 	pressureUsers  = 1_000_000 // the maximum number of user ids in a response, for ids that are not dense
 )
 
-// pressures limits how many calls of GET /v1/pressure count messages per person at the same time, and caches the latest
-// responses. The zero value is ready for use. A pressures is safe for concurrent use.
+// The type pressures limits the number of simultaneous calls of GET /v1/pressure that count messages per person, and
+// caches the latest responses. The zero value is ready for use. A pressures is safe for concurrent use.
 type pressures struct {
 	mu      sync.Mutex
 	running map[string]*runningPressure // by API key
@@ -66,7 +66,7 @@ type keptPressure struct {
 
 // enter lets a call with the API key begin a count of messages per person, or returns an error. When the count has
 // finished, the caller must call the function leave that enter() returned. If another call already counts with the same
-// parameters, enter() returns the Go channel "ended", which closes when that count ends.
+// parameters, enter() returns the Go channel "ended", which closes when the other count ends.
 func (p *pressures) enter(key string, question *pressureKey) (leave func(), ended <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,8 @@ func (p *pressures) enter(key string, question *pressureKey) (leave func(), ende
 	}, nil, nil
 }
 
-// find returns the cached response for the same parameters, or nil if there is none that is at most a minute old.
+// find returns the cached response to a request with the parameters in key. If this response is missing or more than a
+// minute old, find returns nil.
 func (p *pressures) find(key *pressureKey, now time.Time) *api.Pressure {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +147,7 @@ func (s *Server) pressure(c *call) error {
 }
 
 // pressureOf returns a cached response for the parameters, or counts the messages per person. If another call already
-// counts with the same parameters, pressureOf waits for that call and returns the same response.
+// counts with the same parameters, pressureOf waits for the other call and returns its response.
 func (s *Server) pressureOf(ctx context.Context, holder string, key *pressureKey, cfg pressure.Config) (*api.Pressure,
 	error) {
 	for {
@@ -359,7 +360,8 @@ func pressureFor(p *api.Pressure, namespace string) *api.Pressure {
 	return &own
 }
 
-// hidden returns the message. hidden removes the id and the title from a message that belongs to another namespace.
+// The function hidden returns the message m. If m belongs to another namespace, the function removes the id and the
+// title of m.
 func hidden(m api.PressureMessage, namespace string) api.PressureMessage {
 	if m.Namespace != namespace {
 		m.MessageID, m.Title = "", ""

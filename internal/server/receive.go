@@ -19,8 +19,9 @@ type receiver struct {
 	Remedy  string // advice in the error text for a body that is too large
 }
 
-// refuseEarly checks the request header, and may refuse the call before the server reads the body. refuseEarly refuses
-// a body with a wrong size or content type, and a client that holds its whole share of an exhausted budget.
+// refuseEarly checks the request header, and may refuse the call before the server reads the body. The method refuses a
+// body with a wrong size or content type. The method also refuses a call if a budget is exhausted and the client
+// already holds its whole share.
 func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 	if err := checkMedia(r); err != nil {
 		return err
@@ -32,8 +33,8 @@ func (rc *receiver) refuseEarly(r *http.Request, holder string) error {
 }
 
 // Read first receives the whole body of a call, and then decompresses it. The memory for a body grows with the received
-// bytes. If a client sends only a part of the body, the body therefore costs only the memory of that part. The caller
-// of Read must close the body that Read returned. If Read returns an error, the body that it returns is nil.
+// bytes. An incomplete body therefore costs only the memory of the received part. The caller of Read must close the
+// body that Read returned. After an error, the returned body is nil.
 func (rc *receiver) Read(w http.ResponseWriter, r *http.Request, holder string) (*Body, error) {
 	b := &Body{hold: rc.Budgets.Bodies.Open(holder)}
 	if err := rc.read(w, r, holder, b); err != nil {

@@ -10,12 +10,12 @@ import (
 	"capper/internal/server/wire"
 )
 
-// recordSpan is the period of a call to the store, for the audit: from the request to the store until the answer of
-// the store.
+// recordSpan is the period of a call to the store, for the audit: from the request to the store until the store's
+// response.
 type recordSpan struct{ From, To time.Time }
 
-// call returns the audit record of an API call. The recorded call begins and ends on a whole millisecond, and its
-// period contains the period of the call to the store.
+// The method call returns the audit record of an API call. The recorded call begins and ends on a whole millisecond,
+// and its period contains the period of the call to the store.
 func (s recordSpan) call(caller gate.Caller, message capping.Message, channel capping.Channel) *audit.Record {
 	at := capping.InstantOf(s.From)
 	return &audit.Record{
@@ -38,7 +38,8 @@ func (s recordSpan) Filter(caller gate.Caller, send *capping.Send, r *wire.Filte
 	return x
 }
 
-// expression returns the audience expression that selected the users of a call, or "" if the call listed its users.
+// The function expression returns the audience expression that selected the users of a call, or "" if the call listed
+// its users.
 func expression(a *wire.Audience) string {
 	if a.Query == nil {
 		return ""
@@ -55,7 +56,7 @@ func (s recordSpan) Release(caller gate.Caller, message capping.Message, channel
 	return x
 }
 
-// Permits returns the audit record of a call for permits.
+// Permits returns the audit record of a permit request.
 func (s recordSpan) Permits(
 	caller gate.Caller, message capping.Message, r *wire.PermitsRequest, given *pacing.Answer, generation string,
 ) *audit.Record {

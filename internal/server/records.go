@@ -6,8 +6,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// recordMetrics reports, for each configured client, how many records about calls for permits the store holds. A
-// recordMetrics is safe for concurrent use.
+// recordMetrics reports the number of stored records of permit requests for each configured client. A recordMetrics is
+// safe for concurrent use.
 type recordMetrics struct {
 	records *pacing.Records // nil: the service counts no records
 	clients *clientMetrics

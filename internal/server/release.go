@@ -19,8 +19,8 @@ type Audit interface {
 	Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants, error)
 }
 
-// part is the result of one step of a release (removal of a message's recorded sends), which covers up to partUsers
-// users. The function that receives a part of the result also owns the slices of the part.
+// The type part is the result of one step of a release (removal of a message's recorded sends), which covers up to
+// partUsers users. The function that receives a part of the result also owns the slices of the part.
 type part struct {
 	Message capping.Message
 	Channel capping.Channel // 0: all channels
@@ -34,7 +34,7 @@ type part struct {
 // partUsers is the maximum number of users whose sends one step of a release removes.
 const partUsers = 100_000
 
-// release is the state of a running release, which removes the recorded sends of a message.
+// The type release is the state of a running release, which removes the recorded sends of a message.
 type release struct {
 	*Messages
 	message capping.Message
@@ -72,8 +72,9 @@ func (m *Messages) Release(ctx context.Context, c caller, id, channel string, to
 	return r.answer, r.count(ctx, number)
 }
 
-// grants reads from the audit which users have recorded sends of the message, separately for each channel. Sends
-// without a channel are the last element of the result, because only a release of all channels removes them.
+// The method grants reads from the audit the users with recorded sends of the message, separately for each channel.
+// Sends without a channel are the last element of the result, because only a release on all channels removes these
+// sends.
 func (m *Messages) grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]archive.Grants,
 	error) {
 	if m.Audit == nil {
@@ -106,7 +107,7 @@ func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
 	}
 }
 
-// step removes the recorded sends of a message to one batch of users.
+// The method step removes the recorded sends of a message to one batch of users.
 func (r *release) step(ctx context.Context, channel capping.Channel, users []capping.UserID) {
 	part := &part{Message: r.message, Channel: channel, Users: users, At: r.Clock()}
 	began := time.Now()
@@ -125,7 +126,7 @@ func (r *release) step(ctx context.Context, channel capping.Channel, users []cap
 	r.took(part)
 }
 
-// count counts how many sends of the message remain to be released, and checks that the message exists.
+// The method count counts the sends of the message that remain to be released, and checks that the message exists.
 func (r *release) count(ctx context.Context, channel capping.Channel) error {
 	found, err := r.Counts.MessageCounts(ctx, r.message)
 	if err != nil {

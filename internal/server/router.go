@@ -23,12 +23,12 @@ import (
 	"capper/internal/trace"
 )
 
-// call is an HTTP request together with what the server has found out about the request, such as the caller and the
+// The type call holds an HTTP request and data that the server derived from the request, such as the caller and the
 // parameters.
 type call struct {
 	w   http.ResponseWriter
 	r   *http.Request
-	ctx context.Context // context of r with the request id and the span, which r.Context() lacks
+	ctx context.Context // r.Context() plus the request id and the trace span
 	id  string          // path parameter: id of a user or message, or name of a pacer, segment or set
 	// parameters holds the query parameters by name.
 	parameters map[string]string
@@ -38,13 +38,13 @@ type call struct {
 	body   watchedBody
 }
 
-// message returns the message with the given id, in the namespace of the caller's API key.
+// The method message returns the message with the given id, in the namespace of the caller's API key.
 func (c *call) message(id string) capping.Message {
 	return capping.Message{Namespace: c.Namespace, ID: id}
 }
 
-// handler is a function that writes the response to a call, or returns the error for the response. A handler writes
-// nothing of the response until it is certain to return nil.
+// handler is a function that writes the response to a call, or returns the error for the response. A handler begins to
+// write the response only when the handler can no longer return an error.
 type handler func(c *call) error
 
 // router finds the handler of a request. Only router uses the package echo.
@@ -90,8 +90,8 @@ func (r *router) handleLocal(method, path string, scope gate.Scope, h handler) {
 	}, h)
 }
 
-// arrivedLocally reports whether the request reached a loopback address and names a local host. If a page of another
-// website makes a browser send the request, the request names the host of that website, so it is not local.
+// arrivedLocally reports whether the request reached a loopback address and names a local host. A request that a page
+// of another website has made a browser send names the host of this website, so the request is not local.
 func arrivedLocally(req *http.Request) bool {
 	addr, ok := req.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && addr.IP.IsLoopback() && gate.LocalHost(req.Host)
@@ -136,8 +136,8 @@ const (
 	messagesPath = "/v1/messages/"
 )
 
-// named reports whether the URL path belongs to a route whose path parameter, such as a set name, may contain
-// slashes.
+// The function named reports whether the URL path belongs to a route whose path parameter, such as a set name, may
+// contain slashes.
 func named(path string) bool {
 	return slices.ContainsFunc([]string{segmentsPath, setsPath, messagesPath}, func(begin string) bool {
 		return strings.HasPrefix(path, begin)
@@ -191,14 +191,15 @@ func withWholeName(req *http.Request) *http.Request {
 	return &routed
 }
 
-// template converts a path of the router to the notation of the API's description: it writes {name} for :name.
+// The function template converts a path of the router to the notation of the API's description: it writes {name} for
+// :name.
 func template(path string) string { return pathParameters.Replace(path) }
 
 var pathParameters = strings.NewReplacer(":id", "{id}", ":name", "{name}", ":set", "{set}",
 	":generation", "{generation}")
 
-// holderOf returns the client whose share of the budgets the call uses. If no API keys are configured, holderOf
-// returns the caller's network address.
+// holderOf returns the client to whom the budgets charge the call. If no API keys are configured, holderOf returns the
+// caller's network address.
 func holderOf(c *call) string {
 	if c.Client != gate.OpenClient {
 		return c.Client
@@ -309,10 +310,10 @@ func (r *router) routeProfiles() {
 	})
 }
 
-// Beside returns a handler that passes requests at the given path and below to the handler "pages", redirects a browser
-// at "/" to the pages, and passes all other requests to the handler "calls". Requests for pages and requests for the
-// API share the metrics, the check of host names and the shutdown. The handler "pages" writes its responses itself,
-// including error responses.
+// Beside returns a handler that passes requests at the given path and below to the handler "pages", and all other
+// requests to the handler "calls". The returned handler redirects a browser at "/" to the pages. Requests for pages and
+// requests for the API share the metrics, the check of host names and the shutdown. The handler "pages" writes its
+// responses itself, including error responses.
 func (s *Server) Beside(calls http.Handler, path string, pages http.Handler) http.Handler {
 	s.metrics.ExpectRoute(path)
 	r := newRouter(s)

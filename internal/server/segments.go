@@ -78,7 +78,7 @@ func lookupBytes(r *wire.LookupRequest, names []string) int64 {
 	}
 	perUser := len(`{"user_id":,"segment":"","sets":[]}`) + r.IDBytes() + longest
 	for _, name := range r.Sets {
-		perUser += (len(name) + 3) / 2 // an assumption: few users are in all sets
+		perUser += (len(name) + 3) / 2 // assumes that few users are in all sets
 	}
 	return 1024 + int64(perUser)*int64(len(r.Users)) + r.GivenBytes()
 }
@@ -178,8 +178,8 @@ func (s *Server) segmentBitmap(c *call) error {
 	return nil
 }
 
-// matches reports whether the header If-None-Match contains the entity tag of the response. matches uses the weak
-// comparison of RFC 9110, because proxies that compress responses mark entity tags as weak.
+// The function matches reports whether the header If-None-Match contains the entity tag of the response. The function
+// uses the weak comparison of RFC 9110, because proxies that compress responses mark entity tags as weak.
 func matches(headers []string, tag string) bool {
 	for given := range strings.SplitSeq(strings.Join(headers, ","), ",") {
 		given = strings.TrimSpace(given)

@@ -26,7 +26,7 @@ import (
 	"capper/internal/trace"
 )
 
-// Server answers the HTTP API. A Server is safe for concurrent use.
+// A Server handles the calls of the HTTP API, and is safe for concurrent use.
 type Server struct {
 	capper        *capping.Capper
 	ids           *ids.Scheme // nil: the ids are dense
@@ -251,9 +251,9 @@ func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 	return gate.HTTPServer(h, tlsConfig, s.bounds, s.listeners.Another(s.bounds.Connections), s.log)
 }
 
-// callContext returns a context with the time limit of a call to the store. If the caller disconnects, the context of
-// the store call does not end, so that a started call to the store finishes. After a disconnect, the caller can repeat
-// the call with the same message id.
+// callContext returns a context with the time limit of a call to the store. A disconnect of the caller does not end
+// this context, so that a started store call finishes. After a disconnect, the caller can repeat the API call with the
+// same message id.
 func (s *Server) callContext(c *call, users int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.ctx), s.bounds.Timeout(users))
 }

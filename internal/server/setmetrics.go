@@ -10,7 +10,7 @@ import (
 	"capper/internal/live"
 )
 
-// setMetrics counts the changes that calls make to sets, and reports the number of live changes in the store. A
+// setMetrics counts the changes of sets by API calls, and reports the number of these changes that the store holds. A
 // setMetrics is safe for concurrent use.
 type setMetrics struct {
 	sizes func() []live.Size // of the sets with live changes
@@ -46,13 +46,14 @@ func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func
 	}
 }
 
-// count counts the changes of a set that an API call stored, for the metrics.
+// The method count counts the changes of a set that an API call stored, for the metrics.
 func (m *setMetrics) count(set string, added, removed int) {
 	m.changes.WithLabelValues(set, api.ChangeAdded).Add(float64(added))
 	m.changes.WithLabelValues(set, api.ChangeRemoved).Add(float64(removed))
 }
 
-// full counts an API call that the server refused because the set had too many live changes (changes by API calls).
+// The method full counts an API call that the server refused because the set had too many live changes (changes by API
+// calls).
 func (m *setMetrics) full(set string) { m.refused.WithLabelValues(set).Inc() }
 
 // Describe sends the descriptions of the metrics to Prometheus.

@@ -18,8 +18,8 @@ import (
 	"capper/internal/trace"
 )
 
-// liveStore returns the store of live changes (additions and removals of set members by API calls), or nil when the
-// store does not support them.
+// liveStore returns the store of live changes (additions and removals of set members by API calls), or nil if the store
+// does not support live changes.
 func (s *Server) liveStore() live.Store {
 	store, _ := capping.As[live.Store](s.capper.Store())
 	return store
@@ -34,7 +34,7 @@ func (s *Server) liveLists() *live.Lists {
 	return nil
 }
 
-// liveSizes returns how many live changes (by API calls) each set has, according to the copy in the memory of this
+// liveSizes returns the number of live changes (by API calls) of each set, according to the copy in the memory of this
 // instance.
 func (s *Server) liveSizes() []live.Size {
 	if lists := s.liveLists(); lists != nil {
@@ -86,8 +86,8 @@ func (s *Server) changeSet(c *call) error {
 		Superseded: superseded(store.Lists(), batch, stored)})
 }
 
-// superseded counts those users of a stored batch for whom the change has no effect, because a later change or a
-// later build of the set decides.
+// The function superseded returns the number of users of a stored batch whose change has no effect. A user's change has
+// no effect if a later change, or a later build of the set, decides whether the user is in the set.
 func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	if batch.At == 0 || batch.At > batch.After {
 		return stored.Superseded
@@ -106,8 +106,8 @@ func superseded(lists *live.Lists, batch *live.Batch, stored live.Stored) int {
 	return n
 }
 
-// changeable returns an error if the caller may not change the set, or if the store does not support live changes (by
-// API calls).
+// The method changeable returns an error if the caller may not change the set, or if the store does not support live
+// changes (by API calls).
 func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
 	if err := s.access.Load().MayChange(c.Key, c.id); err != nil {
 		return nil, nil, err
@@ -151,8 +151,8 @@ func (s *Server) enterChange(c *call, store live.Store, r *wire.SetChange) (*gat
 	return p, nil
 }
 
-// fullRetry is the time after which a caller may repeat a change that the server refused because the set had too many
-// live changes (by API calls).
+// fullRetry is the time after which a caller may repeat a refused change of a set, if the set had too many live changes
+// (by API calls).
 const fullRetry = time.Minute
 
 // fits returns an error if the request for a change of a set would exceed the set's maximum number of live changes
@@ -180,7 +180,7 @@ func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 	return f
 }
 
-// change stores a batch of changes of a set, and reports the batch in the metrics, the log and the audit.
+// The method change stores a batch of changes of a set, and reports the batch in the metrics, the log and the audit.
 func (s *Server) change(c *call, store live.Store, batch *live.Batch, r *wire.SetChange) (live.Stored, error) {
 	users := len(batch.Add) + len(batch.Remove)
 	ctx, cancel := s.callContext(c, users)
@@ -214,8 +214,8 @@ func (s *Server) change(c *call, store live.Store, batch *live.Batch, r *wire.Se
 	return stored, f
 }
 
-// doubtText returns the error text for a call after which it is unknown whether the store has recorded the changes of
-// some users.
+// doubtText returns the error text for a call that changes a set, if the store may or may not have recorded the changes
+// of some users.
 func doubtText(unknown, all int) string {
 	stored := ""
 	if unknown < all {
@@ -225,8 +225,8 @@ func doubtText(unknown, all int) string {
 		"answers 200; repeating is safe", stored, unknown)
 }
 
-// without returns those elements of the list users that are not in the list others. Both lists must be in ascending
-// order.
+// The function without returns the elements of the list users that are not in the list others. Both lists must be in
+// ascending order.
 func without(users, others []capping.UserID) []capping.UserID {
 	if len(others) == 0 {
 		return users
@@ -270,8 +270,8 @@ func (s *Server) listSets(c *call) error {
 	return writeJSON(c.w, list)
 }
 
-// mayRead returns nil if the caller may read the changes of a set. An API key with the scope "read" may read every
-// set. If the API key lacks this scope, it may read only the sets that it may change.
+// mayRead returns nil if the caller may read the changes of a set. An API key with the scope "read" may read every set.
+// An API key without the scope "read" may read only the sets that the key may change.
 func (s *Server) mayRead(c *call, set string) error {
 	access := s.access.Load()
 	if access.May(c.Key, gate.ScopeRead) {
@@ -290,7 +290,7 @@ func (s *Server) sees(c *call) func(set string) bool {
 const (
 	usualChanges = 1000
 	mostChanges  = 10_000
-	changeBytes  = 128 // bytes of JSON, without an id that is not dense
+	changeBytes  = 128 // bytes of JSON; an id that is not dense takes additional bytes
 )
 
 // setMembers serves GET /v1/sets/{set}/members.
@@ -335,8 +335,8 @@ func (s *Server) setMembers(c *call) error {
 	return writeJSON(c.w, wire.MembersPage(c.id, changes, n, asOf, gate.OpenClient))
 }
 
-// liveMemberships lists the live changes (API calls that added a user to a set or removed it) that decide to which sets
-// a user belongs.
+// liveMemberships lists those live changes of a user (changes of sets by API calls) that decide, instead of the build,
+// whether the user is in a set.
 func (s *Server) liveMemberships(user capping.UserID) []api.LiveMembership {
 	store := s.liveStore()
 	if store == nil {

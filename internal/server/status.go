@@ -60,7 +60,7 @@ func storeStatus(h capping.Health) api.StoreStatus {
 	return status
 }
 
-// readyGauge returns a gauge that is 1 while /readyz answers 200, and otherwise 0.
+// readyGauge returns a gauge that is 1 while the response of /readyz is 200, and otherwise 0.
 func (s *Server) readyGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_ready",
@@ -78,9 +78,9 @@ func (s *Server) readyGauge() prometheus.Collector {
 	})
 }
 
-// alive serves GET /healthz. GET /healthz fails only if it is necessary to restart the process. If the store is down,
-// GET /healthz succeeds, because the process recovers without a restart. The error text of GET /healthz names no
-// cause, because anybody may make this call.
+// alive serves GET /healthz. GET /healthz fails only if the process must be restarted. If the store is down, GET
+// /healthz succeeds, because the process recovers without a restart. The error text of GET /healthz names no cause,
+// because anybody may make this call.
 func (s *Server) alive(c *call) error {
 	if h := s.health(c); h.NeedsRestart {
 		return wire.NewFailure(api.CodeUnavailable,
@@ -107,7 +107,8 @@ func (s *Server) readiness(c *call) error {
 	return writeJSON(c.w, api.Probe{Status: "ready"})
 }
 
-// missing returns the sets that the policy requires but that the current segments generation does not contain.
+// The method missing returns the sets that the policy requires but that the current segments generation does not
+// contain.
 func (s *Server) missing() []string { return s.capper.Policy().Missing(s.capper.Segments()) }
 
 func notReady(reason string) *wire.Failure {

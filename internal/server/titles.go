@@ -12,15 +12,16 @@ import (
 // response contains message ids without titles.
 const titleTime = time.Second
 
-// titled is a message that a response names, with a pointer to the response field for the title of the message.
+// The type titled is a message that a response names, with a pointer to the response field for the title of the
+// message.
 type titled struct {
 	of capping.Message
 	to *string
 }
 
 // addTitles reads the titles of all messages in one store call, and writes them to the given fields of the response.
-// The title stays empty if the message has no title, if the store does not answer in time, or if the caller may not
-// see the namespace. The namespace "" permits all namespaces.
+// The title stays empty if the message has no title, if the store does not respond in time, or if the caller may not
+// see the namespace. If the argument "namespace" is "", the caller may see all namespaces.
 func (s *Server) addTitles(ctx context.Context, namespace string, places []titled) {
 	if s.messages.Counts == nil {
 		return

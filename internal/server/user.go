@@ -19,7 +19,8 @@ type AuditRecords interface {
 	Records(ctx context.Context, q archive.Query) iter.Seq2[*audit.Record, error]
 }
 
-// auditReader reads the audit to answer calls about past decisions. An auditReader is safe for concurrent use.
+// auditReader reads the audit (record of all decisions) for API calls about past decisions. An auditReader is safe for
+// concurrent use.
 type auditReader struct {
 	Records AuditRecords // nil: no audit is configured
 	Policy  func() *capping.Policy
@@ -79,8 +80,8 @@ func (r *auditReader) user(ctx context.Context, user capping.UserID, since, now 
 	return answer, nil
 }
 
-// span collects the decisions about a user from the audit records of a period. The faults in the response to the
-// caller name the audit files that could not be read.
+// The method span collects the decisions about a user from the audit records of a period. The faults in the response to
+// the caller name the audit files that could not be read.
 func (r *auditReader) span(
 	ctx context.Context,
 	answer *api.Decisions,
@@ -101,8 +102,8 @@ func (r *auditReader) span(
 	return found, ctx.Err()
 }
 
-// tolerable reports whether an error concerns a single audit file, so that the caller can still read the other audit
-// files.
+// The function tolerable reports whether an error concerns a single audit file, so that the caller can still read the
+// other audit files.
 func tolerable(err error) bool {
 	var file *archive.FileError
 	return errors.As(err, &file)
@@ -147,7 +148,7 @@ func noAudit() error {
 	)
 }
 
-// unreadable returns the failure of a call that needs the audit when the audit could not be read.
+// The function unreadable returns the failure of a call that needs the audit when the audit could not be read.
 func unreadable(err error) error {
 	f := wire.NewFailure(api.CodeUnavailable, "the audit could not be read: the log of the service shows the reason")
 	f.Cause = err

@@ -20,8 +20,8 @@ func userID(text string) (capping.UserID, error) {
 	return 0, wire.Invalid("user_id", "%s is not a user id (0 to 4294967295)", wire.Clip([]byte(text)))
 }
 
-// user parses the user id in the URL path of a call, in the format of the deployment's kind of ids. If the id is dense
-// (a 32-bit number), the result "id" is ""; otherwise it is the canonical text of the user id.
+// The method user parses the user id in the URL path of a call, in the format of the deployment's kind of ids. If the
+// id is dense (a 32-bit number), the result "id" is ""; otherwise it is the canonical text of the user id.
 func (s *Server) user(c *call) (user capping.UserID, id string, err error) {
 	if s.ids == nil {
 		user, err = userID(c.id)
@@ -165,8 +165,8 @@ func (s *Server) decidedUsers(c *call) error {
 	return writeJSON(c.w, found)
 }
 
-// name returns a function that appends the id of a user to dst. The returned function takes the ids from the segments
-// generation in use.
+// The method name returns a function that appends the id of a user to dst. The returned function takes the ids from the
+// segments generation in use.
 func (s *Server) name() func(dst []byte, user capping.UserID) []byte {
 	if snapshot := s.inUse(); snapshot != nil {
 		return snapshot.Name

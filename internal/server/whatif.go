@@ -13,7 +13,7 @@ import (
 	"capper/internal/whatif"
 )
 
-// A Replay function decides the recorded calls in the audit of all instances again, under another policy; see
+// A Replay function decides again, under another policy, about the recorded calls in the audit of all instances; see
 // whatif.Replay. A Replay function returns as soon as its context ends. If a segments generation does not exist, the
 // error of a Replay function wraps objects.ErrNotFound.
 type Replay func(ctx context.Context, cfg whatif.Config) (*whatif.Result, error)
@@ -85,8 +85,8 @@ func replayFailure(ctx context.Context, err error) error {
 	return unreadable(err)
 }
 
-// turns lets each API key run one what-if replay at a time, and lets at most replaysAtOnce replays run in total. The
-// zero value is ready for use. A turns is safe for concurrent use.
+// The type turns lets each API key run one what-if replay at a time, and lets at most replaysAtOnce replays run in
+// total. The zero value is ready for use. A turns is safe for concurrent use.
 type turns struct {
 	mu   sync.Mutex
 	keys map[string]bool

@@ -18,11 +18,11 @@ const (
 	maxSpelled = 100_000
 )
 
-// marks lists the characters with which a token of YAML syntax can begin or end.
+// The constant marks lists the characters with which a token of YAML syntax can begin or end.
 const marks = "[]{},:?-&*!|>%@`\"'#<=~.\n"
 
-// checkMarks limits the number of YAML tokens, without running the scanner of the YAML library. Each YAML token
-// begins or ends with one of the characters in marks.
+// checkMarks limits the number of YAML tokens, without running the scanner of the YAML library, by counting the
+// characters in the constant marks. Each YAML token begins or ends with one of these characters.
 func checkMarks(text []byte) error {
 	if n, line := countMarks(text, maxMarks); n > maxMarks {
 		return &Fault{Line: line, Column: 1, Rule: fmt.Sprintf("is too much: more than %d brackets, colons, quotes "+
@@ -75,9 +75,9 @@ func at(t *token.Token, rule string) error {
 	return &Fault{Line: t.Position.Line, Column: t.Position.Column, Rule: rule}
 }
 
-// depth computes the nesting depth of YAML tokens. Outside brackets, the nesting depth of a YAML token depends on its
-// column. Inside brackets, the nesting depth of a YAML token is the number of open brackets. Consecutive prefixes
-// without a value, such as "- - -" and "!a !b", also increase the nesting depth.
+// The type depth computes the nesting depth of YAML tokens. Outside brackets, the nesting depth of a YAML token depends
+// on its column. Inside brackets, the nesting depth of a YAML token is the number of open brackets. Consecutive
+// prefixes without a value, such as "- - -" and "!a !b", also increase the nesting depth.
 type depth struct {
 	columns []int // columns of the enclosing keys and dashes, in ascending order
 	flow    int   // number of open brackets
@@ -118,7 +118,7 @@ func (d *depth) add(t *token.Token) int {
 	return len(d.columns) + d.flow + d.row
 }
 
-// enter notes that the tokens after the token t are nested in t, which is a key or a dash.
+// The method enter notes that the tokens after the token t are nested in t, which is a key or a dash.
 func (d *depth) enter(t *token.Token) {
 	if d.flow > 0 {
 		d.row++
@@ -150,8 +150,8 @@ func (s *speller) fault() error {
 	return s.failed
 }
 
-// size returns how many nodes the YAML node n has after all aliases are expanded. As soon as the number of nodes is
-// above the limit, size() stops counting.
+// size() returns the number of nodes in the YAML node n after the expansion of all aliases. As soon as the number of
+// nodes is above the limit, size() stops counting.
 func (s *speller) size(n ast.Node) int {
 	total := 1
 	switch n := n.(type) {
@@ -188,7 +188,7 @@ func (s *speller) alias(n *ast.AliasNode) int {
 	size, known := s.anchors[n.Value.GetToken().Value]
 	switch {
 	case !known:
-		return 1 // the reader of the tree reports this error
+		return 1 // the later reader of the tree reports the error
 	case size < 0:
 		s.fail(n, fmt.Sprintf("alias *%s refers to itself", clip(n.Value.GetToken().Value)))
 		return 1

@@ -44,8 +44,8 @@ func (v Value) canonical(own func(Value) (string, bool)) (text string, left bool
 	}
 }
 
-// join joins those parts of a list or mapping that were not removed, in their order. The result "left" is false if
-// there were parts and all of them were removed.
+// The function join joins the parts of a list or mapping that were not removed, in order. If there were parts, and all
+// parts were removed, the result "left" is false.
 func join(open, end byte, parts func(add func(part string, left bool))) (text string, left bool) {
 	var list []string
 	all := 0
@@ -58,9 +58,9 @@ func join(open, end byte, parts func(add func(part string, left bool))) (text st
 	return string(open) + strings.Join(list, ",") + string(end), all == 0 || len(list) > 0
 }
 
-// YAML returns the value as YAML without comments, anchors and aliases. In the text that YAML returns, a
-// mapping has one line for each key, with the given indentation. YAML quotes every string, so that every
-// YAML parser reads it as a string.
+// YAML returns the value as YAML without comments, anchors and aliases. In the returned text, a mapping has one line
+// for each key, with the given indentation. The text has quotes around every string, so that every YAML parser reads
+// the value as a string.
 func (v Value) YAML(indent string) string {
 	lines := ""
 	if v.IsMapping() {
@@ -74,7 +74,7 @@ func (v Value) YAML(indent string) string {
 	return v.flow()
 }
 
-// flow returns the value as YAML on one line.
+// The method flow returns the value as YAML on one line.
 func (v Value) flow() string {
 	var parts []string
 	switch n := v.node.(type) {
@@ -95,7 +95,7 @@ func (v Value) flow() string {
 	}
 }
 
-// quoted returns a text in double quotes according to the rules of JSON, which are also valid in YAML.
+// The function quoted returns a text in double quotes according to the rules of JSON, which are also valid in YAML.
 func quoted(text string) string {
 	var out strings.Builder
 	e := json.NewEncoder(&out)

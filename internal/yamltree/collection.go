@@ -15,8 +15,8 @@ func (v Value) Pairs(each func(key string, at Value, val Value)) bool {
 	return v.pairs(each, func(at, _ Value) { at.Fault("merge keys are not supported") })
 }
 
-// pairs calls the argument "merge" (a function) for the merge keys (<<) of a YAML mapping, and the argument "each"
-// for all other keys.
+// The method pairs calls the argument "merge" (a function) for the merge keys (<<) of a YAML mapping, and the argument
+// "each" for all other keys.
 func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, val Value)) bool {
 	var values []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -46,8 +46,8 @@ func (v Value) pairs(each func(key string, at Value, val Value), merge func(at, 
 }
 
 // Fields reads a YAML mapping with known keys. Fields differs from Object in two ways. If a key has no value, Fields
-// treats the key as absent. If a mapping has merge keys (<<), Fields lets them add values for keys that the mapping
-// itself does not set.
+// treats the key as absent. Fields also accepts merge keys (<<), which add values for keys that the mapping itself does
+// not set.
 func (v Value) Fields(fields map[string]Field) { v.fields(fields, map[string]bool{}) }
 
 func (v Value) fields(fields map[string]Field, given map[string]bool) {
@@ -70,9 +70,9 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 	}
 }
 
-// Object reads a YAML mapping with known keys and returns the keys that were present. If a key is misspelt, the key
-// that is meant counts as present, so that one mistake causes only one error. For other unknown keys, the texts in
-// the argument "advice" follow the list of known keys.
+// Object reads a YAML mapping with known keys and returns the keys that were present. For a misspelt key, the result
+// also contains the correct key, so that one mistake causes only one error. For other unknown keys, the texts in the
+// argument "advice" follow the list of known keys.
 func (v Value) Object(fields map[string]Field, advice ...string) (given map[string]bool) {
 	given = map[string]bool{}
 	v.Pairs(func(key string, at, val Value) {
@@ -124,8 +124,8 @@ func (v Value) List(each Field) {
 	}
 }
 
-// unsplit corrects the effect of a bug in the YAML library's parser. In a list in brackets, the parser of the YAML
-// library reads the plain scalar "host:7000" as a mapping from "host" to 7000.
+// The function unsplit corrects the effect of a bug in the YAML library's parser. In a list in brackets, the parser of
+// the YAML library reads the plain scalar "host:7000" as a mapping from "host" to 7000.
 func unsplit(element ast.Node) ast.Node {
 	pair, ok := element.(*ast.MappingValueNode)
 	if m, isMapping := element.(*ast.MappingNode); isMapping && len(m.Values) == 1 {
@@ -151,7 +151,7 @@ func suggestion(key string, known []string, advice ...string) string {
 	return strings.Join(append([]string{"; known are " + strings.Join(known, ", ")}, advice...), "; ")
 }
 
-// meant returns the known key that is similar to a misspelt key, or "" if there is none.
+// The function meant returns the known key that is similar to a misspelt key, or "" if there is no such key.
 func meant(key string, known []string) string {
 	for _, k := range known {
 		if strings.EqualFold(k, key) || closeTo(k, key) {

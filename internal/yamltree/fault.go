@@ -10,7 +10,7 @@ import (
 
 // Fault is one error in a YAML document, with its position and path.
 type Fault struct {
-	Line, Column int    // first line and column are 1; 0: the fault concerns the whole text
+	Line, Column int    // counted from 1; 0: the fault concerns the whole text
 	Path         string // such as limits.segments.vip[2].window; "" for the text as a whole
 	Rule         string // the broken rule and the actual value
 	Empty        bool   // the file contains no document
@@ -27,7 +27,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, text)
 }
 
-// In adds the name of the file to the error text, in the form file:line:column: path: rule.
+// The method In returns the error text with the name of the file, in the form file:line:column: path: rule.
 func (f *Fault) In(file string) string {
 	if f.Line == 0 {
 		return file + ": " + f.Error()

@@ -56,7 +56,7 @@ func Parse(text []byte, options ...parser.Option) (ast.Node, error) {
 		"one"}
 }
 
-// measure returns an error for a YAML text that is too large or too deeply nested for the parser.
+// The function measure returns an error for a YAML text that is too large or too deeply nested for the parser.
 func measure(text []byte) error {
 	if len(text) > maxBytes {
 		return &Fault{Rule: fmt.Sprintf("must be at most %d bytes, this is longer", maxBytes)}
@@ -70,8 +70,8 @@ func measure(text []byte) error {
 	return checkTokens(string(text))
 }
 
-// Explain converts an error of the YAML library to a *Fault. The Fault that Explain returns contains no excerpt of
-// the document, because the YAML library would copy the document once for each token. Explain returns a *Fault
+// Explain converts an error of the YAML library to a *Fault. The returned Fault contains no excerpt of the document,
+// because the YAML library would copy the document once for each token. If err already is a *Fault, Explain returns err
 // unchanged.
 func Explain(err error) *Fault {
 	var known *Fault
@@ -100,8 +100,8 @@ func clip(s string) string {
 	return s
 }
 
-// Position returns the line and column at which a YAML node begins. If a mapping has no braces, it begins at its
-// first key, although the token of its node is the first colon.
+// Position returns the line and column at which a YAML node begins. A mapping without braces begins at its first key,
+// although the token of its node is the first colon.
 func Position(node ast.Node) (line, column int) {
 	switch n := node.(type) {
 	case *ast.MappingNode:

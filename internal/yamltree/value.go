@@ -11,8 +11,8 @@ import (
 )
 
 // Value is a value of a YAML document, together with its position. If a value is unexpected, the methods of Value and
-// the Fields of package yamltree record an error and leave the target variable unchanged. Because methods only record
-// errors, one walk through a YAML document finds all errors.
+// the Fields of package yamltree record an error and leave the target variable unchanged. Because the methods record
+// errors and continue, one walk through a YAML document finds all errors.
 type Value struct {
 	path string // such as limits.segments.vip[2].window; "" for the root
 	node ast.Node
@@ -23,7 +23,7 @@ type Value struct {
 // the function that makes the Field, such as Text or Int.
 type Field = func(Value)
 
-// document holds the data that all values of a YAML document share.
+// The type document holds the data that all values of a YAML document share.
 type document struct {
 	faults  []Fault
 	anchors map[string]ast.Node
@@ -42,14 +42,14 @@ func Root(text []byte) (Value, error) {
 // Faults returns the errors that were recorded for the whole document.
 func (v Value) Faults() []Fault { return v.doc.faults }
 
-// Path returns where the value is in the document, such as limits.segments.vip[2].window.
+// Path returns the path of the value in the document, such as limits.segments.vip[2].window.
 func (v Value) Path() string { return v.path }
 
-// Absent returns a Value for a key that the document does not contain; the Value has the given path.
+// The method Absent returns a Value, with the given path, for a key that the document does not contain.
 func (v Value) Absent(path string) Value { return Value{path, nil, v.doc} }
 
-// Fault records an error at the value. The arguments of Fault are a format string and its values: they say which rule
-// is broken, and the actual value.
+// Fault records an error at the value. The arguments of Fault are a format string and its values. The resulting text
+// contains the broken rule and the actual value.
 func (v Value) Fault(format string, args ...any) {
 	f := Fault{Path: v.path, Rule: fmt.Sprintf(format, args...)}
 	f.Line, f.Column = Position(v.node)
@@ -67,7 +67,7 @@ func (v Value) FaultOf(key, format string, args ...any) {
 	at.Fault(format, args...)
 }
 
-// resolve replaces YAML anchors and aliases by the nodes to which they refer.
+// The method resolve replaces YAML anchors and aliases by the nodes that they mean.
 func (v Value) resolve() Value {
 	switch n := v.node.(type) {
 	case *ast.AnchorNode:

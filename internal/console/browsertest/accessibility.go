@@ -17,7 +17,7 @@ func (tab *Tab) Faults() []string {
 	// them.
 	var faults []string
 	for range 3 {
-		// A chart that does not load counts as a problem only after several checks.
+		// Wait ends when every chart has loaded, or when 100 checks have found a chart that failed to load.
 		tab.Wait("[...document.images].every(i => i.complete && (i.naturalWidth > 0 || (i.looks = (i.looks ?? 0) + " +
 			"1) > 100))")
 		faults = Eval[[]string](tab, "%s", accessibility)

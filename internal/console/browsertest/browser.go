@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is the time limit for loading a page, which is long enough for a busy machine.
+// The constant patience is the time limit for loading a page, which is long enough for a busy machine.
 const patience = 60 * time.Second
 
 // Browser is a running Chromium process.
@@ -36,8 +36,8 @@ func Start(t testing.TB) *Browser {
 	return &Browser{ctx}
 }
 
-// find returns the path of the Chromium program. find tries the program names of Debian, of other Linux distributions
-// and of macOS.
+// The function find returns the path of the Chromium program. The function tries the program names of Debian, of other
+// Linux distributions and of macOS.
 func find() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome",
 		"/Applications/Chromium.app/Contents/MacOS/Chromium"} {

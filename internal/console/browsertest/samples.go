@@ -77,9 +77,9 @@ func (s *Service) Audience() (users []uint32) {
 	return users
 }
 
-// Samples fills the service with the API calls of a day of campaigns, each at its own time of the day. The calls in
-// the sample day include large campaigns, a retry, a release, an audience expression, previews and permits. During
-// the sample day, Samples also publishes a new segments generation.
+// Samples makes the API calls of a day of campaigns, each call at its own time of the day. The calls in the sample day
+// include large campaigns, a retry, a release, an audience expression, previews and permits. During the sample day,
+// Samples also publishes a new segments generation.
 func (s *Service) Samples() {
 	s.t.Helper()
 	audience := s.Audience()
@@ -109,8 +109,8 @@ func (s *Service) Samples() {
 	s.at(0, func() {})
 }
 
-// history makes the calls of campaigns in the week before, at the hours that the Overview page compares. history also
-// sets titles of messages.
+// The method history makes the calls of campaigns in the week before, at the hours that the Overview page compares. The
+// method also sets titles of messages.
 func (s *Service) history(audience []uint32) {
 	const week = 7 * 24 * time.Hour
 	s.at(week+50*time.Hour, func() { s.send("winter", "push", audience[:len(audience)*2/3]) })
@@ -123,8 +123,8 @@ func (s *Service) history(audience []uint32) {
 	}
 }
 
-// at sets the clock of the test service to the given duration before the end of the sample day, and calls the
-// function "act".
+// The method at sets the clock of the test service to the given duration before the end of the sample day, and calls
+// the function "act".
 func (s *Service) at(before time.Duration, act func()) {
 	s.Clock.Set(s.ends.Add(-before))
 	act()
@@ -133,7 +133,7 @@ func (s *Service) at(before time.Duration, act func()) {
 	}
 }
 
-// every returns how many minutes lie between two sample calls in the last hour of the sample day.
+// The method every returns the number of minutes between two sample calls in the last hour of the sample day.
 func (s *Setup) every() int {
 	if s.Slowly {
 		return 2
@@ -141,7 +141,8 @@ func (s *Setup) every() int {
 	return 5
 }
 
-// joined publishes a segments generation with more active users, and waits until the service uses it.
+// The method joined publishes a segments generation (version) with more active users, and waits until the service uses
+// this generation.
 func (s *Service) joined() (generation string) {
 	s.t.Helper()
 	generation = s.Publish(9001, 9002, 9003, 9004, 9005, 9006, 9007)
@@ -171,7 +172,7 @@ func (s *Service) release(message, channel string, users []uint32) {
 	require.NoError(s.t, err)
 }
 
-// permits requests some of the permits of one sample pacer, and all permits of another sample pacer.
+// The method permits requests some of the permits of one sample pacer, and all permits of another sample pacer.
 func (s *Service) permits() {
 	s.t.Helper()
 	for _, r := range []api.PermitsRequest{

@@ -111,12 +111,12 @@ func (s *Service) Configure(keys ...string) {
 		change(s.setup.Without, "")
 	}
 	text += s.setup.With + "\n"
-	// A reload must never read an incomplete file.
+	// The file is written under another name first, so that a reload never reads an incomplete file.
 	require.NoError(s.t, os.WriteFile(s.file()+".next", []byte(text), 0o600))
 	require.NoError(s.t, os.Rename(s.file()+".next", s.file()))
 }
 
-// keys returns the configuration section with the API keys, without those keys that the arguments name.
+// The method keys returns the configuration section with the API keys, without those keys that the arguments name.
 func (s *Service) keys(without []string) string {
 	if !s.setup.Keys {
 		return ""

@@ -20,8 +20,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// Tab is a browser tab with cookies of its own. If an action in the browser fails, the method of the Tab fails the
-// test. A Tab is not safe for concurrent use.
+// Tab is a browser tab with cookies of its own. If an action in the browser fails, the method of the Tab ends the test
+// with a failure. A Tab is not safe for concurrent use.
 type Tab struct {
 	t     testing.TB
 	ctx   context.Context
@@ -45,9 +45,9 @@ func (b *Browser) Tab(t testing.TB, base string) *Tab {
 	return tab
 }
 
-// Misbehaved returns the forbidden actions of pages since the last call of Misbehaved. Forbidden actions are errors
-// and warnings in the browser's console, violations of the content security policy, requests to other websites, and
-// dialogs.
+// The method Misbehaved returns the forbidden actions of pages since the last call of Misbehaved. Forbidden actions are
+// errors and warnings in the browser's console, violations of the content security policy, requests to other websites,
+// and dialogs.
 func (tab *Tab) Misbehaved() []string { return tab.watch.found() }
 
 // Requests returns the addresses of all requests that pages of the browser tab have made so far.
@@ -66,13 +66,13 @@ var (
 	Phone   = Screen{390, 844}
 )
 
-// On changes the size of the browser window to that of the given screen.
+// The method On changes the size of the browser window to the size of the given screen.
 func (tab *Tab) On(s Screen) {
 	tab.t.Helper()
 	tab.do(chromedp.EmulateViewport(s.Width, s.Height))
 }
 
-// In makes the pages of the browser tab use the given time zone.
+// The method In makes the pages of the browser tab use the given time zone.
 func (tab *Tab) In(zone string) {
 	tab.t.Helper()
 	_, err := chromedp.Call(tab.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{
@@ -102,7 +102,7 @@ func (tab *Tab) WithoutScripts() {
 	require.NoError(tab.t, err)
 }
 
-// do executes browser actions in the tab, with a time limit.
+// The method do executes browser actions in the tab, with a time limit.
 func (tab *Tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tab.t.Helper()
 	require.NoError(tab.t, chromedp.Do(tab.ctx), "open a tab") // the first use of a context must have no deadline
@@ -176,7 +176,7 @@ func (tab *Tab) Texts(selector string) []string {
 	return Eval[[]string](tab, "[...document.querySelectorAll(%q)].map(e => e.innerText.trim())", selector)
 }
 
-// Has reports whether an element of the page matches the CSS selector.
+// The method Has reports whether an element of the page matches the CSS selector.
 func (tab *Tab) Has(selector string) bool {
 	tab.t.Helper()
 	return Eval[bool](tab, "document.querySelector(%q) !== null", selector)
@@ -195,7 +195,7 @@ func (tab *Tab) Click(selector string) {
 	tab.do(chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
 }
 
-// Leave calls the function "act", which must lead to another page, and waits until the other page is loaded.
+// The method Leave calls the function "act", which must open another page, and waits until the other page is loaded.
 func (tab *Tab) Leave(act func()) {
 	tab.t.Helper()
 	Eval[bool](tab, "document.documentElement.left = true")

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// watch collects the forbidden actions of the pages in a browser tab, such as requests to other websites. Use
+// The type watch collects the forbidden actions of the pages in a browser tab, such as requests to other websites. Use
 // newWatch to create a watch.
 type watch struct {
 	host string // only host to which pages may send requests
@@ -28,7 +28,8 @@ func newWatch(host string) *watch {
 	return &watch{host: host, documents: map[network.RequestID]bool{}, statuses: map[string]int{}}
 }
 
-// see notes what an event of the browser shows: a request, the HTTP status of a document, or a forbidden action.
+// The method see notes the information in an event of the browser: a request, the HTTP status of a document, or a
+// forbidden action.
 func (w *watch) see(event any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,9 +70,9 @@ func (w *watch) request(e *network.EventRequestWillBeSent) {
 	}
 }
 
-// entry notes a log entry that Chromium itself has written to the browser's console, unless the entry is harmless.
-// Chromium writes a log entry for each document with an error status, which is normal for an error page. If a chart
-// is opened as a document of its own, an entry about the missing icon of this document is harmless, too.
+// The method entry notes a log entry that Chromium itself has written to the browser's console, unless the entry is
+// harmless. Chromium writes a log entry for each document with an error status, which is normal for an error page. If a
+// chart is opened as a document of its own, an entry about the missing icon of this document is harmless, too.
 func (w *watch) entry(e *log.Entry) {
 	if e.Source == log.EntrySourceNetwork && (w.documents[e.NetworkRequestID] ||
 		strings.HasSuffix(e.URL, "/favicon.ico")) {
@@ -89,7 +90,7 @@ func arguments(args []*runtime.RemoteObject) (text string) {
 	return text
 }
 
-// found returns the forbidden actions that were noted, and removes them from the watch.
+// The method found returns the forbidden actions that the watch has noted, and removes them from the watch.
 func (w *watch) found() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

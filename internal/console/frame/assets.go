@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// own holds the files that all console pages share: the layout, the style sheet, the script and the icon.
+// The variable own holds the files that all console pages share: the layout, the style sheet, the script and the icon.
 //
 //go:embed assets
 var own embed.FS
 
 const assetPath = Path + "/assets/"
 
-// asset is a file whose name in the URL contains a hash of its content, so that browsers may cache the file.
+// The type asset is a file whose name in the URL contains a hash of its content, so that browsers may cache the file.
 type asset struct {
 	at    string
 	kind  string
@@ -50,7 +50,7 @@ func readAssets() (map[string]asset, error) {
 	return assets, nil
 }
 
-// asset returns the URL path of the asset (such as the style sheet) with the given file name.
+// The method asset returns the URL path of the asset (such as the style sheet) with the given file name.
 func (f *Frame) asset(name string) string { return f.assets[name].at }
 
 // serveAsset serves an asset (such as the style sheet) to visitors with and without a session, because the sign-in

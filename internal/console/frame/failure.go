@@ -8,7 +8,7 @@ import (
 	"capper/client"
 )
 
-// Refusal is an error with two texts for visitors, the problem and the remedy, which a page shows unchanged.
+// Refusal is an error with two texts for visitors: the problem and the remedy. A page shows these texts unchanged.
 type Refusal struct {
 	Status int
 	What   string // the problem, in a sentence
@@ -19,7 +19,8 @@ func (r *Refusal) Error() string { return r.What }
 
 func refused(status int, what, do string) *Refusal { return &Refusal{status, what, do} }
 
-// notice is the data of a page, such as an error page, that shows only a message and the next step for the visitor.
+// The type notice is the data of a page, such as an error page, that shows only a message and the next step for the
+// visitor.
 type notice struct {
 	What, Do string
 	Detail   string // error text of the API
@@ -27,8 +28,8 @@ type notice struct {
 	Go       string // text of the link to the next page
 }
 
-// fail responds to a visitor with an error page. If the API key of the session no longer exists, fail redirects to the
-// sign-in page.
+// The method fail responds to a visitor with an error page. If the API key of the session no longer exists, the method
+// redirects to the sign-in page.
 func (f *Frame) fail(w http.ResponseWriter, c *content, err error) {
 	if client.HasCode(err, client.CodeUnauthorized) {
 		f.askToSignIn(w, c.Visit.Request)
@@ -62,7 +63,7 @@ func titles(status int) string {
 	return "The page cannot be shown"
 }
 
-// explain converts an error to an HTTP status and a message for the visitor in plain language.
+// The function explain converts an error to an HTTP status and a message for the visitor in plain language.
 func explain(err error) (int, notice) {
 	var own *Refusal
 	if errors.As(err, &own) {

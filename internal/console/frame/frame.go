@@ -24,7 +24,7 @@ type Config struct {
 	SignIn func(r *http.Request, key string) (gate.Caller, error) // returns the caller of a key; logs a refusal
 	Clock  func() time.Time
 	Logger *slog.Logger
-	Pages  []Page // all pages, in the order of the navigation
+	Pages  []Page // all console pages, in the order of the navigation
 	// SecureCookies restricts the cookies to TLS connections, for services behind a proxy that terminates TLS.
 	SecureCookies bool
 }
@@ -42,8 +42,8 @@ type Frame struct {
 	uploads     chan struct{} // one element for each large form in memory
 }
 
-// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. The constant uploadsAtOnce
-// is necessary because the budgets of the API do not limit the memory for uploaded forms.
+// uploadsAtOnce is the maximum number of large forms that visitors upload simultaneously. The console needs this limit
+// because the budgets of the API do not limit the memory for uploaded forms.
 const uploadsAtOnce = 2
 
 // uploadTimeout is the time limit for uploading a large form. Because of the time limit for uploads, one slow upload
@@ -86,12 +86,12 @@ func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mux.ServeHTTP(w, r)
 }
 
-// policy is the content security policy of pages. The policy says that a page loads resources only from this service,
-// and that no other page may embed the page.
+// The constant policy is the content security policy of pages: a page loads resources only from this service, and no
+// other page may embed the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// protect sets the security headers of every response.
+// The function protect sets the security headers that every response has.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -102,7 +102,7 @@ func protect(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// add makes the frame serve a page, and adds the HTTP routes of this page.
+// The method add makes the frame serve a page, and adds the HTTP routes of this page.
 func (f *Frame) add(p *Page, layout *template.Template) error {
 	parsed, err := layout.Clone()
 	if err == nil {
@@ -122,7 +122,7 @@ func (f *Frame) add(p *Page, layout *template.Template) error {
 	return nil
 }
 
-// visit shows a page to a visitor who has signed in. visit redirects other visitors to the sign-in page.
+// The method visit shows a page to a visitor who has signed in, and redirects other visitors to the sign-in page.
 func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
 	v, ok := f.enter(r)
 	if !ok {
@@ -140,7 +140,7 @@ func (f *Frame) visit(w http.ResponseWriter, r *http.Request, p *Page, t *templa
 	f.show(w, v, p, t, view, err)
 }
 
-// act processes a form that a visitor has submitted to a page.
+// The method act processes a form that a visitor has submitted to a page.
 func (f *Frame) act(w http.ResponseWriter, r *http.Request, p *Page, t *template.Template) {
 	v, ok := f.enter(r)
 	if !ok {
@@ -150,7 +150,7 @@ func (f *Frame) act(w http.ResponseWriter, r *http.Request, p *Page, t *template
 	if p.MaxForm > defaultForm && (r.ContentLength < 0 || r.ContentLength > defaultForm) {
 		leave, err := f.beginUpload(w)
 		if err != nil {
-			w.Header().Set("Connection", "close") // the form will not be read
+			w.Header().Set("Connection", "close") // the console does not read the rest of the form
 			f.show(w, v, p, t, nil, err)
 			return
 		}
@@ -201,8 +201,8 @@ func (f *Frame) beginUpload(w http.ResponseWriter) (leave func(), err error) {
 	}, nil
 }
 
-// readForm reads a submitted form. readForm rejects a form of another website, and a form whose token the function
-// "accepts" does not accept.
+// readForm reads a submitted form. readForm rejects a form of another website, and a form for whose token the function
+// "accepts" returns false.
 func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, accepts func(token string) bool) error {
 	if err := f.crossOrigin.Check(r); err != nil {
 		return refused(http.StatusForbidden, "This form was sent from another website, so nothing was done.",
@@ -228,7 +228,7 @@ func (f *Frame) readForm(w http.ResponseWriter, r *http.Request, most int64, acc
 	return nil
 }
 
-// show responds to a visitor with the whole page, or with the table or chart of the page that the request names.
+// The method show responds to a visitor with the whole page, or with the requested table or chart of the page.
 func (f *Frame) show(w http.ResponseWriter, v *Visit, p *Page, t *template.Template, view *View, err error) {
 	content := &content{View: view, Visit: v, page: p, frame: f, nav: f.nav(p), at: addressOf(v.Request)}
 	if err != nil {
@@ -256,8 +256,8 @@ func addressOf(r *http.Request) string {
 	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: query.Encode()}).String()
 }
 
-// nav returns the links of the navigation, and marks the link to the current page, which is the argument "here". If the
-// argument "here" is nil, nav marks no link.
+// The method nav returns the links of the navigation. The argument "here" is the current page, whose link is marked. If
+// "here" is nil, no link is marked.
 func (f *Frame) nav(here *Page) (links []link) {
 	for i := range f.cfg.Pages {
 		if p := &f.cfg.Pages[i]; p.Nav != "" {
@@ -268,8 +268,8 @@ func (f *Frame) nav(here *Page) (links []link) {
 	return links
 }
 
-// render renders a whole page from its template before it writes the response. If the HTTP status is 503, render()
-// sets the header Retry-After.
+// The method render renders a whole page from its template, and then writes the response. If the HTTP status is 503,
+// render() sets the header Retry-After.
 func (f *Frame) render(w http.ResponseWriter, c *content, t *template.Template, status int) {
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", c); err != nil {

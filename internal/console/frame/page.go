@@ -11,7 +11,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// Page is a page of the console. Each page of the console answers one question of visitors.
+// Page is a page of the console. Each page answers one question of visitors.
 type Page struct {
 	// Path is the path of the page below /console/, in the syntax of http.ServeMux. The path "" belongs to the page at
 	// /console/. The request of a visit contains the values of wildcards in the path.
@@ -19,7 +19,7 @@ type Page struct {
 	// Nav is the name of the page in the navigation. If Nav is "", the navigation does not contain the page. Under is
 	// then the Nav of another page, which the navigation marks as the current page.
 	Nav, Under string
-	// Live says that the page updates itself every few seconds while it is visible.
+	// If Live is true, the page updates itself every few seconds while the page is visible.
 	Live bool
 	// Template is the name of a file in Files, or several names separated by blanks. The files define "main", which is
 	// the content below the title and the question. The data of the template is a content.
@@ -28,8 +28,8 @@ type Page struct {
 	// Show returns the content of the page. If Show returns an error of the API, the visitor sees a page with a remedy.
 	Show func(v *Visit) (*View, error)
 	// Act processes a form that was sent to the address of the page, after the frame has checked the token of the
-	// session. With a nil Act, the page accepts no forms. The result to is the address of the next page. If to is "",
-	// the visitor sees the returned view.
+	// session. With a nil Act, the page accepts no forms. The result "to" is the address of the next page. If "to" is
+	// "", the visitor sees the returned view.
 	Act func(v *Visit) (view *View, to string, err error)
 	// MaxForm is the maximum size in bytes of a form that the page accepts. The value 0 means 16 KiB. Forms may be
 	// multipart forms.
@@ -67,8 +67,8 @@ func (v *Visit) MayOpen(namespace string) bool {
 // create a text that Seal encrypts.
 func (v *Visit) Seal(data []byte) string { return v.sessions.sealData(v.Session.Key, data) }
 
-// Open decrypts a text that Seal has created. If another program made the text, or if the API key of the text no
-// longer exists, Open returns false.
+// Open decrypts a text that Seal has created. If Seal did not create the text, or if the API key of the text no longer
+// exists, Open returns false.
 func (v *Visit) Open(text string) ([]byte, bool) { return v.sessions.openData(text) }
 
 // View is the content of a console page for one request.
@@ -77,7 +77,7 @@ type View struct {
 	Question string // question that the page answers
 	Status   int    // HTTP status; 0: 200
 	To       string // address to which the visitor is redirected; "": no redirect
-	Data     any    // available to the template as .Data
+	Data     any    // data that the template uses as .Data
 	Tables   []*Table
 	Pictures []*Picture
 	Calls    []string // API calls that return the same data, such as "GET /v1/limits"
@@ -96,7 +96,7 @@ type Picture struct {
 	page *content
 }
 
-// content is the data that the template of every page receives.
+// The type content is the data that the template of every page receives.
 type content struct {
 	*View
 	Visit *Visit
@@ -106,7 +106,7 @@ type content struct {
 	at    string // address of the page with its parameters
 }
 
-// link is a link in the navigation of the console.
+// The type link is a link in the navigation of the console.
 type link struct {
 	Name, To string
 	Here     bool

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// export responds to a visitor with a table of the console page as CSV.
+// The method export responds to a visitor with a table of the console page as CSV.
 func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 	table := c.Table(name)
 	if table == nil {
@@ -26,11 +26,11 @@ func (f *Frame) export(w http.ResponseWriter, c *content, name string) {
 	_, _ = w.Write(out.Bytes()) // a write error means that the client has disconnected
 }
 
-// drawn is the content security policy of responses with a chart. A browser can open a chart as a separate document;
-// this document needs only its own style sheet.
+// The constant drawn is the content security policy of responses with a chart. A browser can open a chart as a separate
+// document; this document needs only its own style sheet.
 const drawn = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
-// draw responds to a visitor with a chart of the console page as SVG.
+// The method draw responds to a visitor with a chart of the console page as SVG.
 func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark, narrow bool) {
 	picture := c.Picture(name)
 	if picture == nil {
@@ -52,7 +52,7 @@ func (f *Frame) draw(w http.ResponseWriter, c *content, name string, dark, narro
 	_, _ = w.Write(out) // a write error means that the client has disconnected
 }
 
-// pictureStep is how many seconds a browser may cache a chart.
+// pictureStep is the number of seconds for which a browser may cache a chart.
 const pictureStep = 10
 
 // Title returns the caption of the chart. If the chart has no caption, Title returns the description of the chart.

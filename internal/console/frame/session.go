@@ -15,7 +15,7 @@ import (
 	"capper/internal/server/gate"
 )
 
-// lifetime is how long a visitor stays signed in: the duration of a session.
+// The constant lifetime is the duration of a session, for which a visitor stays signed in.
 const lifetime = 8 * time.Hour
 
 // name is the name of the session cookie, and Path is the URL path below which browsers send the cookie.
@@ -24,7 +24,8 @@ const (
 	Path = "/console"
 )
 
-// purpose is a part of the secrets for session cookies, so that they differ from the secrets for other purposes.
+// The constant purpose is an input of the secrets for session cookies, so that these secrets differ from the secrets
+// for other purposes.
 const purpose = "capper console session 1"
 
 // Session identifies a visitor who has signed in to the console.
@@ -35,15 +36,15 @@ type Session struct {
 	Token string
 }
 
-// sessions creates and reads the session cookies of visitors.
+// The type sessions creates and reads the session cookies of visitors.
 type sessions struct {
 	access func() *gate.Control
 	clock  func() time.Time
 	open   string // token for forms when no API keys are configured
 }
 
-// newSessions returns a value of the type sessions for the API keys that the function inForce returns, which are the
-// current ones.
+// newSessions returns a value of the type sessions. The argument inForce is a function that returns the current API
+// keys.
 func newSessions(inForce func() *gate.Control, clock func() time.Time) *sessions {
 	return &sessions{access: inForce, clock: clock, open: rand.Text()}
 }
@@ -54,21 +55,21 @@ func (s *sessions) Begin(key string, secure bool) *http.Cookie {
 	ends := s.clock().Add(lifetime)
 	secret, known := s.access().Seal(purpose)[key]
 	if !known {
-		return end(secure) // the key has been removed meanwhile
+		return end(secure) // an operator has removed the key in the meantime
 	}
 	cookie := end(secure)
 	cookie.Value, cookie.MaxAge, cookie.Expires = seal(secret, key, ends), int(lifetime.Seconds()), ends
 	return cookie
 }
 
-// end returns a cookie that makes the browser delete its session cookie.
+// The function end returns a cookie that makes the browser delete its session cookie.
 func end(secure bool) *http.Cookie {
 	return &http.Cookie{Name: name, Path: Path, MaxAge: -1, HttpOnly: true, Secure: secure,
 		SameSite: http.SameSiteStrictMode}
 }
 
-// Of returns the session to which a request belongs, according to its cookie. If no API keys are configured, every
-// request belongs to a session.
+// The method Of returns the session to which a request belongs, according to the session cookie. If no API keys are
+// configured, every request belongs to a session.
 func (s *sessions) Of(r *http.Request) (Session, bool) {
 	inForce := s.access()
 	if !inForce.HasKeys() {
@@ -92,8 +93,8 @@ func (s Session) Accepts(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1
 }
 
-// seal encrypts the end time of a session for its cookie. The encryption also authenticates the id of the visitor's
-// API key, so that nobody can replace the id in the cookie by another one.
+// seal encrypts the end time of a session for its cookie. The encryption also authenticates the id of the visitor's API
+// key, so that nobody can replace the id in the cookie by another id.
 func seal(secret [sha256.Size]byte, key string, ends time.Time) string {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(ends.Unix()))
 	return base64.RawURLEncoding.EncodeToString(sealed(secret).Seal(nil, nil, plain, []byte(key)))
@@ -111,7 +112,7 @@ func unseal(secret [sha256.Size]byte, key, value string) (ends time.Time, ok boo
 	return time.Unix(int64(binary.BigEndian.Uint64(plain)), 0), true
 }
 
-// sealed returns the cipher AES-256-GCM with the given secret and random nonces.
+// The function sealed returns the cipher AES-256-GCM with the given secret and random nonces.
 func sealed(secret [sha256.Size]byte) cipher.AEAD {
 	block, err := aes.NewCipher(secret[:])
 	if err != nil {
@@ -124,8 +125,8 @@ func sealed(secret [sha256.Size]byte) cipher.AEAD {
 	return aead
 }
 
-// token derives the form token from the session cookie. Only service instances that know the secret can compute the
-// form token.
+// The function token derives the form token from the session cookie. Only service instances that know the secret can
+// compute the form token.
 func token(secret [sha256.Size]byte, cookie string) string {
 	mac := hmac.New(sha256.New, secret[:])
 	mac.Write([]byte("form " + cookie))

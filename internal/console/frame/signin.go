@@ -31,7 +31,8 @@ type signIn struct {
 	Ended   bool   // the session of the visitor has ended
 }
 
-// routeOwn adds the routes of the console that belong to no Page, such as those of the sign-in page and the assets.
+// routeOwn adds the routes of the console that belong to no Page, such as the routes of the sign-in page and the
+// assets.
 func (f *Frame) routeOwn() {
 	f.mux.HandleFunc("GET "+signInPath, f.showSignIn)
 	f.mux.HandleFunc("POST "+signInPath, f.takeKey)
@@ -89,7 +90,7 @@ func (f *Frame) comeAgain(w http.ResponseWriter, r *http.Request) {
 		Do: "Check the address below before you continue.", To: to, Go: "Go on"})
 }
 
-// blank returns the content for a page that belongs to no Page, such as the sign-in page.
+// The method blank returns the content of a page without a Page value, such as the sign-in page.
 func (f *Frame) blank(r *http.Request) *content {
 	v, _ := f.enter(r)
 	return &content{Visit: v, page: &Page{}, frame: f, at: addressOf(r)}
@@ -158,7 +159,7 @@ func (f *Frame) takeKey(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// secure reports whether the console tells browsers to send its cookies only over TLS.
+// The method secure reports whether the console tells browsers to send its cookies only over TLS.
 func (f *Frame) secure(r *http.Request) bool { return r.TLS != nil || f.cfg.SecureCookies }
 
 // wholeSeconds rounds a duration up to whole seconds, for the header Retry-After.

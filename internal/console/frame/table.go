@@ -18,9 +18,9 @@ type Table struct {
 	Name    string // used in the address of the export: lower-case letters and hyphens
 	Caption string // description of the rows
 	Columns []Column
-	Rows    [][]Cell // each row has one cell for each column; the first cell names the row
+	Rows    [][]Cell // each row has one cell per column; the first cell names the row
 	Empty   string   // text for an empty table, which says how to fill it
-	// Folded says that the page shows only the caption of the table until the visitor opens the table. Folded is for
+	// If Folded is true, the page shows only the caption of the table until the visitor opens the table. Folded is for
 	// tables with the numbers of a chart.
 	Folded bool
 
@@ -105,7 +105,7 @@ func (t *Table) write(to io.Writer) error {
 	for i, column := range t.Columns {
 		titles[i] = harmless(column.Title)
 	}
-	_ = w.Write(titles) // Error returns the error of all writes
+	_ = w.Write(titles) // w.Error below returns the first error of all writes
 	for _, row := range t.Rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
@@ -127,7 +127,7 @@ func (c Cell) exported() string {
 	return harmless(cmp.Or(c.id, c.Text))
 }
 
-// harmless adds a prefix to a text that a spreadsheet would interpret as a formula (OWASP, CSV Injection).
+// The function harmless adds a prefix to a text that a spreadsheet would interpret as a formula (OWASP, CSV Injection).
 func harmless(text string) string {
 	if strings.IndexAny(strings.TrimLeft(text, " "), "=+-@\t\r＝＋－＠") == 0 {
 		return "'" + text
@@ -135,7 +135,7 @@ func harmless(text string) string {
 	return text
 }
 
-// with returns the address of the page with the given query parameters added.
+// The method with returns the address of the page with the given query parameters added.
 func (c *content) with(pairs ...string) string {
 	at, err := url.Parse(c.at)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *content) with(pairs ...string) string {
 	return at.String()
 }
 
-// shown is a table cell in the form that the templates need.
+// The type shown is a table cell in the form that the templates need.
 type shown struct {
 	Cell
 	When template.HTML // "": the cell is not a time
@@ -167,12 +167,13 @@ func (t *Table) Show(cell Cell) shown {
 	return shown{cell, t.page.When(cell.At)}
 }
 
-// longName is the minimum number of characters of a word in the name of a row that narrow screens may show shortened.
+// longName is a number of characters. If the name of a row has a word of at least this length, narrow screens may show
+// the name shortened.
 const longName = 18
 
-// Cut reports whether narrow screens may show the name of a row shortened. The page lets visitors focus a shortened
-// name, so that they can see it in full. If the name is a link, Cut returns false, because visitors can focus a link
-// without further help of the page.
+// The method Cut reports whether narrow screens may show the name of a row shortened. The page lets visitors focus a
+// shortened name, so that they can see it in full. If the name is a link, Cut returns false, because visitors can focus
+// a link without further help of the page.
 func (c Cell) Cut() bool {
 	return c.To == "" && c.At.IsZero() && slices.ContainsFunc(strings.Fields(c.Text),
 		func(word string) bool { return utf8.RuneCountInString(word) >= longName })

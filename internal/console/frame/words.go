@@ -10,16 +10,16 @@ import (
 	"unicode"
 )
 
-// functions returns the functions that the templates of console pages can call.
+// The function functions returns the functions that the templates of console pages can call.
 func functions(asset func(string) string) template.FuncMap {
 	return template.FuncMap{"asset": asset, "number": number, "per": PerSecond, "span": Span, "list": List,
 		"clock": clock, "legible": legible}
 }
 
-// number formats a whole number with commas as thousands separators.
+// The function number formats a whole number with commas as thousands separators.
 func number(n int64) string { return grouped(strconv.FormatInt(n, 10)) }
 
-// grouped adds commas as thousands separators to a decimal number.
+// The function grouped adds commas as thousands separators to a decimal number.
 func grouped(text string) string {
 	sign := ""
 	if strings.HasPrefix(text, "-") {
@@ -49,7 +49,7 @@ func PerSecond(rate float64) string {
 	return strconv.FormatFloat(rate, 'g', 2, 64)
 }
 
-// units lists the units of durations, beginning with the longest.
+// The variable units lists the units of durations, beginning with the longest.
 var units = []struct {
 	length time.Duration
 	name   string
@@ -82,7 +82,7 @@ func some(n int64, what string) string {
 	return number(n) + " " + what + "s"
 }
 
-// roughly formats a duration as a whole number of the largest unit that fits, such as "3 hours".
+// The function roughly formats a duration as a whole number of the largest unit that fits, such as "3 hours".
 func roughly(d time.Duration) string {
 	for _, unit := range units {
 		if n := d / unit.length; n > 0 {
@@ -106,8 +106,8 @@ func Relative(now, at time.Time) string {
 	}
 }
 
-// when formats a time in words, relative to the current time, as HTML. The exact time is visible on hover and on
-// focus, and in screen readers.
+// The function when formats a time in words, relative to the current time, as HTML. The exact time is visible on hover
+// and on focus, and in screen readers.
 func when(now, at time.Time) template.HTML {
 	if at.IsZero() {
 		return "never"
@@ -117,16 +117,16 @@ func when(now, at time.Time) template.HTML {
 		at.Format(time.RFC3339), Relative(now, at), at.Format("Mon 2 Jan 2006, 15:04:05 UTC")))
 }
 
-// clock formats a time as date and time of day in UTC, as HTML. In the browser, a script of the page adds the local
-// time of the visitor.
+// The function clock formats a time as date and time of day in UTC, as HTML. In the browser, a script of the page adds
+// the local time of the visitor.
 func clock(at time.Time) template.HTML {
 	at = at.UTC()
 	return template.HTML(fmt.Sprintf(`<time class="clock" datetime="%s">%s</time>`, //nolint:gosec // no input
 		at.Format(time.RFC3339), at.Format("Mon 2 Jan, 15:04 UTC")))
 }
 
-// legible replaces invisible characters, and characters that reverse the direction of text, by visible marks. If a
-// text consists only of blanks, legible() replaces the blanks, too.
+// The function legible replaces invisible characters, and characters that reverse the direction of text, by visible
+// marks. If a text consists only of blanks, legible() replaces the blanks, too.
 func legible(text string) string {
 	blank := strings.TrimSpace(text) == ""
 	if !blank && !strings.ContainsFunc(text, hidden) {

@@ -30,8 +30,7 @@ type liveKey struct {
 	sum [sha256.Size]byte
 }
 
-// New returns a Control for the rules. If the Rules for API keys and rates contain faults, the error lists every
-// fault.
+// New returns a Control for the rules. If the rules contain faults, the error of New lists every fault.
 func New(rules Rules) (*Control, error) {
 	var faults []error
 	for _, fault := range rules.faults() {
@@ -114,7 +113,7 @@ func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) 
 	}
 	id, _, _ := strings.Cut(token, ".")
 	key := c.byID[id]
-	var want [sha256.Size]byte // an unknown key id takes as long as a wrong secret
+	var want [sha256.Size]byte // checking an unknown key id takes as long as checking a wrong secret
 	if key != nil {
 		want = key.sum
 	}
@@ -125,13 +124,13 @@ func (c *Control) Caller(authorization string, scopes ...Scope) (Caller, error) 
 	return key.with(scopes)
 }
 
-// inside is the context key for the API key of a signed-in visitor. For a visitor who has signed in, the console
-// makes API calls within the process.
+// The type inside is the context key for the API key of a signed-in visitor. For a visitor who has signed in, the
+// console makes API calls within the process.
 type inside struct{}
 
 // Inside returns a context for an API call that the console makes within the process for a visitor. The argument "key"
-// is the id of the API key with which the visitor signed in, or "" if no keys are configured. If a request comes over
-// the network, its context contains no id of an API key.
+// is the id of the API key with which the visitor signed in, or "" if no keys are configured. The context of a request
+// over the network contains no id of an API key.
 func Inside(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, inside{}, key)
 }
@@ -154,9 +153,9 @@ func (c *Control) CallerOf(r *http.Request, scopes ...Scope) (Caller, error) {
 	return key.with(scopes)
 }
 
-// Seal derives a secret from each API key for the given purpose. The returned map has an entry for each API key: from
-// the id of the key to the secret. A new API key gives a new secret. All service instances derive the same secret
-// from the same API key, so that sessions are valid at every instance.
+// Seal derives a secret from each API key for the given purpose. The returned map contains the secret of each API key
+// under the id of the key. A new API key has a new secret. All service instances derive equal secrets from an API key,
+// so that sessions are valid at every instance.
 func (c *Control) Seal(purpose string) map[string][sha256.Size]byte {
 	secrets := make(map[string][sha256.Size]byte, len(c.byID))
 	for id, key := range c.byID {
@@ -213,11 +212,11 @@ func (c *Control) MayShare(client, share string) error {
 		"the share to clients.%s.shares", client, share, client)
 }
 
-// ShareOf returns the default share of the client: the part of a pacer's permits that the client's calls use if they
-// name no share. The result "" means no share.
+// ShareOf returns the default share (reserved part of a pacer's permits) of the client, for calls that name no share.
+// The result "" means no share.
 func (c *Control) ShareOf(client string) string { return c.rules.Shares[client].Own }
 
-// with returns the caller to whom the API key belongs, or an error if the key has none of the scopes.
+// The method with returns the caller to whom the API key belongs, or an error if the key has none of the scopes.
 func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	if !slices.ContainsFunc(scopes, func(scope Scope) bool { return slices.Contains(k.Scopes, scope) }) {
 		err = wire.NewFailure(api.CodeForbidden, "the API key %q lacks the scope %s, which this call requires", k.ID,
@@ -226,8 +225,8 @@ func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	return Caller{k.Client, k.Namespace, k.ID}, err
 }
 
-// known returns the key id of a refused API key, for the log, if the key id is configured. Logs must not contain any
-// other part of a refused API key, because a caller may have invented the text or sent it by mistake.
+// The function known returns the key id of a refused API key for the log, if the key id is configured. Logs must not
+// contain any other part of a refused API key, because a caller may have invented the text or sent it by mistake.
 func known(key *liveKey) Caller {
 	if key == nil {
 		return Caller{}
@@ -235,7 +234,7 @@ func known(key *liveKey) Caller {
 	return Caller{Key: key.ID}
 }
 
-// quoted returns the scopes as text, such as "read" or "lists".
+// The function quoted returns the scopes as text, such as "read" or "lists".
 func quoted(scopes []Scope) string {
 	texts := make([]string, len(scopes))
 	for i, scope := range scopes {

@@ -14,8 +14,8 @@ type Bounds struct {
 	JSONUsers   int   // max_json_users: maximum number of ids in user_ids; default api.MaxUserIDs
 	BitmapUsers int   // max_bitmap_users: maximum number of ids in users_bitmap; default api.MaxBitmapUsers
 	BodyBytes   int64 // max_body: maximum size of a body, before and after decompression; default api.MaxBodyBytes
-	// max_in_flight_users: maximum number of users that all calls decide at the same time; default 4,000,000. A call
-	// with more users is admitted when no other call holds users.
+	// max_in_flight_users: maximum number of users in all simultaneous calls; default 4,000,000. The server admits a
+	// call with more users while no other call holds users.
 	InFlightUsers int
 	// call_timeout: time limit of a store call; the limit grows by the same duration for every 250,000 users; default 5
 	// s
@@ -28,8 +28,8 @@ type Bounds struct {
 	// bounds.min_rate: minimum rate of clients that send bodies and read responses, in bytes per second, after the
 	// first 10 s; default 64 KiB
 	MinRate int64
-	// bounds.permit_records_per_client, bounds.permit_records: maximum number of records that calls for permits leave
-	// in the store
+	// bounds.permit_records_per_client, bounds.permit_records: maximum number of records of permit requests in the
+	// store
 	PermitRecords pacing.RecordBounds
 	Connections   int // bounds.connections: maximum number of open connections of each listener; default 16,384
 }
@@ -50,7 +50,7 @@ func (b Bounds) WithDefaults() Bounds {
 	return b
 }
 
-// usersPerTimeout says how the time limit of a store call grows: for each 250,000 users, the limit grows by one
+// usersPerTimeout is a number of users: for each such number of users, the time limit of a store call grows by one
 // CallTimeout. If CallTimeout is 5 s, each user adds 20 µs to the time limit.
 const usersPerTimeout = 250_000
 

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Budget limits the amount of a resource, such as users or bytes, that all simultaneous calls may hold together. All
-// clients whose calls run or wait share the budget fairly. While units (users or bytes) of the budget are free, any
-// client may take them. While no other client uses the budget, one client alone can use the whole budget. When the
-// budget is exhausted, the share of each client is the budget divided by the number of clients that use the budget:
+// A Budget limits the total amount of a resource, such as users or bytes, that all simultaneous calls hold. All clients
+// whose calls run or wait share the budget fairly. Any client may take free units (users or bytes) of the budget. While
+// no other client uses the budget, one client can use the whole budget. When the budget is exhausted, the share of each
+// client is the budget divided by the number of clients that use the budget:
 //
 //   - The budget refuses a call of a client that already holds its share.
 //   - A call of a client that holds less than its share waits in a first-in, first-out queue, for at most the duration
 //     in the constant patience.
 //
-// While calls wait in the queue of the budget, the budget cuts off calls of the client that holds most. The budget
-// cuts off only those calls that wait for their client to send or read. A waiting call never waits for another
-// waiting call, because all clients with waiting calls hold less than their shares.
+// While calls wait in the queue of the budget, the budget cuts off (disconnects) calls of the client that holds most.
+// The budget cuts off only calls that are waiting for the client to send or read. A waiting call never waits for
+// another waiting call, because all clients with waiting calls hold less than their shares.
 type Budget struct {
 	bound    int64
 	patience time.Duration
 
 	mu      sync.Mutex
 	held    int64
-	claims  map[string]int64   // by client: the amount that its calls hold or wait for
+	claims  map[string]int64   // by client: the amount that the client's calls hold or wait for
 	idlers  map[*Hold]struct{} // holds whose calls can be cut off
 	waiting []*waiter
 	refused int64 // number of refused calls since the start
@@ -53,8 +53,8 @@ func newBudget(bound int64, patience time.Duration) *Budget {
 // Open returns an empty Hold for a call of the client.
 func (b *Budget) Open(client string) *Hold { return &Hold{of: b, client: client} }
 
-// Usage returns the amount of the budget in use now, and how many calls the budget has refused and cut off since the
-// start.
+// Usage returns the amount of the budget in use now, and the numbers of calls that the budget has refused and cut off
+// since the start.
 func (b *Budget) Usage() (held, refused, cuts int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,9 +67,8 @@ func (b *Budget) InUse() int64 {
 	return held
 }
 
-// CountRefusal reports whether the budget would now refuse n units (users or bytes) to the client. If the budget
-// would refuse, CountRefusal also increases the number of refused calls. If CountRefusal reports a refusal, its
-// caller must refuse the API call.
+// CountRefusal reports whether the budget would now refuse n units (users or bytes) to the client. In this case,
+// CountRefusal also increases the number of refused calls, and the caller of CountRefusal must refuse the API call.
 func (b *Budget) CountRefusal(client string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,16 +79,16 @@ func (b *Budget) CountRefusal(client string, n int64) bool {
 	return true
 }
 
-// free reports whether n units (users or bytes) of the budget are free and no call is waiting. If no other call holds
-// units of the budget, one call may take more units than the whole budget has.
+// The method free reports whether n units (users or bytes) of the budget are free and no call is waiting. If no other
+// call holds units of the budget, one call may take more units than the whole budget has.
 func (b *Budget) free(n int64) bool {
 	return len(b.waiting) == 0 && b.fits(n)
 }
 
 func (b *Budget) fits(n int64) bool { return b.held == 0 || b.held+n <= b.bound }
 
-// within reports whether a client stays within its fair share of the budget if it takes n more units (users or
-// bytes). The first call of a client is always within the client's share of the budget.
+// The method within reports whether a client that takes n more units (users or bytes) stays within its fair share of
+// the budget. The first call of a client is always within the client's share of the budget.
 func (b *Budget) within(client string, n int64) bool {
 	claimed := b.claims[client]
 	if claimed == 0 {
@@ -98,8 +97,8 @@ func (b *Budget) within(client string, n int64) bool {
 	return claimed+n <= b.bound/int64(len(b.claims))
 }
 
-// Grow takes n more units (users or bytes) from the budget for the call, or returns false and takes none. Grow may
-// wait until other calls give units back to the budget. After a call of Grow, the budget cannot cut off the call
+// Grow takes n more units (users or bytes) from the budget for the call, or takes no units and returns false. Grow may
+// wait until other calls give units back to the budget. After Grow, the budget cannot cut off (disconnect) the API call
 // until AllowCut permits this again.
 func (h *Hold) Grow(n int64) bool {
 	b := h.of
@@ -143,7 +142,7 @@ func (b *Budget) wait(w *waiter) bool {
 			return false
 		}
 	}
-	return true // admitted while the wait ended
+	return true // the budget admitted the call at the moment when the wait ended
 }
 
 // makeRoom cuts off running calls until the budget has enough free units for the waiting calls.
@@ -185,7 +184,7 @@ func (b *Budget) largestToCut() (largest *Hold) {
 	return largest
 }
 
-// admit grants units of the budget to the waiting calls, in order, while enough units are free.
+// The method admit grants units of the budget to the waiting calls, in order, while enough units are free.
 func (b *Budget) admit() {
 	for len(b.waiting) > 0 && b.fits(b.waiting[0].n) {
 		w := b.waiting[0]
@@ -202,8 +201,8 @@ func (b *Budget) unclaim(client string, n int64) {
 	}
 }
 
-// Settle corrects the amount that the Hold has taken from the budget to the n units (users or bytes) that the call
-// really uses. Settle never refuses the call, even if the budget is exhausted.
+// Settle sets the amount of the Hold to the n units (users or bytes) that the call really uses. Settle never refuses
+// the call, even if the budget is exhausted.
 func (h *Hold) Settle(n int64) {
 	b := h.of
 	b.mu.Lock()
@@ -215,10 +214,10 @@ func (h *Hold) Settle(n int64) {
 	b.admit()
 }
 
-// Size returns how many units (users or bytes) of the budget the Hold now has.
+// Size returns the number of units (users or bytes) of the budget that the Hold has now.
 func (h *Hold) Size() int64 { return h.n }
 
-// Another returns a second, empty Hold for the same client.
+// The method Another returns a second, empty Hold for the client.
 func (h *Hold) Another() *Hold { return h.of.Open(h.client) }
 
 // AllowCut sets the function "cut", with which the budget may cut off a call that waits for its client to send or

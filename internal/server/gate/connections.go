@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// connections tracks the open connections of a listener and limits their number. When a new connection exceeds the
-// limit, the client address with the most connections loses the connection that has been idle for the longest time.
-// If the client address with the most connections has no idle connection, it loses its oldest connection, unless the
-// new connection comes from this address. If the new connection comes from the address with the most connections, and
-// none of them is idle, the new connection is closed.
+// The type connections tracks the open connections of a listener and limits the number of connections. When a new
+// connection exceeds the limit, the listener closes a connection of the client address with the most connections. The
+// listener closes the connection that has been idle for the longest time. If no connection of this address is idle, the
+// listener closes the address's oldest connection. If the new connection comes from this address and no connection is
+// idle, the listener closes the new connection.
 type connections struct {
 	bound int
 
@@ -37,7 +37,7 @@ type connection struct {
 	all, idle *list.Element // idle is nil during a request
 }
 
-// newConnections returns a tracker that allows at most as many open connections as the argument "bound" says.
+// newConnections returns a tracker that allows at most "bound" open connections.
 func newConnections(bound int) *connections {
 	return &connections{bound: bound, all: map[net.Conn]*connection{}, byAddress: map[string]*ofAddress{}}
 }
@@ -87,7 +87,7 @@ func (c *connections) add(conn net.Conn) {
 	}
 }
 
-// surplus returns the connection that the listener closes when a new connection exceeds the limit.
+// The method surplus returns the connection that the listener closes when a new connection exceeds the limit.
 func (c *connections) surplus(newcomer *connection) *connection {
 	largest := newcomer.of
 	for _, p := range c.byAddress {

@@ -19,9 +19,8 @@ const (
 )
 
 // Guesses delays callers who guess the secret of an API key at the sign-in. Guesses counts wrong keys for each pair of
-// network address and key id, so that people with other keys behind the same address never wait. Guesses treats
-// existing and unknown key ids alike, so that nobody can find out which ids exist. A Guesses is safe for concurrent
-// use.
+// network address and key id, so that people behind this address who use other keys never wait. Guesses treats existing
+// and unknown key ids alike, so that nobody can find out which ids exist. A Guesses is safe for concurrent use.
 type Guesses struct {
 	clock func() time.Time
 	seed  maphash.Seed
@@ -29,7 +28,7 @@ type Guesses struct {
 	full  map[guest]time.Time // time at which the whole burst is available again
 }
 
-// guest is a pair of network address and key id from which somebody tried to sign in with wrong keys.
+// A guest is a pair of network address and key id with sign-in attempts that had wrong keys.
 type guest struct {
 	address string
 	id      uint64 // hash of the key id
@@ -40,9 +39,9 @@ func NewGuesses(clock func() time.Time) *Guesses {
 	return &Guesses{clock: clock, seed: maphash.MakeSeed(), full: map[guest]time.Time{}}
 }
 
-// Try counts a sign-in attempt from the address as an attempt with a wrong key. After Try, the caller checks the key,
-// and, if the key is valid, calls the returned function "right". If the address must wait before a further attempt with
-// the key id, Try returns a failure that names the wait.
+// Try first counts a sign-in attempt from the address as an attempt with a wrong key. After Try, the caller checks the
+// key. If the key is valid, the caller calls the returned function "right". If the address must wait before a further
+// attempt with the key id, Try returns a failure that names the wait.
 func (g *Guesses) Try(address, key string) (right func(), err error) {
 	id, _, _ := strings.Cut(key, ".")
 	who := guest{address, maphash.String(g.seed, id)}

@@ -44,8 +44,8 @@ func hostOf(header string) string {
 }
 
 // LocalHost reports whether a Host header contains "localhost" or a loopback address. LocalHost accepts "localhost",
-// because no foreign DNS server can change the address of "localhost". If the Host header is empty, the request
-// counts as local, because only clients with HTTP/1.0 omit the header.
+// because no foreign DNS server can change the address of "localhost". For an empty Host header, LocalHost returns
+// true, because only clients with HTTP/1.0 omit the header.
 func LocalHost(header string) bool {
 	host := hostOf(header)
 	ip := net.ParseIP(host)

@@ -10,7 +10,7 @@ import (
 // GraceTime is the time that a client may take to send a body or to read a response before Bounds.MinRate applies.
 const GraceTime = 10 * time.Second
 
-// pace enforces a minimum transfer rate of a request or response: each transferred byte extends the deadline of the
+// The type pace enforces a minimum transfer rate of a request or response: transferred bytes extend the deadline of the
 // connection or HTTP/2 stream.
 type pace struct {
 	set   func(deadline time.Time) error
@@ -19,7 +19,7 @@ type pace struct {
 
 	mu    sync.Mutex
 	moved int64
-	at    int64 // bytes transferred when the deadline was last set
+	at    int64 // number of transferred bytes at the time when the deadline was last set
 	ended bool
 }
 
@@ -40,7 +40,7 @@ func newPace(set func(time.Time) error, rate int64) *pace {
 	return p
 }
 
-// push sets the deadline of the connection according to the number of bytes transferred so far. If the connection
+// push() sets the deadline of the connection according to the number of bytes transferred so far. If the connection
 // supports no deadlines, push() ignores the error.
 func (p *pace) push() {
 	earned := time.Duration(float64(p.moved) / float64(p.rate) * float64(time.Second))
@@ -48,8 +48,8 @@ func (p *pace) push() {
 	p.at = p.moved
 }
 
-// move counts n transferred bytes. To save system calls, move() extends the deadline of the connection only after
-// enough bytes are transferred: the bytes that the minimum rate requires in one second.
+// move() counts n transferred bytes. To save system calls, move() extends the deadline only once for each number of
+// bytes that the minimum rate requires in one second.
 func (p *pace) move(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,14 +93,14 @@ func (r *pacedReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// piece returns how many bytes of a response the method write() sends under one deadline. A client at the minimum rate
-// reads one piece in half of GraceTime, but a piece has at least 4 KiB and at most 512 KiB.
+// The method piece returns the number of bytes of a response that the method write() sends under one deadline. A client
+// at the minimum rate reads one piece in half of GraceTime, but a piece has at least 4 KiB and at most 512 KiB.
 func (p *pace) piece() int {
 	return int(max(4<<10, min(p.rate*int64(GraceTime/time.Second)/2, 512<<10)))
 }
 
-// write writes a response in pieces, as fast as the client reads. If a budget cuts off the call, the client notices a
-// broken connection and can repeat the call with the same message id.
+// The method write writes a response in pieces, as fast as the client reads. If a budget cuts off the call, the client
+// notices a broken connection and can repeat the call with the same message id.
 func (p *pace) write(w io.Writer, h *Hold, out []byte) {
 	defer h.AllowCut(nil)
 	if !h.AllowCut(p.Cut) {

@@ -8,7 +8,7 @@ import (
 
 // Budgets holds the budgets that all calls share: for users, request bodies and responses.
 type Budgets struct {
-	Users   *Budget // users that calls are deciding
+	Users   *Budget // users about whom calls are deciding
 	Bodies  *Budget // bytes of bodies that are received and decoded
 	Answers *Budget // bytes of responses until they are written
 }
@@ -50,8 +50,8 @@ func (b *Budgets) Refuse(client string, announced int64) error {
 	return nil
 }
 
-// Place says what the budgets have granted to a call: users until they are decided, and response memory until the
-// response is written.
+// Place holds the resources that the budgets have granted to a call. A call holds users until the service has decided
+// about the users, and response memory until the response is written.
 type Place struct {
 	users   *Hold
 	answers *Hold
@@ -83,8 +83,9 @@ func (p *Place) Buffer(expected int64) []byte {
 	return p.out
 }
 
-// FreeUsers gives the users of a call back to the budget before the response is written, because a slow client may read
-// for a long time. The argument "out" is the encoded response, whose memory stays reserved in the budget for responses.
+// FreeUsers gives the users of a call back to the budget before the server writes the response, because a slow client
+// may read for a long time. The argument "out" is the encoded response, whose memory stays reserved in the budget for
+// responses.
 func (p *Place) FreeUsers(out []byte) {
 	p.users.Close()
 	p.out = out
@@ -96,14 +97,14 @@ func (p *Place) Write(w http.ResponseWriter, rate int64) {
 	answerPace(w, rate).write(w, p.answers, p.out)
 }
 
-// WriteShared writes a response that is also written for other calls, so that Close must not put the response's bytes
-// back into the buffer pool.
+// WriteShared writes a response that other calls write, too, so that Close does not put the response's bytes back into
+// the buffer pool.
 func (p *Place) WriteShared(w http.ResponseWriter, rate int64, out []byte) {
 	p.users.Close()
 	answerPace(w, rate).write(w, p.answers, out)
 }
 
-// Close returns to the budgets all users and bytes that the call with this Place still holds.
+// Close gives all users and bytes that the call still holds back to the budgets.
 func (p *Place) Close() {
 	p.users.Close()
 	p.answers.Close()

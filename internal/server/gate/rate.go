@@ -39,12 +39,12 @@ func (l *localLimiter) Take(_ context.Context, client string, r capping.Rate, us
 		state.RetryAfter = after(float64(users) - left)
 	}
 	state.ResetAfter = after(float64(r.Largest()) - left)
-	state.Remaining = max(0, int(left+1e-6)) // the millionth compensates for rounding
+	state.Remaining = max(0, int(left+1e-6)) // adding 1e-6 compensates for rounding
 	return state, nil
 }
 
-// bucket returns the token bucket of the client, with the client's current rate. If the client's rate changes, tokens
-// that calls took at the old rate still count.
+// The method bucket returns the token bucket of the client, with the client's current rate. If the client's rate
+// changes, the bucket still lacks the tokens that calls took at the old rate.
 func (l *localLimiter) bucket(client string, r capping.Rate, now time.Time) *rate.Limiter {
 	limit, burst := rate.Limit(r.UsersPerSecond), r.Largest()
 	old := l.buckets[client]

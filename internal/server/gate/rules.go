@@ -24,8 +24,7 @@ const (
 	ScopeNone   Scope = ""       // no key needed: /healthz, /readyz, the description of the API
 )
 
-// Rules holds the API keys and the rates of clients. After a call of New or SetAccess with some Rules, nobody may
-// change these Rules.
+// Rules holds the API keys and the rates of clients. Nobody may change Rules that have been passed to New or SetAccess.
 type Rules struct {
 	Keys  []Key                   // api_keys; none: everybody who can reach the listener may call
 	Rates map[string]capping.Rate // rate_limits.clients: rates by client; default for other clients: Rate
@@ -40,7 +39,7 @@ type Rules struct {
 // Shares lists the shares (named, reserved parts of a pacer's permits) that a client may use.
 type Shares struct {
 	Own string   // share: the share of calls that name no share; "": no share
-	May []string // shares: further shares that calls may name
+	May []string // shares: other shares that calls may name
 }
 
 // Key is an API key in the form that the configuration contains. A caller sends the API key in the header
@@ -101,7 +100,7 @@ func (r *Rules) PacingClients(pacer string) (clients []string) {
 	return clients
 }
 
-// fault is an error in the configuration of an API key.
+// The type fault is an error in the configuration of an API key.
 type fault struct {
 	Key   int    // index of the key
 	Field string // client, namespace, id, sha256, scopes, scopes[N] or sets; "": the whole key
@@ -115,7 +114,7 @@ func (f fault) Error() string {
 	return f.Field + ": " + f.Rule
 }
 
-// faults returns all errors in the configuration of the API keys.
+// The method faults returns all errors in the configuration of the API keys.
 func (r *Rules) faults() (faults []fault) {
 	for i := range r.Keys {
 		for _, fault := range r.Keys[i].Faults() {

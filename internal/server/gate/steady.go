@@ -22,7 +22,7 @@ type SteadyLimiter struct {
 	failed      atomic.Pointer[rateFailure] // nil: the last call to the shared limiter succeeded
 }
 
-// rateFailure notes a failure of the rate limiter that all instances share.
+// rateFailure describes a failure of the rate limiter that all instances share.
 type rateFailure struct {
 	err error
 	at  time.Time

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// certificate is a TLS certificate from two files. certificate reloads the files when they change.
+// The type certificate is a TLS certificate from two files. certificate reloads the files when they change.
 type certificate struct {
 	certFile, keyFile string
 	clock             func() time.Time
@@ -23,13 +23,13 @@ type certificate struct {
 	current *tls.Certificate
 }
 
-// fileStamp holds those attributes of a certificate file whose change shows capper that the file has changed.
+// fileStamp holds attributes of a certificate file. If an attribute changes, capper reloads the file.
 type fileStamp struct {
 	modified time.Time
 	size     int64
 }
 
-// recheck is the interval at which capper checks whether the certificate files have changed.
+// The constant recheck is the interval at which capper checks whether the certificate files have changed.
 const recheck = time.Second
 
 // TLSConfig returns a TLS configuration with the certificate chain and the key in two PEM files, for TLS 1.2 or
@@ -71,7 +71,7 @@ func CertificateExpiry(config *tls.Config) prometheus.Collector {
 	})
 }
 
-// load reads the certificate and the key from their files. The caller of load() must hold the lock c.mu, or be the
+// load() reads the certificate and the key from their files. The caller of load() must hold the lock c.mu, or be the
 // only goroutine that uses the certificate c.
 func (c *certificate) load() error {
 	stamp, err := c.stamps()
@@ -98,7 +98,7 @@ func (c *certificate) stamps() (stamps [2]fileStamp, err error) {
 	return stamps, nil
 }
 
-// fresh returns the TLS certificate for a new connection. Once in a second, fresh() checks whether the certificate
+// fresh() returns the TLS certificate for a new connection. Once in a second, fresh() checks whether the certificate
 // files have changed.
 func (c *certificate) fresh() *tls.Certificate {
 	c.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"capper/internal/share"
 )
 
-// overloadedFor is how long the server tells a caller to wait before a retry, when the server refused a call because of
+// overloadedFor is the time that a caller should wait before a retry, after the server refused a call because of
 // overload.
 const overloadedFor = time.Second
 
@@ -30,11 +30,12 @@ func NewFinder(pin Pin) *Finder {
 	return &Finder{Pin: pin, engine: audience.NewEngine(0)}
 }
 
-// found is a parsed audience expression, together with the sample, the part and the cursor of the audience query.
+// The type found holds a parsed audience expression, together with the sample, the part and the cursor of the audience
+// query.
 type found struct {
 	*audience.Audience
 	query audience.Query
-	plain string // expression after replacing configured names; "": it contains no configured name
+	plain string // expression without configured names; "": it had no configured names
 }
 
 // Snapshot returns the segments generation that an audience query names, and keeps the generation in memory for later
@@ -54,8 +55,8 @@ func (f *Finder) Snapshot(q *api.AudienceQuery) (*segments.Snapshot, error) {
 	return f.Pin.Generation("cursor", cursor.Generation)
 }
 
-// find parses an audience query and looks up its segments and sets. The audience query may use the named expressions
-// of the configuration.
+// The method find parses an audience query, and looks up the query's segments and sets. The audience query may use the
+// named expressions of the configuration.
 func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audience.Named) (*found, error) {
 	e, err := audience.Parse(q.Audience)
 	if err == nil {
@@ -87,12 +88,12 @@ func (f *Finder) find(s *segments.Snapshot, q *api.AudienceQuery, named *audienc
 type Search struct {
 	Holder  string
 	Named   *audience.Named // named expressions that the query may use
-	Most    int             // maximum number of users if the query sets none
+	Most    int             // maximum number of users if the query sets no maximum
 	Names   bool            // the HTTP response lists the users by id
 	Reserve func(bytes int64) error
 }
 
-// Find evaluates the query of the Audience a, and stores the matching users in a in ascending order. If more users
+// Find evaluates the query of the Audience "a", and stores the matching users in "a" in ascending order. If more users
 // match than Find may return, and the query sets no "max_users", Find returns an error with the number of matching
 // users. If the response lists users whose ids are not dense (not 32-bit numbers), Find reserves memory for these ids
 // and stores them in the Audience.
@@ -127,7 +128,7 @@ func (f *Finder) Find(ctx context.Context, a *Audience, search *Search) error {
 	return err
 }
 
-// page waits until the client may evaluate an audience expression, and then evaluates the query.
+// The method page waits until the client may evaluate an audience expression, and then evaluates the query.
 func (f *Finder) page(ctx context.Context, of *found, q *api.AudienceQuery, search *Search) (*audience.Page, error) {
 	end, err := f.turns.take(ctx, search.Holder)
 	if err != nil {
@@ -174,16 +175,17 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 		users, most, most)
 }
 
-// The server charges a count of an audience to the client's rate limit. The charge for a count is the number of users
-// in the segments generation, divided by usersBroken, usersSampled or usersCounted. If the query has a sample, the
-// charge is highest, because the evaluation hashes each user of the audience.
+// Counting an audience has a price, which the server takes from the client's rate limit. The price is the number of
+// users in the segments generation, divided by usersBroken, usersSampled or usersCounted. A query with a sample has the
+// highest price, because the evaluation hashes each user of the audience.
 const (
 	usersBroken  = 1000   // divisor for counts by segment and set
 	usersSampled = 200    // divisor for counts of a sample
 	usersCounted = 20_000 // divisor for total counts
 )
 
-// priceOf returns how many users the server charges to the client's rate limit for counting the users of a query.
+// priceOf returns the price, in users, that the server takes from the client's rate limit for counting the users of a
+// query.
 func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
 	var users uint64
 	for _, size := range s.Segments() {
@@ -202,7 +204,7 @@ func priceOf(s *segments.Snapshot, q *api.AudienceQuery, total bool) int {
 	return int(users/each) + 1
 }
 
-// Count holds the arguments of a call that counts the users of an audience query.
+// The type Count holds the arguments of a call that counts the users of an audience query.
 type Count struct {
 	Query *api.AudienceQuery
 	Named *audience.Named       // named expressions that the query may use
@@ -210,7 +212,7 @@ type Count struct {
 	Pay   func(price int) error // charges the price, before the count starts
 }
 
-// Count counts the users that match an audience query.
+// The method Count counts the users who match an audience query.
 func (f *Finder) Count(ctx context.Context, holder string, r *Count) (*api.AudienceCount, error) {
 	s, err := f.Snapshot(r.Query)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 // audience expression.
 type Audience struct {
 	Query *api.AudienceQuery // expression that selects the users; nil: the request lists ids
-	Taken *api.AudienceTaken // result of Query; the caller sets it together with Users
+	Taken *api.AudienceTaken // result of Query; the caller sets Taken together with Users
 	// Users are distinct, in the order of the request. The slice is not pooled, because a store may read the slice
 	// after the end of the call.
 	Users []capping.UserID
 	Given *Given // ids of Users for the response; nil: dense ids as numbers, or no ids
 	Form  Form   // the form in which the response lists users
-	// Positions holds, for each element of Users, its position in the packed ids of the request. Nil means that the
+	// Positions holds the positions of the elements of Users in the packed ids of the request. Nil means that the
 	// request has no repeated ids.
 	Positions  []uint32
 	Duplicates int // number of repeated ids
@@ -84,8 +84,8 @@ func (d *decoder) users(name string) (err error) {
 	return err
 }
 
-// listed decodes a JSON array of user ids, with at most as many ids as the argument "limit" says. If the array has
-// more ids, the error text ends with the argument "remedy", which tells the caller what to do instead.
+// The method listed decodes a JSON array of at most "limit" user ids. If the array has more ids, the error text ends
+// with the argument "remedy", which tells the caller what to do instead.
 func (d *decoder) listed(field string, limit int, remedy string) ([]capping.UserID, *Given, error) {
 	if d.bounds.Scheme != nil {
 		return d.givenIDs(d.bounds.Scheme, field, limit, remedy)
@@ -99,13 +99,14 @@ func (d *decoder) listed(field string, limit int, remedy string) ([]capping.User
 	return users, nil, err
 }
 
-// capacity estimates how many ids the JSON array at the current position has. capacity assumes 5 digits for an id,
-// because most ids have at least 5 digits.
+// The method capacity estimates the number of ids in the JSON array at the current position. The estimate assumes 5
+// digits for an id, because most ids have at least 5 digits.
 func (d *decoder) capacity() int {
 	return min((len(d.data)-d.pos)/6+8, d.bounds.IDs)
 }
 
-// audience returns the decoded users of a request without duplicates, or the audience query that selects the users.
+// The method audience returns the decoded users of a request without duplicates, or the audience query that selects the
+// users.
 func (d *decoder) audience() (Audience, error) {
 	if d.seen["audience"] {
 		return Audience{Query: &d.asked, Form: InBitmaps}, nil
@@ -134,7 +135,7 @@ func (d *decoder) audience() (Audience, error) {
 	return a, nil
 }
 
-// ascending reports whether each number of a user in the list is greater than the one before it.
+// The function ascending reports whether each user number in the list is greater than the number before.
 func ascending(users []capping.UserID) bool {
 	for i := 1; i < len(users); i++ {
 		if users[i-1] >= users[i] {
@@ -147,12 +148,12 @@ func ascending(users []capping.UserID) bool {
 // UserBytes is the memory in bytes for one decoded user of a request, without the memory for the original id.
 const UserBytes = 8
 
-// Bytes returns how many bytes of memory the decoded users take.
+// Bytes returns the memory of the decoded users in bytes.
 func (a *Audience) Bytes() int64 {
 	return UserBytes*int64(len(a.Users)) + a.Given.size() + 4*int64(len(a.Positions))
 }
 
-// IDBytes returns how many bytes one id takes in a response, including a comma.
+// IDBytes returns the size in bytes of one id in a response, including a comma.
 func (a *Audience) IDBytes() int {
 	if a.Given == nil {
 		return len("4294967295,")
@@ -160,9 +161,9 @@ func (a *Audience) IDBytes() int {
 	return a.Given.bytesOf(len(a.Users))
 }
 
-// GivenBytes returns how many bytes of memory the original ids (or the positions of packed ids) take in request and
-// response. If the request has dense ids as JSON numbers, GivenBytes returns 0, because other estimates of the
-// response size include these ids.
+// GivenBytes returns the memory in bytes of the original ids, or of the positions of packed ids, in request and
+// response. If the request has dense ids as JSON numbers, GivenBytes returns 0, because other estimates of the response
+// size include these ids.
 func (a *Audience) GivenBytes() int64 {
 	switch {
 	case a.Form == InPositions && a.Given == nil:

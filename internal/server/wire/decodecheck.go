@@ -17,8 +17,8 @@ func DecodeCheck(body []byte, bounds Bounds) (*MessageRequest, error) {
 	})
 }
 
-// images decodes the field "images", which lists users by id images (64-bit keyed hashes of ids), for ids that are not
-// dense.
+// The method images decodes the field "images", which lists users by id images (64-bit keyed hashes of ids), for ids
+// that are not dense.
 func (d *decoder) images(name string) error {
 	if name != "images" {
 		return d.unknown(name)
@@ -44,7 +44,7 @@ func (d *decoder) images(name string) error {
 	return nil
 }
 
-// image decodes one id image (64-bit keyed hash of an id): a JSON string of 16 hexadecimal digits.
+// The method image decodes one id image (64-bit keyed hash of an id): a JSON string of 16 hexadecimal digits.
 func (d *decoder) image(field string) error {
 	n := len(d.given.Users)
 	if n == d.bounds.IDs {

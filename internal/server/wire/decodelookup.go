@@ -44,7 +44,7 @@ func DecodeLookup(body []byte, bounds Bounds) (*LookupRequest, error) {
 	return r, err
 }
 
-// sets decodes an array of set names.
+// The method sets decodes an array of set names.
 func (d *decoder) sets() (names []string, err error) {
 	const field = "sets"
 	if !d.accept('[') {

@@ -41,7 +41,7 @@ func DecodePermits(body []byte) (*PermitsRequest, error) {
 }
 
 // ReturnRequest is a decoded POST /v1/permits/return. A ReturnRequest names the earlier request that got the permits,
-// and says how many of them the caller has used.
+// and the number of permits that the caller has used.
 type ReturnRequest struct {
 	PermitsRequest
 	Used int
@@ -75,7 +75,7 @@ func DecodeReturn(body []byte) (*ReturnRequest, error) {
 	return r, nil
 }
 
-// ofPermits decodes one field in the body of a call for permits.
+// The method ofPermits decodes one field in the body of a permit request.
 func (d *decoder) ofPermits(r *PermitsRequest, name string) (err error) {
 	switch name {
 	case "pacers":
@@ -100,7 +100,7 @@ func (d *decoder) ofPermits(r *PermitsRequest, name string) (err error) {
 	return err
 }
 
-// permitsRequired returns an error if a call for permits lacks a required field.
+// permitsRequired returns an error if a permit request lacks a required field.
 func (d *decoder) permitsRequired() error {
 	switch {
 	case !d.seen["pacers"]:
@@ -111,7 +111,7 @@ func (d *decoder) permitsRequired() error {
 	return nil
 }
 
-// pacers decodes an array of pacer names.
+// The method pacers decodes an array of pacer names.
 func (d *decoder) pacers() (names []string, err error) {
 	const field = "pacers"
 	if !d.accept('[') {
@@ -139,7 +139,7 @@ func (d *decoder) pacers() (names []string, err error) {
 	return names, nil
 }
 
-// pacer decodes a valid name of a pacer.
+// The method pacer decodes a valid name of a pacer.
 func (d *decoder) pacer(field string) (string, error) {
 	name, err := d.str(field)
 	if err == nil && !capping.IsName(string(name)) {
@@ -148,7 +148,7 @@ func (d *decoder) pacer(field string) (string, error) {
 	return string(name), err
 }
 
-// share decodes a valid name of a client share (reserved part of a pacer's permits).
+// The method share decodes a valid name of a client share (reserved part of a pacer's permits).
 func (d *decoder) share() (string, error) {
 	name, err := d.str("share")
 	if err == nil && !capping.IsName(string(name)) {
@@ -157,7 +157,7 @@ func (d *decoder) share() (string, error) {
 	return string(name), err
 }
 
-// permits decodes a number of permits.
+// The method permits decodes a number of permits.
 func (d *decoder) permits(field string) (int, error) {
 	d.skipSpace()
 	n, end := number(d.data, d.pos)
@@ -168,7 +168,7 @@ func (d *decoder) permits(field string) (int, error) {
 	return int(n), nil
 }
 
-// duration decodes a duration between the arguments "least" and "most", inclusive.
+// The method duration decodes a duration between the arguments "least" and "most", inclusive.
 func (d *decoder) duration(field string, least, most time.Duration) (time.Duration, error) {
 	if d.peek() != '"' {
 		return 0, Invalid(field, "%s is not a string: write a duration such as \"2s\"", d.value())

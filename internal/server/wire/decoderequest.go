@@ -9,12 +9,12 @@ import (
 	"capper/internal/messages"
 )
 
-// Bounds says how many users a request may contain, and which ids and channels the decoder accepts.
+// Bounds holds the maximum numbers of users in a request, and the rules for ids and channels.
 type Bounds struct {
 	IDs     int                     // maximum number of users in user_ids
 	Bitmap  int                     // maximum number of users in users_bitmap and of an audience expression
 	Reserve func(bytes int64) error // called before memory is allocated
-	// NeedsChannel says that the configuration requires a channel for each send. Error texts then do not suggest to
+	// If NeedsChannel is true, the configuration requires a channel for each send, and error texts do not suggest to
 	// leave out the channel.
 	NeedsChannel bool
 	// Scheme parses user ids. A nil Scheme means dense ids.
@@ -38,7 +38,7 @@ type FilterRequest struct {
 type MessageRequest struct {
 	Audience
 	MessageID string
-	Channel   string // "": in a release all channels, otherwise a send without a channel
+	Channel   string // "": all channels in a release, otherwise a send without a channel
 }
 
 // decoder decodes the fields of a request body, which is a JSON object.
@@ -49,12 +49,12 @@ type decoder struct {
 	seen   map[string]bool
 	given  Audience
 	asked  api.AudienceQuery
-	// keepsPacked says that the response lists packed ids of the request instead of positions.
+	// If keepsPacked is true, the response lists packed ids of the request instead of positions.
 	keepsPacked bool
 }
 
-// newDecoder returns a decoder for a request body. The argument "as" is a value of the type in package api that clients
-// encode as this body.
+// newDecoder returns a decoder for a request body. The argument "as" is a value of the type in package api for this
+// body.
 func newDecoder(body []byte, bounds Bounds, as any) *decoder {
 	return &decoder{scanner: scanner{data: body}, bounds: bounds, body: as, seen: make(map[string]bool, 8)}
 }
@@ -122,7 +122,7 @@ func DecodeRelease(body []byte, bounds Bounds) (*MessageRequest, error) {
 	})
 }
 
-// bodyOfMessage says in which details the bodies of POST /v1/release and POST /v1/sends/check differ.
+// bodyOfMessage holds the differences between the bodies of POST /v1/release and POST /v1/sends/check.
 type bodyOfMessage struct {
 	noChannel string                  // meaning of an absent channel, for error texts
 	purpose   string                  // purpose of the message id, for error texts
@@ -216,7 +216,7 @@ func (d *decoder) queryOrUnknown(name string) error {
 	return err
 }
 
-// unknown returns the error for a field that the request body must not have.
+// The method unknown returns the error for a field that the request body must not have.
 func (d *decoder) unknown(name string) error {
 	fields := fieldsOf(reflect.TypeOf(d.body))
 	for _, field := range fields {
@@ -239,8 +239,8 @@ func fieldsOf(body reflect.Type) (names []string) {
 
 func (d *decoder) messageID() (string, error) { return d.id("message_id", api.MaxMessageID) }
 
-// id decodes an id that the caller chose, such as a message id. The argument "most" is the maximum length of the id in
-// bytes.
+// The method id decodes an id that the caller chose, such as a message id. The argument "most" is the maximum length of
+// the id in bytes.
 func (d *decoder) id(field string, most int) (string, error) {
 	id, err := d.str(field)
 	if err == nil && (len(id) == 0 || len(id) > most) {
@@ -249,7 +249,7 @@ func (d *decoder) id(field string, most int) (string, error) {
 	return string(id), err
 }
 
-// channel decodes the name of a channel. The argument "without" is a part of the error text, which describes the
+// The method channel decodes the name of a channel. The argument "without" is the part of the error text about the
 // meaning of an absent channel.
 func (d *decoder) channel(without string) (string, error) {
 	name, err := d.str("channel")
@@ -276,8 +276,8 @@ func (b *Bounds) emptyChannel(field string) error {
 	return Invalid(field, "must not be empty: leave the field out for a send without a channel")
 }
 
-// detail decodes the field "detail", which has two possible values. detail returns false for the value of the argument
-// "usual", and true for that of "other".
+// The method detail decodes the field "detail", which has two possible values. The result is false for the value
+// "usual", and true for the value "other".
 func (d *decoder) detail(usual, other string) (given bool, err error) {
 	text, err := d.str("detail")
 	if err != nil {

@@ -17,24 +17,25 @@ type SetChange struct {
 	At          capping.Instant // 0: the request contains no time
 
 	added, removed *Given // ids of Add and Remove; nil: dense ids as numbers, or images
-	// addedImages and removedImages say that the request listed the users by id images (64-bit keyed hashes of ids).
+	// If addedImages or removedImages is true, the request listed these users by id images (64-bit keyed hashes of
+	// ids).
 	addedImages, removedImages bool
 }
 
-// Users returns how many users the request adds to the set and removes from it.
+// The method Users returns the number of users whom the request adds to the set or removes from the set.
 func (c *SetChange) Users() int { return len(c.Add) + len(c.Remove) }
 
-// Bytes returns how many bytes of memory the decoded users take.
+// Bytes returns the memory of the decoded users in bytes.
 func (c *SetChange) Bytes() int64 {
 	return UserBytes*int64(c.Users()) + c.added.size() + c.removed.size()
 }
 
-// AnswerBytes returns how many bytes of memory the ids in the response take, approximately. If the request named
-// users by dense ids as JSON numbers, AnswerBytes counts 0 bytes for these users.
+// AnswerBytes returns the approximate memory in bytes of the ids in the response. For users that the request named by
+// dense ids as JSON numbers, AnswerBytes counts 0 bytes.
 func (c *SetChange) AnswerBytes() int64 { return 4 * (c.added.size() + c.removed.size()) }
 
-// Unstored adds to the failure f those users for whom the store may not have stored the change. The users must be in
-// ascending order.
+// Unstored adds to the failure f the users whose change the store may not have stored. The users must be in ascending
+// order.
 func (c *SetChange) Unstored(f *Failure, users []capping.UserID) {
 	if c.added == nil && c.removed == nil && !c.addedImages && !c.removedImages {
 		f.Unavailable = capping.AppendDense(nil, users)
@@ -69,11 +70,11 @@ func (c *SetChange) Field() string {
 type setDecoder struct {
 	*decoder
 	change SetChange
-	field  map[*[]capping.UserID]string // name of the field that gave the list
+	field  map[*[]capping.UserID]string // name of the request field with the list
 }
 
 // DecodeSetChange strictly decodes the body of POST /v1/sets/{set}/members. DecodeSetChange rejects a change whose time
-// is after "latest". If the time is between "now" and "latest", DecodeSetChange replaces it by "now".
+// is after "latest". DecodeSetChange replaces a time between "now" and "latest" by "now".
 func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetChange, error) {
 	d := &setDecoder{decoder: newDecoder(body, bounds, api.SetChange{}), field: map[*[]capping.UserID]string{}}
 	c := &d.change
@@ -98,7 +99,7 @@ func DecodeSetChange(body []byte, bounds Bounds, now, latest time.Time) (*SetCha
 	return c, d.check()
 }
 
-// list decodes a field that lists users as ids, as id images (64-bit keyed hashes of ids) or as a bitmap.
+// The method list decodes a field that lists users as ids, as id images (64-bit keyed hashes of ids) or as a bitmap.
 func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	if other := d.field[to]; other != "" {
 		return Invalid(name, "%s and %s are both given, but at most one of them is allowed", other, name)
@@ -147,10 +148,11 @@ func (d *setDecoder) list(name string, to *[]capping.UserID) (err error) {
 	return nil
 }
 
-// most returns the maximum number of users that the request may add or remove.
+// The method most returns the maximum number of users that the request may add or remove.
 func (d *setDecoder) most() int { return min(d.bounds.IDs, api.MaxSetUsers) }
 
-// images decodes an array of id images (64-bit keyed hashes of ids), and returns the distinct users in ascending order.
+// The method images decodes an array of id images (64-bit keyed hashes of ids), and returns the distinct users in
+// ascending order.
 func (d *setDecoder) images(field string) ([]capping.UserID, error) {
 	if d.bounds.Scheme == nil {
 		return nil, Invalid(field, "this deployment's ids are dense: use %s", strings.TrimSuffix(field, "_images"))
@@ -186,10 +188,10 @@ func (d *setDecoder) images(field string) ([]capping.UserID, error) {
 	}
 }
 
-// earliest is the earliest time that a caller may state for a change of a set.
+// The variable earliest is the earliest time that a caller may state for a change of a set.
 var earliest = capping.Instant(0).Time()
 
-// time decodes the field "at", which is the time of the changes.
+// The method time decodes the field "at", which is the time of the changes.
 func (d *setDecoder) time(now, latest time.Time) (capping.Instant, error) {
 	const field = "at"
 	text, err := d.str(field)
@@ -209,7 +211,7 @@ func (d *setDecoder) time(now, latest time.Time) (capping.Instant, error) {
 	return min(capping.InstantOf(at), capping.InstantOf(now)), nil
 }
 
-// check returns an error if the request lists no users, too many users, or a user both to add and to remove.
+// The method check returns an error if the request lists no users, too many users, or a user both to add and to remove.
 func (d *setDecoder) check() error {
 	c := &d.change
 	switch n := c.Users(); {

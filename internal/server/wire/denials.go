@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping"
 )
 
-// denialTexts caches the JSON text that describes why a user was denied. All users of one segment whom the same rule
-// denies have the same text. The cache has an entry for each segment code, reason and rule.
+// denialTexts caches the JSON texts about the reasons for denials. All users of one segment whom one rule denies have
+// the same text. The cache has an entry for each segment code, reason and rule.
 type denialTexts struct {
 	d     *capping.Decisions
 	texts [][reasons][]denialText
@@ -17,7 +17,7 @@ type denialTexts struct {
 	text  string
 }
 
-// cause identifies a cached text about a denial: by segment code, reason and rule.
+// The type cause identifies a cached text about a denial by segment code, reason and rule.
 type cause struct {
 	code uint8
 	by   capping.Reason
@@ -30,7 +30,7 @@ type denialText struct {
 	byZone bool   // the user's time zone and the key retry_at follow
 }
 
-// denials writes the list of denied users.
+// The method denials writes the list of denied users.
 func (a *answer) denials() {
 	t := denialTexts{d: a.d, texts: make([][reasons][]denialText, len(a.d.Names)+1)}
 	var instants instantWriter
@@ -94,8 +94,8 @@ func (t *denialTexts) make(i int, v *capping.Verdict) denialText {
 	return denialText{string(append(text, `,"retry_at":`...)), false}
 }
 
-// zone returns JSON text with the time zone in which the user with the index i was denied, followed by the JSON key
-// "retry_at".
+// The method zone returns JSON text with the time zone in which the user with the index i was denied, followed by the
+// JSON key "retry_at".
 func (t *denialTexts) zone(i int) string {
 	place := t.d.Zone(i)
 	if place == t.place && t.text != "" {

@@ -24,16 +24,16 @@ type missingSends struct {
 	UserIDs   []json.RawMessage `json:"user_ids"`
 }
 
-// group holds users who lack the send and whose logs are in the same partition of the store.
+// A group holds users without the recorded send, whose logs are in one partition of the store.
 type group struct {
 	partition *int
 	node      string
 	places    []int // positions of the users in the request
 }
 
-// CheckAnswer returns the response to POST /v1/sends/check, which looks for recorded sends. The argument "locate" is a
-// function that returns the partition and node with a user's log; nil means that the store has only one location. Even
-// if the request contained a bitmap or packed ids, the response to POST /v1/sends/check lists ids.
+// CheckAnswer returns the response to POST /v1/sends/check, which looks for recorded sends. The function "locate"
+// returns the partition and the node with a user's log. If "locate" is nil, the store has only one location. Even if
+// the request contained a bitmap or packed ids, the response to POST /v1/sends/check lists ids.
 func CheckAnswer(
 	r *MessageRequest, found []capping.Presence, at time.Time, locate func(capping.UserID) capping.Location,
 ) any {
@@ -69,8 +69,8 @@ func CheckAnswer(
 	return a
 }
 
-// grouped groups users by the partition that holds their logs of sends, in ascending order of partitions. The argument
-// "places" lists, for each user, the position of the user in the request.
+// The function grouped groups users by the partition that holds their logs of sends, in ascending order of partitions.
+// The argument "places" lists the positions of the users in the request.
 func grouped(users []capping.UserID, places []int, locate func(capping.UserID) capping.Location) (groups []*group) {
 	if locate == nil {
 		if len(places) == 0 {
@@ -91,7 +91,7 @@ func grouped(users []capping.UserID, places []int, locate func(capping.UserID) c
 	return groups
 }
 
-// numbers returns the dense ids of the users at the given positions of the request.
+// The method numbers returns the dense ids of the users at the given positions of the request.
 func (a *Audience) numbers(places []int) []uint32 {
 	list := make([]uint32, len(places))
 	for n, i := range places {
@@ -100,7 +100,7 @@ func (a *Audience) numbers(places []int) []uint32 {
 	return list
 }
 
-// ids returns, as JSON values, the ids of the users at the given positions of the request.
+// The method ids returns the ids of the users at the given positions of the request, as JSON values.
 func (a *Audience) ids(places []int) []json.RawMessage {
 	list := make([]json.RawMessage, len(places))
 	for n, i := range places {

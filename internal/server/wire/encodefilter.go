@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// answer encodes an HTTP response by appending to a buffer, without reflection and without allocating a value for each
-// user.
+// The type answer encodes an HTTP response by appending to a buffer, without reflection and without allocating a value
+// for each user.
 type answer struct {
 	out     []byte
 	scratch []byte // buffer for bitmaps
@@ -21,7 +21,7 @@ type answer struct {
 	r       *FilterRequest
 	given   *Given           // ids of the request; nil: dense ids as numbers
 	form    Form             // InPacked: the argument of bitmap lists positions of packed ids
-	of      []capping.UserID // what bitmaps and lists contain for each user: the user, or the position of a packed id
+	of      []capping.UserID // content of bitmaps and lists, for each user: the user, or the position of a packed id
 }
 
 // EncodeFilter appends the response of a filter call to dst.
@@ -72,7 +72,7 @@ func isAllowed(o capping.Outcome) bool     { return o == capping.Allowed || o ==
 func isReplayed(o capping.Outcome) bool    { return o == capping.Replayed }
 func isUnavailable(o capping.Outcome) bool { return o == capping.Unavailable }
 
-// lists writes the decisions about the users of a request that listed ids in the field "user_ids".
+// The method lists writes the decisions about the users of a request that listed ids in the field "user_ids".
 func (a *answer) lists() {
 	a.raw(`"allowed":`).listed(a.s.Allowed, isAllowed)
 	a.raw(`,"replayed":`).listed(a.s.Replayed, isReplayed)
@@ -82,8 +82,8 @@ func (a *answer) lists() {
 	a.raw(`,"unavailable":`).listed(a.s.Unavailable, isUnavailable)
 }
 
-// listed writes the ids of the n users whose outcome the argument "match" (a function) accepts, in the order of the
-// request.
+// The method listed writes the ids of the n users for whose outcome the function "match" returns true, in the order of
+// the request.
 func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
 	if a.given == nil {
 		return a.list(a.pick(n, match))
@@ -102,7 +102,7 @@ func (a *answer) listed(n int, match func(capping.Outcome) bool) *answer {
 	return a
 }
 
-// names writes the ids of the users at the given positions of the request.
+// The method names writes the ids of the users at the given positions of the request.
 func (a *answer) names(places []int, users []capping.UserID) *answer {
 	a.raw(`[`)
 	for n, i := range places {
@@ -114,7 +114,7 @@ func (a *answer) names(places []int, users []capping.UserID) *answer {
 	return a.raw(`]`)
 }
 
-// bitmaps writes the decisions about the users of a request with the field "users_bitmap", "users_packed" or
+// The method bitmaps writes the decisions about the users of a request with the field "users_bitmap", "users_packed" or
 // "audience".
 func (a *answer) bitmaps() {
 	one, many := a.form.names()
@@ -127,8 +127,8 @@ func (a *answer) bitmaps() {
 	a.raw(`,"unavailable_`).raw(one).raw(`":`).bitmap(a.pick(a.s.Unavailable, isUnavailable))
 }
 
-// pick returns the n users whose outcome the argument "match" (a function) accepts, in the order of the request. The
-// next call of pick() overwrites the slice that pick() returned.
+// pick() returns the n users for whose outcome the function "match" returns true, in the order of the request. The next
+// call of pick() overwrites the returned slice.
 func (a *answer) pick(n int, match func(capping.Outcome) bool) []capping.UserID {
 	if n == len(a.of) {
 		return a.of
@@ -231,7 +231,7 @@ func (a *answer) summary() {
 	a.raw(`}`)
 }
 
-// counts writes a JSON object that maps names to numbers of users.
+// The method counts writes a JSON object that maps names to numbers of users.
 func (a *answer) counts(counts []count) *answer {
 	a.raw(`{`)
 	for i, c := range counts {
@@ -260,8 +260,8 @@ var twoDigits = func() (digits [100]uint16) {
 	return digits
 }()
 
-// append appends a time as a JSON string. If the time is capping.Never, append() writes null, which tells the caller
-// that waiting does not help.
+// The method append appends a time as a JSON string. For the time capping.Never, the method appends null, which tells
+// the caller that waiting does not help.
 func (c *instantWriter) append(dst []byte, at capping.Instant) []byte {
 	if at >= capping.Never {
 		return append(dst, "null"...)

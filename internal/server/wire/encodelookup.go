@@ -30,15 +30,15 @@ func EncodeLookup(dst []byte, r *LookupRequest, m *membership) []byte {
 	return a.out
 }
 
-// combination is the segment of a user together with the sets that contain the user. A call usually asks about many
-// users with the same combination.
+// A combination is the segment of a user together with the sets that contain the user. Usually, many users of a call
+// have the same combination.
 type combination struct {
 	sets uint64
 	code uint8
 }
 
-// memberships writes the segment and the sets of each user. memberships encodes the JSON text of each combination of
-// segment and sets only once.
+// The method memberships writes the segment and the sets of each user. The method encodes the JSON text of each
+// combination of segment and sets only once.
 func (a *answer) memberships(m *membership, users []capping.UserID) {
 	texts := map[combination]string{}
 	var last combination
@@ -68,7 +68,7 @@ func (a *answer) memberships(m *membership, users []capping.UserID) {
 	}
 }
 
-// textOf returns the JSON text of a segment and sets, which follows the field "user_id" of a user in the response.
+// textOf returns the JSON text of a segment and sets. In the response, this text follows the field "user_id" of a user.
 func textOf(m *membership, c combination) string {
 	text := appendText([]byte(`,"segment":`), segmentOf(m, int(c.code)))
 	text = append(text, `,"sets":[`...)
@@ -129,7 +129,7 @@ func (a *answer) setBitmaps(m *membership, of []uint32) {
 	}
 }
 
-// taken writes how many users an audience query selected, with the cursor for the next call.
+// The method taken writes the number of users that an audience query selected, with the cursor for the next call.
 func (a *answer) taken(of *Audience) {
 	if of.Taken == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// EncodePermits appends the response of a call for permits to dst.
+// EncodePermits appends the response to a permit request to dst.
 func EncodePermits(dst []byte, r *PermitsRequest, given *pacing.Answer) []byte {
 	a := &answer{out: dst}
 	a.raw(`{"granted":`).number(given.Granted)
@@ -33,8 +33,8 @@ func EncodePermits(dst []byte, r *PermitsRequest, given *pacing.Answer) []byte {
 	return a.out
 }
 
-// slots writes the slots (times of use) of the granted permits as durations from now. If the slot of a permit is in
-// the past, slots() writes 0, because the caller may use the permit immediately.
+// The method slots writes the slots (start times) of the granted permits as durations from now. If the slot of a permit
+// is in the past, slots() writes 0, because the caller may use the permit immediately.
 func (a *answer) slots(runs []pacing.WaitRun) {
 	due, first := 0, true
 	flush := func() {
@@ -77,8 +77,8 @@ func (a *answer) slot(first *bool, wait, every time.Duration, permits int) {
 }
 
 // limitedBy writes the name of the limit that delays the next permit. If the next permit needs no wait, limitedBy
-// writes no field. When a caller repeats a refused call, it gets the same refusal, although the next permit may need
-// no wait any more.
+// writes no field. If a caller repeats a refused call, the response repeats the refusal, although the next permit may
+// need no wait any more.
 func (a *answer) limitedBy(given *pacing.Answer, r *PermitsRequest) {
 	if given.Target < 0 {
 		return
@@ -91,9 +91,9 @@ func (a *answer) limitedBy(given *pacing.Answer, r *PermitsRequest) {
 	a.raw(`}`)
 }
 
-// tooEarly reports whether the next slot is within the max_wait of the call and of its pacers. The slot then stays free
-// for calls of a share, or for calls with a shorter wait, until it is near. A repeated call never gets more permits, so
-// its refusal says nothing about the next slot.
+// tooEarly reports whether the next slot is within the max_wait of the call and of its pacers. Until such a slot is
+// near, the slot stays free for calls of a share (reserved part), or for calls with a shorter wait. A repeated call
+// never gets more permits, so the refusal of a repeated call says nothing about the next slot.
 func tooEarly(given *pacing.Answer, wait time.Duration) bool {
 	if given.Replayed {
 		return false
@@ -115,7 +115,7 @@ func limitName(p *pacing.Pacer, limit int) string {
 	return p.LimitName(limit)
 }
 
-// pacer writes how many permits a pacer has granted, for the response to the caller.
+// The method pacer writes the state of a pacer, such as the number of granted permits, for the response to the caller.
 func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, r *PermitsRequest) {
 	a.raw(`{"name":`).text(p.Name)
 	switch p.Per {
@@ -137,8 +137,7 @@ func (a *answer) pacer(p *pacing.Pacer, state *pacing.State, r *PermitsRequest) 
 	a.raw(`}`)
 }
 
-// limits writes the rate and all limits of a pacer, for a call that reads how many permits were granted for a message
-// or key.
+// The method limits writes the rate and all limits of a pacer, for a call that reads the state for a message or key.
 func (a *answer) limits(p *pacing.Pacer, state *pacing.State) {
 	if p.Rate.Permits > 0 {
 		a.raw(`,"rate":`).text(p.Rate.String())
@@ -155,7 +154,7 @@ func (a *answer) limits(p *pacing.Pacer, state *pacing.State) {
 	}
 }
 
-// millis writes a duration in the format of api.Millis. The duration must not be negative.
+// The method millis writes a duration in the format of api.Millis. The duration must not be negative.
 func (a *answer) millis(d time.Duration) *answer {
 	micros := d.Microseconds()
 	a.out = strconv.AppendInt(a.out, micros/1000, 10)

@@ -31,7 +31,7 @@ func EncodeRelease(dst []byte, r *MessageRequest, results []capping.Released) (o
 	return a.out, len(open)
 }
 
-// placesOf returns the positions, in the request, of those users for whom the release had the given result.
+// placesOf returns the positions in the request of the users for whom the release had the given result.
 func placesOf(results []capping.Released, want capping.Released) (places []int) {
 	for i, result := range results {
 		if result == want {
@@ -41,7 +41,7 @@ func placesOf(results []capping.Released, want capping.Released) (places []int) 
 	return places
 }
 
-// pick returns the users who are at the given positions of the request.
+// The function pick returns the users at the given positions of the request.
 func pick(users []capping.UserID, places []int) []capping.UserID {
 	picked := make([]capping.UserID, len(places))
 	for n, i := range places {

@@ -5,7 +5,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Explanation converts the reasons why a user would be allowed or denied now to the type of package api.
+// The function Explanation converts the reasons for allowing or denying a user now to the type of package api.
 func Explanation(user capping.UserID, e *capping.Explanation) *api.Explanation {
 	answer := &api.Explanation{
 		UserID: capping.Dense(user), Segment: SegmentName(e.Segment), Generation: e.Generation,

@@ -15,8 +15,8 @@ import (
 type Failure struct {
 	api.Refusal               // content of the response body
 	RetryAfter  time.Duration // 0: no header Retry-After; each status 503 has the header
-	Cause       error         // for operators; nil: Message says everything
-	Unavailable []uint32      // users whose changes may not be stored; see api.Error
+	Cause       error         // cause for operators; nil: no cause beyond Message
+	Unavailable []uint32      // users whose set changes may not be stored; see api.Error
 	// UnavailableIDs lists the canonical ids of the users whose changes may not be stored. UnavailableIDs is empty if
 	// the call listed dense ids as JSON numbers.
 	UnavailableIDs []string
@@ -53,7 +53,7 @@ func Invalid(field, format string, args ...any) *Failure {
 	return FieldFailure(api.CodeInvalidRequest, field, format, args...)
 }
 
-// Overloaded returns the failure of a call that would exceed a limit on all simultaneous calls.
+// Overloaded returns the failure of a call that would exceed a limit for all simultaneous calls together.
 func Overloaded(what string) *Failure {
 	return NewFailure(api.CodeOverloaded, "%s: try again", what)
 }
@@ -71,7 +71,7 @@ func StoreFailure(ctx context.Context, err error) *Failure {
 	return f
 }
 
-// AuditFailure returns the failure of a call for which the audit could not be read.
+// AuditFailure returns the failure of a call for which the service could not read the audit (record of all decisions).
 func AuditFailure(ctx context.Context, err error) *Failure {
 	f := StoreFailure(ctx, err)
 	f.Message = "the audit could not be read: /v1/status shows the reason"
@@ -81,8 +81,8 @@ func AuditFailure(ctx context.Context, err error) *Failure {
 	return f
 }
 
-// FailureOf converts an error to the failure that the caller receives. If the error is not a Failure, it becomes an
-// internal error, whose text callers do not see.
+// FailureOf converts an error to the failure that the caller receives. If the error is not a Failure, FailureOf returns
+// an internal error without the text of the error.
 func FailureOf(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {

@@ -46,8 +46,8 @@ func DecodeForecast(body []byte, bounds Bounds) (*ForecastRequest, error) {
 	return r, err
 }
 
-// times decodes a JSON array of times without checking their format. The function ForecastTimes checks the format of
-// each time.
+// The method times decodes a JSON array of times without checking the format of the times. The function ForecastTimes
+// checks the format of each time.
 func (d *decoder) times() (times []string, err error) {
 	const field = "at"
 	if !d.accept('[') {
@@ -94,8 +94,8 @@ func ForecastTimes(at []string, now time.Time) ([]capping.Instant, error) {
 	return times, nil
 }
 
-// LimitUses converts counts of users to the type of package api. The counts say, for each limit, how many users have
-// used how many of their sends.
+// LimitUses converts counts of users to the type of package api. For each limit, the counts hold the number of users by
+// the number of sends that count towards the limit.
 func LimitUses(uses []capping.Use) []api.LimitUse {
 	list := make([]api.LimitUse, len(uses))
 	for i := range uses {

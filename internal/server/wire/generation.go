@@ -12,9 +12,9 @@ import (
 	"capper/internal/segments"
 )
 
-// notYetFor is the longest wait that the server recommends to a caller before a retry, if the service has not yet
-// loaded the named generation. If a call names an unknown segments generation, the service looks for it immediately,
-// so it is usually loaded soon.
+// notYetFor is the longest wait before a retry that the server recommends to a caller, if the service has not yet
+// loaded the requested generation. If a call names an unknown segments generation (published version), the service
+// immediately looks for this generation, and usually loads it soon.
 const notYetFor = 5 * time.Second
 
 // A Pin function returns the segments generation with the given name, and keeps ("pins") the generation in memory for
@@ -52,8 +52,8 @@ func (p Pin) Pinned(field, name string) (*segments.Snapshot, error) {
 	return s, err
 }
 
-// clipped returns the text of an error about a name that a caller sent. If the name that the caller sent is long,
-// clipped shortens it in the text.
+// The function clipped returns the text of an error about a name that a caller sent. The text contains a long name only
+// in shortened form.
 func clipped(err error, name string) string {
 	return strings.ReplaceAll(err.Error(), fmt.Sprintf("%q", name), fmt.Sprintf("%q", Clip([]byte(name))))
 }
@@ -71,7 +71,7 @@ func SegmentList(s *segments.Snapshot) *api.Segments {
 	return list
 }
 
-// meant returns a hint for an error text: the existing name that is most similar to a given, unknown name.
+// The function meant returns a hint for an error text: the existing name that is most similar to an unknown name.
 func meant(name string, names []string) string {
 	if nearest := audience.Nearest(name, names); nearest != "" {
 		return fmt.Sprintf("; the nearest is %q", nearest)

@@ -15,9 +15,9 @@ import (
 	"capper/internal/segments"
 )
 
-// Given holds the original ids of the users in a request, because the response needs them. An id image (64-bit keyed
-// hash of an id) cannot be converted back to its id, so the request keeps both the id image and the id. A nil *Given
-// means that the request had dense ids (32-bit numbers) as JSON numbers; the ids then equal the users.
+// Given holds the original ids of the users in a request, because the response contains these ids. An id image (64-bit
+// keyed hash of an id) cannot be converted back to its id, so the request keeps both the id image and the id. A nil
+// *Given means that the request had dense ids (32-bit numbers) as JSON numbers; the ids then equal the users.
 type Given struct {
 	scheme *ids.Scheme
 	// For ids of the kinds uuid and uint64, packed holds the ids as bytes of fixed width. For ids of the kind text,
@@ -63,7 +63,7 @@ func NameBytes(scheme *ids.Scheme) int64 {
 	return int64((&Given{scheme: scheme}).bytesOf(1))
 }
 
-// givenSize returns how many bytes of memory the result of givenOf takes.
+// givenSize returns the size in bytes of the result of givenOf.
 func givenSize(s *segments.Snapshot, numbers []uint32) int64 {
 	if s.IDs().Kind() == ids.Text {
 		return s.TextBytes(numbers) + 4*int64(len(numbers))
@@ -71,7 +71,7 @@ func givenSize(s *segments.Snapshot, numbers []uint32) int64 {
 	return int64(s.IDs().Width() * len(numbers))
 }
 
-// size returns how many bytes of memory the ids take. For a nil *Given, size() returns 0.
+// size() returns the memory of the ids in bytes. For a nil *Given, size() returns 0.
 func (g *Given) size() int64 {
 	if g == nil {
 		return 0
@@ -95,7 +95,7 @@ func (g *Given) bytesOf(users int) int {
 	return len(`"18446744073709551615",`)
 }
 
-// append writes the id of the user with the index i as a JSON value.
+// The method append appends the id of the user with the index i to dst, as a JSON value.
 func (g *Given) append(dst []byte, i int, user capping.UserID) []byte {
 	if g.images {
 		return fmt.Appendf(dst, `"image:%016x"`, uint64(user))
@@ -117,7 +117,7 @@ func (g *Given) append(dst []byte, i int, user capping.UserID) []byte {
 	return append(dst, '"')
 }
 
-// text returns the id of the user with the index i, if the ids are texts.
+// The method text returns the id of the user with the index i, if the ids are texts.
 func (g *Given) text(i int) []byte {
 	begin := uint32(0)
 	if i > 0 {
@@ -151,8 +151,8 @@ func appendPacked[Place ~uint32 | ~uint64](dst, scratch []byte, g *Given, places
 	return append(dst, '"'), scratch
 }
 
-// move copies an id within the list from the index "from" to the smaller or equal index "to". After a call of move(),
-// the ids between the two indexes are invalid.
+// The method move copies an id within the list from the index "from" to the index "to", which is not larger. After a
+// call of move(), the ids between the two indexes are invalid.
 func (g *Given) move(to, from int) {
 	switch width := g.scheme.Width(); {
 	case width > 0:
@@ -167,7 +167,7 @@ func (g *Given) move(to, from int) {
 	}
 }
 
-// cut keeps the ids of the first n users, and removes all other ids.
+// The method cut keeps the ids of the first n users, and removes all other ids.
 func (g *Given) cut(n int) {
 	if width := g.scheme.Width(); width > 0 {
 		g.packed = g.packed[:width*n]
@@ -177,7 +177,7 @@ func (g *Given) cut(n int) {
 	}
 }
 
-// skip adds an empty id, because the request did not contain the id of a user.
+// The method skip adds an empty id for a user whose id is not in the request.
 func (g *Given) skip() {
 	if width := g.scheme.Width(); width > 0 {
 		g.packed = append(g.packed, make([]byte, width)...)
@@ -186,15 +186,15 @@ func (g *Given) skip() {
 	}
 }
 
-// distinct removes repeated users and their ids, without changing the order of the request. If two ids have the same
-// id image (64-bit keyed hash), they count as one user.
+// The method distinct removes repeated users and their ids, without changing the order of the request. Two ids with the
+// same id image (64-bit keyed hash) are one user.
 func (g *Given) distinct(users []capping.UserID) (distinct []capping.UserID, duplicates int) {
 	distinct, duplicates = capping.DistinctMoved(users, g.move)
 	g.cut(len(distinct))
 	return distinct, duplicates
 }
 
-// sorted returns the distinct users in ascending order, and their ids in the same order.
+// The method sorted returns the distinct users in ascending order, and the ids of the users in this order.
 func (g *Given) sorted(users []capping.UserID) ([]capping.UserID, *Given) {
 	order := make([]int, len(users))
 	for i := range order {
@@ -216,8 +216,8 @@ func (g *Given) sorted(users []capping.UserID) ([]capping.UserID, *Given) {
 	return list, to
 }
 
-// name returns the id of the user with the index i as a JSON value. A nil *Given means that the request had dense ids
-// as JSON numbers.
+// The method name returns the id of the user with the index i as a JSON value. A nil *Given means that the request had
+// dense ids as JSON numbers.
 func (g *Given) name(i int, user capping.UserID) string {
 	if g == nil {
 		return strconv.FormatUint(uint64(user), 10)
@@ -225,7 +225,7 @@ func (g *Given) name(i int, user capping.UserID) string {
 	return string(g.append(nil, i, user))
 }
 
-// canonical returns the canonical text of the id of the user with the index i. A nil *Given means that the request
+// The method canonical returns the canonical id text of the user with the index i. A nil *Given means that the request
 // had dense ids as JSON numbers.
 func (g *Given) canonical(i int, user capping.UserID) string {
 	switch {
@@ -290,8 +290,8 @@ func (d *decoder) givenIDs(scheme *ids.Scheme, field string, limit int, remedy s
 	}
 }
 
-// allocate allocates memory for at most n further ids of the request. For text ids, the caller of allocate() has
-// already reserved the memory.
+// The method allocate allocates memory for at most n further ids of the request. For text ids, the caller of allocate()
+// has already reserved the memory.
 func (g *givenDecoder) allocate(n int) {
 	if width := g.given.scheme.Width(); width > 0 {
 		g.given.packed = make([]byte, 0, width*n)
@@ -301,7 +301,7 @@ func (g *givenDecoder) allocate(n int) {
 	}
 }
 
-// reserved returns how many bytes of memory the method allocate() needs for n ids.
+// The method reserved returns the bytes of memory that the method allocate() needs for n ids.
 func (g *givenDecoder) reserved(n int) int64 {
 	if g.kind == ids.Text {
 		return int64(len(g.data)-g.pos) + 4*int64(n)
@@ -309,7 +309,7 @@ func (g *givenDecoder) reserved(n int) int64 {
 	return int64(g.given.scheme.Width() * n)
 }
 
-// one decodes the next id of the request.
+// The method one decodes the next id of the request.
 func (g *givenDecoder) one() error {
 	g.skipSpace()
 	if g.kind == ids.UUID && g.dashedUUID() {
@@ -330,7 +330,7 @@ func (g *givenDecoder) one() error {
 	return nil
 }
 
-// at returns the JSON path of the id that is being decoded, for error texts.
+// The method at returns the JSON path of the current id, for error texts.
 func (g *givenDecoder) at() string {
 	if g.path != nil {
 		return g.path()
@@ -339,7 +339,7 @@ func (g *givenDecoder) at() string {
 }
 
 // dashedUUID decodes a UUID that is a JSON string of 36 bytes, and reports whether the next value is such a string.
-// Nearly all UUIDs in requests are JSON strings of 36 bytes. dashedUUID need not search for the closing quote or for
+// Nearly all UUIDs in requests are JSON strings of 36 bytes. The method need not search for the closing quote or for
 // escapes, because the parser of UUIDs rejects these bytes.
 func (g *givenDecoder) dashedUUID() bool {
 	const length = 36
@@ -351,7 +351,7 @@ func (g *givenDecoder) dashedUUID() bool {
 	return true
 }
 
-// text reads a JSON string or a JSON number, and returns its text.
+// The method text reads a JSON string or a JSON number, and returns the text of the value.
 func (g *givenDecoder) text() (text []byte, quoted bool, err error) {
 	if g.pos < len(g.data) && g.data[g.pos] == '"' {
 		field := g.field
@@ -388,7 +388,7 @@ func (g *givenDecoder) notGiven() error {
 	return Invalid(g.at(), "%s is not a string: ids of the kind %s are strings", g.value(), g.kind)
 }
 
-// add adds an id that was decoded to the users of the request.
+// The method add adds a decoded id to the users of the request.
 func (g *givenDecoder) add(text []byte, quoted bool) (err error) {
 	to, image := g.given, uint64(0)
 	switch g.kind {

@@ -37,7 +37,7 @@ func MembersOf(s *segments.Snapshot, name string) (*Members, error) {
 // Generation returns the name of the segments generation from which the members come.
 func (m *Members) Generation() string { return m.snapshot.Generation() }
 
-// blocks returns the number of blocks of 65,536 user numbers, up to the last block that contains a member of the
+// The method blocks returns the number of blocks of 65,536 user numbers, up to the last block with a member of the
 // segment or set.
 func (m *Members) blocks() int {
 	if m.set != nil {
@@ -46,8 +46,8 @@ func (m *Members) blocks() int {
 	return m.snapshot.Codes().Blocks()
 }
 
-// load writes the members in one block of 65,536 user numbers to w, and returns false if the block contains no
-// members.
+// The method load writes the members in one block of 65,536 user numbers to w, and returns false if the block contains
+// no members.
 func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	var extent bitmap.Extent
 	if m.set != nil {
@@ -61,8 +61,8 @@ func (m *Members) load(key int, w *bitmap.Words) (any bool) {
 	return extent != bitmap.Nothing
 }
 
-// numbers returns up to n members in ascending order, none below the argument "first", and reports whether further
-// members follow.
+// The method numbers returns up to n members in ascending order, from the number "first" on, and reports whether
+// further members follow.
 func (m *Members) numbers(first uint64, n int) (numbers []uint32, more bool) {
 	numbers = []uint32{}
 	var w bitmap.Words
@@ -148,8 +148,8 @@ func EncodeMembers(dst []byte, page *PageOfMembers) []byte {
 	return a.raw("}\n").out
 }
 
-// Bitmap returns a bitmap of all members. Bitmap uses all cores for the members of a segment, so it waits until it is
-// the client's turn.
+// Bitmap returns a bitmap of all members. For the members of a segment, Bitmap uses all cores, so Bitmap first waits
+// for the client's turn.
 func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap.Bitmap, error) {
 	if m.set != nil {
 		return m.set, nil
@@ -172,7 +172,7 @@ func (f *Finder) Bitmap(ctx context.Context, holder string, m *Members) (*bitmap
 	return bitmap.Join(blocks), nil
 }
 
-// MostBytes returns approximately how many bytes of memory Bitmap allocates.
+// MostBytes returns the approximate number of bytes that the method Bitmap allocates.
 func (m *Members) MostBytes() int64 {
 	if m.set != nil {
 		return 1024

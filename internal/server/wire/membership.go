@@ -8,18 +8,18 @@ import (
 	"capper/internal/segments"
 )
 
-// membership holds the segment and the sets of each requested user.
+// The type membership holds the segment and the sets of each requested user.
 type membership struct {
 	Generation string
 	Names      []string // segment names of the generation
 	Sets       []string // the requested sets
 	Users      []uint32
 	Codes      []uint8  // segment of each user: 0 for no segment, otherwise index in Names plus 1
-	In         []uint64 // for each user one bit for each of Sets; nil: the call requested no sets
+	In         []uint64 // bits of each user, one for each of Sets; nil: the call requested no sets
 }
 
-// piece is the number of users whom MembershipOf looks up together. MembershipOf looks up one group of this size in all
-// sets before it looks up the next group, so that the users stay in the processor's cache.
+// The constant piece is the number of users in a group. MembershipOf looks up one group in all sets before the next
+// group, so that the users stay in the processor's cache.
 const piece = 8192
 
 // MembershipOf looks up the segment and the sets of each user in a segments generation.

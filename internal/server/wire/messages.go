@@ -34,8 +34,8 @@ func AddAnswers(to *messages.Answers, d *capping.Decisions, s *Summary, at cappi
 	}
 }
 
-// Totals returns how many users one call allowed, how many it denied, and about how many it could not decide. The
-// result of Totals has no counts for segments, sets and shadow limits.
+// Totals returns the numbers of users whom one call allowed, denied, or left without a decision. The result of Totals
+// has no counts for segments, sets and shadow limits.
 func Totals(s *Summary, at capping.Instant) *messages.Answers {
 	call := &messages.Answers{Calls: 1, First: at, Last: at, Asked: int64(s.Requested), Allowed: int64(s.Allowed),
 		Replayed: int64(s.Replayed), Unavailable: int64(s.Unavailable)}
@@ -127,8 +127,8 @@ func MessageOrder(parameters map[string]string) (order messages.Order, after *me
 		Message: capping.MessageOf(string(raw[cursorSize:])), Channel: capping.Channel(raw[cursorSize-1])}}, nil
 }
 
-// cursorSize is the size in bytes of a cursor in a list of messages, without the message id. A cursor in a list of
-// messages has 1 byte for the order, 8 for the sort value and 1 for the channel, before the message id.
+// cursorSize is the size in bytes of a cursor in a list of messages, without the message id. Before the message id,
+// such a cursor has 1 byte for the order, 8 bytes for the sort value and 1 byte for the channel.
 const cursorSize = 10
 
 // MessageCursor returns the cursor that continues a list of messages after the given position.

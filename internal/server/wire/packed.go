@@ -30,7 +30,8 @@ func (b *Bounds) otherForms() string {
 	return "user_ids, users_packed or audience"
 }
 
-// forms lists, for an error text, those request fields for users of which a request must contain exactly one.
+// The method forms lists, for an error text, the request fields for users. A request must contain exactly one of these
+// fields.
 func (b *Bounds) forms() string {
 	switch {
 	case b.Scheme == nil:
@@ -41,7 +42,7 @@ func (b *Bounds) forms() string {
 	return "user_ids, users_packed and audience"
 }
 
-// packed decodes packed ids in base64, and returns their id images (64-bit keyed hashes of ids).
+// The method packed decodes packed ids in base64, and returns their id images (64-bit keyed hashes of ids).
 func (d *decoder) packed(field string, text []byte) ([]capping.UserID, error) {
 	raw, err := rawBase64(field, text)
 	if err != nil {
@@ -95,11 +96,11 @@ func rawBase64(field string, text []byte) ([]byte, error) {
 	return raw[:n], nil
 }
 
-// distinctPositions removes repeated users, and stores for each remaining user its position in the request.
+// distinctPositions removes repeated users, and stores the position of each remaining user in the request.
 func (a *Audience) distinctPositions() {
 	total := len(a.Users)
 	a.Users, a.Duplicates = capping.DistinctMoved(a.Users, func(to, from int) {
-		if a.Positions == nil { // all users so far kept their positions
+		if a.Positions == nil { // no user so far changed its position
 			a.Positions = make([]uint32, to, total)
 			for i := range a.Positions {
 				a.Positions[i] = uint32(i)
@@ -109,9 +110,9 @@ func (a *Audience) distinctPositions() {
 	})
 }
 
-// named returns the numbers by which the bitmaps of a response represent the users. If the request contained packed
-// ids, the returned numbers are positions in the request. Otherwise, they are the numbers of the users themselves. If
-// the response has packed ids, named() returns the index of each id.
+// named() returns the numbers that represent the users in the bitmaps of a response. If the request contained packed
+// ids, these numbers are positions in the request. If the response has packed ids, these numbers are the indexes of the
+// ids. Otherwise, named() returns the numbers of the users themselves.
 func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	if a.Form != InPositions && a.Form != InPacked {
 		return users
@@ -125,8 +126,8 @@ func (a *Audience) named(users []capping.UserID) []capping.UserID {
 	return positions
 }
 
-// names returns the last part, such as "bitmap" and "bitmaps", of the names of response fields that contain users in
-// this form.
+// The method names returns the last part of the names of response fields that contain users in this form, such as
+// "bitmap" and "bitmaps".
 func (f Form) names() (one, many string) {
 	switch f {
 	case InPositions:

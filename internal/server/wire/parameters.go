@@ -84,7 +84,8 @@ func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int)
 	return first, n, nil
 }
 
-// Position says where a page in a list of users begins: after a certain user. The zero Position means the first user.
+// Position is the beginning of a page in a list of users: the page begins after a certain user. The zero Position means
+// the first user.
 type Position struct {
 	after capping.UserID
 	given bool

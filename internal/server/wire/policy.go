@@ -38,7 +38,8 @@ func suppressionOf(s *capping.Suppression, policy *capping.Policy) api.Suppressi
 	return api.Suppression{Set: s.Set, Channels: channelNames(s.Channels, policy), EvenExempt: s.EvenExempt}
 }
 
-// holdoutOf returns the policy's holdout (fraction of users who receive no messages), or nil if the policy has none.
+// holdoutOf returns the policy's holdout (fraction of users who receive no messages), or nil if the policy has no
+// holdout.
 func holdoutOf(policy *capping.Policy) *api.Holdout {
 	h := policy.Holdout
 	if h == nil {

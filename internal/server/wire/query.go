@@ -13,11 +13,11 @@ import (
 // maxText is the maximum length in bytes of a cursor and of the name of a segments generation in a request.
 const maxText = 1024
 
-// queryFields lists the fields of api.AudienceQuery. All other fields of an audience query are valid only together
-// with its first field, "audience".
+// queryFields lists the fields of api.AudienceQuery. The other fields of an audience query are valid only together with
+// the field "audience".
 var queryFields = []string{"audience", "sample", "part", "max_users", "cursor", "generation"}
 
-// query decodes a field of an audience query (api.AudienceQuery), and returns false for any other field.
+// The method query decodes a field of an audience query (api.AudienceQuery), and returns false for any other field.
 func (d *decoder) query(name string) (known bool, err error) {
 	q := &d.asked
 	switch name {
@@ -42,7 +42,7 @@ func (d *decoder) query(name string) (known bool, err error) {
 	return true, err
 }
 
-// expression decodes the text of an audience expression, but does not check its syntax.
+// The method expression decodes the text of an audience expression, but does not check the syntax.
 func (d *decoder) expression() (string, error) {
 	const field = "audience"
 	if other := d.otherUsers(field); other != "" {
@@ -111,8 +111,8 @@ func (d *decoder) part() (*api.Part, error) {
 	return p, err
 }
 
-// object decodes a JSON object that may have the given fields, and returns the names of the fields that occur in it.
-// The argument "member" is a function that must decode the value of each field.
+// The method object decodes a JSON object that may have the given fields, and returns the names of the fields that the
+// object has. The argument "member" is a function that must decode the value of each field.
 func (d *decoder) object(
 	field string, members []string, member func(name, field string) error,
 ) (given map[string]bool, err error) {
@@ -136,7 +136,7 @@ func (d *decoder) object(
 	})
 }
 
-// whole decodes an integer that must be between the arguments "least" and "most", inclusive.
+// The method whole decodes an integer that must be between the arguments "least" and "most", inclusive.
 func (d *decoder) whole(field string, least, most int) (int, error) {
 	d.skipSpace()
 	n, end := number(d.data, d.pos)
@@ -150,7 +150,7 @@ func (d *decoder) whole(field string, least, most int) (int, error) {
 // jsonNumber matches a JSON number at the beginning of a text.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
-// These constants describe, in error texts, which percentages a field may have.
+// These constants describe the permitted percentages of a field, in error texts.
 const (
 	above0 = "above 0 and at most 100"
 	from0  = "from 0 and below 100"
@@ -171,7 +171,7 @@ func (d *decoder) percent(field, bounds string) (float64, error) {
 	return percent, nil
 }
 
-// otherUsers returns the name of another request field that has already listed users, or "" if there is none.
+// otherUsers returns the name of another request field that has already listed users, or "" if there is no such field.
 func (d *decoder) otherUsers(name string) string {
 	for _, other := range []string{"user_ids", "users_bitmap", "users_packed", "images", "audience"} {
 		if other != name && d.seen[other] {

@@ -16,8 +16,8 @@ import (
 // hours with one digit.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// forecastGrace is the age up to which a time in the field "at" counts as the current time. A small age is normal,
-// because callers round times to whole seconds, their calls take time, and their clocks differ.
+// forecastGrace is an age. If a time in the field "at" is not older, it stands for the current time. A small age is
+// normal, because callers round times to whole seconds, their calls take time, and their clocks differ.
 const forecastGrace = time.Minute
 
 // ForecastAt converts the field "at" of a request to an instant. If the field is absent or the time is not in the
@@ -68,8 +68,8 @@ func channelsOf(policy *capping.Policy) string {
 	return strings.Join(slices.Sorted(maps.Keys(policy.Channels)), ", ")
 }
 
-// SendChannel returns the number that the policy gives the named channel, on which a send goes out. If the policy
-// requires a channel and the name is empty, SendChannel returns an error.
+// SendChannel returns the number that the policy gives the named channel of a send. If the policy requires a channel
+// and the name is empty, SendChannel returns an error.
 func SendChannel(name string, policy *capping.Policy) (capping.Channel, error) {
 	if err := needsChannel(name, "channel", policy); err != nil {
 		return 0, err

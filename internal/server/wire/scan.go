@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping"
 )
 
-// scanner parses one JSON document (RFC 8259) strictly, in one pass. Each error of a scanner names a field of the
+// A scanner parses one JSON document (RFC 8259) strictly, in one pass. Each error of a scanner names a field of the
 // request. If the JSON is invalid, the error of a scanner names the byte position.
 type scanner struct {
 	data []byte
@@ -31,7 +31,7 @@ func (s *scanner) skipSpace() {
 	}
 }
 
-// peek returns the next byte that is not white space, or 0 at the end of the document.
+// The method peek returns the next byte that is not white space, or 0 at the end of the document.
 func (s *scanner) peek() byte {
 	s.skipSpace()
 	if s.pos < len(s.data) {
@@ -48,7 +48,7 @@ func (s *scanner) accept(c byte) bool {
 	return true
 }
 
-// syntax returns the failure of a request that has invalid JSON at the current byte.
+// The method syntax returns the failure of a request that has invalid JSON at the current byte.
 func (s *scanner) syntax(expected string) *Failure {
 	if s.pos >= len(s.data) {
 		return NewFailure(api.CodeInvalidRequest, "the body is not valid JSON: it ends at byte %d, where %s is "+
@@ -59,9 +59,9 @@ func (s *scanner) syntax(expected string) *Failure {
 		s.pos, string(rune(s.data[s.pos])), expected)
 }
 
-// document parses a JSON object and calls the argument "field", a function, for each member of the object. The
-// function "field" must consume the value of the member. If more text follows the JSON object, document() returns an
-// error.
+// The method document parses a JSON object and calls the argument "field", a function, for each member of the object.
+// The function "field" must consume the value of the member. If more text follows the JSON object, document() returns
+// an error.
 func (s *scanner) document(field func(name string) error) error {
 	if s.peek(); s.pos == len(s.data) {
 		return NewFailure(api.CodeInvalidRequest, "the body is empty: a JSON object is expected")
@@ -105,7 +105,7 @@ func (s *scanner) members(field func(name string) error) error {
 	}
 }
 
-// boolean parses the literals true and false.
+// The method boolean parses the literals true and false.
 func (s *scanner) boolean(field string) (bool, error) {
 	s.skipSpace()
 	rest := s.data[s.pos:]
@@ -135,7 +135,7 @@ func (s *scanner) str(field string) ([]byte, error) {
 	return text, nil
 }
 
-// text parses the JSON string that begins at the current byte.
+// The method text parses the JSON string that begins at the current byte.
 func (s *scanner) text(field string) ([]byte, error) {
 	start := s.pos + 1
 	end := bytes.IndexByte(s.data[start:], '"')
@@ -158,7 +158,7 @@ func (s *scanner) text(field string) ([]byte, error) {
 	return raw, nil
 }
 
-// escaped parses the remaining bytes of a JSON string that contains escapes.
+// The method escaped parses the remaining bytes of a JSON string that contains escapes.
 func (s *scanner) escaped(field string) ([]byte, error) {
 	var text []byte
 	for s.pos < len(s.data) {
@@ -185,8 +185,8 @@ func (s *scanner) escaped(field string) ([]byte, error) {
 
 var escapes = map[byte]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape parses one escape sequence of a JSON string, or two sequences for a character outside the basic multilingual
-// plane. escape rejects one half of a surrogate pair alone.
+// The method escape parses one escape sequence of a JSON string, or two sequences for a character outside the basic
+// multilingual plane. The method rejects one half of a surrogate pair without the other half.
 func (s *scanner) escape() (rune, bool) {
 	rest := s.data[s.pos:]
 	if len(rest) < 2 {
@@ -212,7 +212,7 @@ func (s *scanner) escape() (rune, bool) {
 	return r, true
 }
 
-// unit returns the UTF-16 code unit that an escape sequence \u with four hexadecimal digits stands for.
+// The function unit returns the UTF-16 code unit of an escape sequence \u with four hexadecimal digits.
 func unit(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -231,7 +231,7 @@ func unit(b []byte) (rune, bool) {
 	return v, true
 }
 
-// value returns a description, for an error message, of the JSON value at the current byte.
+// The method value returns a description of the JSON value at the current byte, for an error message.
 func (s *scanner) value() string {
 	switch c := s.peek(); c {
 	case 0:
@@ -254,9 +254,9 @@ func (s *scanner) value() string {
 	return Clip(rest)
 }
 
-// ids parses a JSON array of dense ids as numbers, and appends at most "limit" ids to dst. If the array has more ids,
-// the error text ends with the argument "remedy", which tells the caller what to do instead. If the array contains a
-// JSON string, ids() returns errQuoted.
+// ids() parses a JSON array of dense ids (32-bit numbers), and appends at most "limit" ids to dst. If the array has
+// more ids, the error text ends with the argument "remedy", which tells the caller what to do instead. If the array
+// contains a JSON string, ids() returns errQuoted.
 func (s *scanner) ids(field string, dst []capping.UserID, limit int, remedy string) ([]capping.UserID, error) {
 	if !s.accept('[') {
 		return nil, Invalid(field, "%s is not an array of user ids", s.value())
@@ -294,8 +294,8 @@ func UserID(text string) (capping.UserID, bool) {
 	return id, end == len(text) && text != ""
 }
 
-// number parses the dense user id (32-bit number) at the position pos and returns its end position, or -1 if the id
-// is not valid. A valid dense id consists of digits without a leading zero, and is at most 4294967295.
+// The function number parses the dense user id (32-bit number) at the position pos and returns its end position, or -1
+// if the id is not valid. A valid dense id consists of digits without a leading zero, and is at most 4294967295.
 func number(data []byte, pos int) (id capping.UserID, end int) {
 	v, i := uint64(0), pos
 	for ; i < len(data); i++ {

@@ -29,7 +29,7 @@ type importedSend struct {
 	Image   bool            // the request listed an image instead of an id
 }
 
-// UserBytes returns how many bytes one user id takes in the response, including a comma.
+// UserBytes returns the size in bytes of one user id in the response, including a comma.
 func (r *ImportRequest) UserBytes() int64 {
 	if r.Given == nil {
 		return int64(len("4294967295,"))
@@ -37,7 +37,7 @@ func (r *ImportRequest) UserBytes() int64 {
 	return int64(r.Given.bytesOf(len(r.Sends)))
 }
 
-// Bytes returns how many bytes of memory the ids take that the request keeps for its response.
+// Bytes returns the memory in bytes of the ids that the request keeps for the response.
 func (r *ImportRequest) Bytes() int64 {
 	if r.Given == nil {
 		return 0
@@ -51,9 +51,9 @@ type importAnswer struct {
 	Summary     api.ImportSummary `json:"summary"`
 }
 
-// Answer returns the response to a call that imports sends. The argument "unavailable" lists, in ascending order, the
-// users for whom it is unknown whether the store recorded their sends. If several sends of a user are unknown, the
-// response lists the id of the user once.
+// The method Answer returns the response to a call that imports sends. The argument "unavailable" lists, in ascending
+// order, the users whose sends the store may or may not have recorded. The response lists the id of each such user
+// once.
 func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSummary) any {
 	if r.Given == nil {
 		return &api.ImportAnswer{Unavailable: capping.AppendDense([]uint32{}, unavailable), Summary: sum}
@@ -67,7 +67,7 @@ func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSumma
 		if _, found := slices.BinarySearch(unavailable, user); !found {
 			continue
 		}
-		if id := r.nameOf(i); !named[id] { // the response lists both of two ids with the same image
+		if id := r.nameOf(i); !named[id] { // if two ids have the same image, the response lists both ids
 			named[id] = true
 			answer.Unavailable = append(answer.Unavailable, json.RawMessage(id))
 		}
@@ -75,8 +75,7 @@ func (r *ImportRequest) Answer(unavailable []capping.UserID, sum api.ImportSumma
 	return answer
 }
 
-// nameOf returns, as a JSON value, the user of the send with the index i, in the form in which the request named the
-// user.
+// nameOf returns the user id or image of the send with the index i as a JSON value, as in the request.
 func (r *ImportRequest) nameOf(i int) string {
 	if send := &r.Sends[i]; send.Image {
 		return strconv.Quote(ids.ImageName(uint64(send.User)))
@@ -84,7 +83,7 @@ func (r *ImportRequest) nameOf(i int) string {
 	return r.Given.name(i, r.Sends[i].User)
 }
 
-// names collects distinct names (message ids or channels), and gives each name an index.
+// The type names collects distinct names (message ids or channels), and gives each name an index.
 type names struct {
 	all    []string
 	places map[string]int
@@ -119,9 +118,8 @@ const (
 
 // DecodeImport strictly decodes the body of POST /v1/sends. DecodeImport rejects a send whose time is after the
 // argument "latest". If the time of a send is between "now" and "latest", and the send has a message id, DecodeImport
-// replaces the time by "now". If a send has a future time and no message id, DecodeImport rejects it, because only
-// the time would identify the send. The caller of DecodeImport checks whether the policy has the channels of the
-// sends.
+// replaces the time by "now". DecodeImport rejects a send with a future time and no message id, because only the time
+// identifies such a send. The caller of DecodeImport checks whether the policy has the channels of the sends.
 func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportRequest, error) {
 	d := &importDecoder{decoder: newDecoder(body, bounds, api.ImportRequest{}), latest: capping.InstantOf(latest),
 		messages: newNames(), channels: newNames()}
@@ -184,7 +182,7 @@ func (d *importDecoder) importedIDs() *givenDecoder {
 		path: func() string { return d.path("user_id") }, given: &Given{scheme: scheme}}
 }
 
-// array decodes the array of sends.
+// The method array decodes the array of sends.
 func (d *importDecoder) array() error {
 	const field = "sends"
 	if !d.accept('[') {
@@ -217,7 +215,7 @@ func (d *importDecoder) array() error {
 	}
 }
 
-// path returns the JSON path of a field in the send that is being decoded.
+// The method path returns the JSON path of a field in the current send.
 func (d *importDecoder) path(name string) string {
 	path := "sends[" + strconv.Itoa(len(d.sends)) + "]"
 	if name != "" {
@@ -226,7 +224,7 @@ func (d *importDecoder) path(name string) string {
 	return path
 }
 
-// These constants assign a bit to each field of an imported send, so that a bit set can show which fields the send has.
+// These constants assign a bit to each field of an imported send. A bit set shows the fields that a send has.
 const (
 	sendUser = 1 << iota
 	sendImage
@@ -235,8 +233,8 @@ const (
 	sendMessage
 )
 
-// send decodes one send of an import. To save time, send recognises a field with a few comparisons, and builds JSON
-// paths only for errors.
+// The method send decodes one send of an import. To save time, the method recognises a field with a few comparisons,
+// and builds JSON paths only for errors.
 func (d *importDecoder) send() (send importedSend, err error) {
 	if !d.accept('{') {
 		return send, Invalid(d.path(""), "%s is not an object", d.value())
@@ -297,7 +295,7 @@ func fieldOf(name string) int {
 	return 0
 }
 
-// user decodes the user id of a send.
+// The method user decodes the user id of a send.
 func (d *importDecoder) user() (capping.UserID, error) {
 	d.skipSpace()
 	if d.bounds.Scheme == nil {
@@ -305,7 +303,7 @@ func (d *importDecoder) user() (capping.UserID, error) {
 			d.pos = end
 			return user, nil
 		}
-		d.named = true // except when this id is invalid
+		d.named = true // without effect if this id is invalid
 	}
 	if err := d.userIDs.one(); err != nil {
 		return 0, err
@@ -315,7 +313,8 @@ func (d *importDecoder) user() (capping.UserID, error) {
 	return user, nil
 }
 
-// image decodes the id image (64-bit keyed hash of an id) of a send's user, for a caller that does not know the id.
+// The method image decodes the id image (64-bit keyed hash of an id) of a send's user, for a caller that does not know
+// the id.
 func (d *importDecoder) image() (capping.UserID, error) {
 	field := d.path("image")
 	if d.bounds.Scheme == nil {
@@ -333,8 +332,8 @@ func (d *importDecoder) image() (capping.UserID, error) {
 	return user, nil
 }
 
-// plain decodes a JSON string. The errors of plain contain the argument "field" as the JSON path of the string. If the
-// argument "field" is "", the errors contain the path of the field name in the send that is being decoded.
+// The method plain decodes a JSON string. Error texts contain the argument "field" as the JSON path of the string. If
+// "field" is "", error texts contain the path of the field "name" in the current send.
 func (d *importDecoder) plain(field, name string) ([]byte, error) {
 	if field == "" {
 		field = d.path(name)

@@ -16,10 +16,10 @@ import (
 	"capper/internal/segments"
 )
 
-// Changeable returns nil if API calls may change the set. API calls may change a set if it exists in the segments
-// generation in use, or if the rules declare the set live. API calls cannot change segments and the sets of time
-// zones; only a new build changes them. A nil snapshot contains no sets. The error text of Changeable names only sets
-// that the caller may see.
+// Changeable returns nil if API calls may change the set. API calls may change a set that exists in the segments
+// generation in use, or that the configuration declares live (open to changes by API calls). API calls cannot change
+// segments or sets of time zones, which only a new build changes. A nil snapshot contains no sets. The error text of
+// Changeable names only sets that the caller may see.
 func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(set string) bool) error {
 	var names, sets []string
 	generation := "no generation is loaded"
@@ -56,8 +56,8 @@ func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(se
 // mostNames is the maximum number of sets that an error text lists.
 const mostNames = 10
 
-// namesText lists set names for an error text. If there are too many names, namesText lists the first ones and says
-// how many more sets exist.
+// namesText lists set names for an error text. If there are too many names, namesText lists the first names and the
+// number of the other sets.
 func namesText(names []string) string {
 	switch n := len(names); {
 	case n == 0:
@@ -78,7 +78,7 @@ func BuiltAsOf(s *segments.Snapshot, set string) capping.Instant {
 }
 
 // SetList describes the sets of a segments generation, and the sets that the configured rules declare live. A nil
-// snapshot contains no sets. Nil lists of changes mean that the store does not support live changes (by API calls).
+// snapshot contains no sets. If the argument "lists" is nil, the store does not support live changes (by API calls).
 func SetList(s *segments.Snapshot, rules live.Rules, lists *live.Lists, policy *capping.Policy) *api.Sets {
 	told := &api.Sets{Sets: []api.SetInfo{}}
 	add := func(info api.SetInfo) {
@@ -128,8 +128,8 @@ func addLive(sets []api.SetInfo, s *segments.Snapshot, rules live.Rules, lists *
 	}
 }
 
-// LiveSizes counts the live changes (by API calls) of each set: those that override the set's published build, and
-// those that the build overrides.
+// LiveSizes counts the live changes (by API calls) of each set. LiveSizes counts the changes that override the set's
+// published build separately from the changes that the build overrides.
 func LiveSizes(s *segments.Snapshot, lists *live.Lists) []live.Size {
 	return lists.SizesIn(func(set string) capping.Instant { return BuiltAsOf(s, set) })
 }
@@ -187,8 +187,8 @@ func MembersPageOfIDs(
 	return told
 }
 
-// namesOf returns the canonical ids of users. If the segments snapshot does not contain the id of a user, the user
-// gets the id "".
+// namesOf returns the canonical ids of users. If the segments snapshot does not contain the id of a user, the result
+// has "" for the user.
 func namesOf(scheme *ids.Scheme, s *segments.Snapshot, users []capping.UserID) []string {
 	names, numbers := make([]string, len(users)), make([]uint32, len(users))
 	if s != nil {
@@ -219,8 +219,8 @@ func parseImage(text string) (capping.UserID, bool) {
 	return capping.UserID(image), ok
 }
 
-// LiveMemberships lists the live changes (by API calls) that decide whether a user is in a set, in the order of the set
-// names.
+// LiveMemberships lists the live changes (by API calls) that decide, instead of the build, whether a user is in a set.
+// The list is in the order of the set names.
 func LiveMemberships(s *segments.Snapshot, changes map[string]live.Change,
 	anonymous string) (list []api.LiveMembership) {
 	for _, set := range slices.Sorted(maps.Keys(changes)) {

@@ -14,7 +14,7 @@ func SegmentName(segment string) string {
 	return cmp.Or(segment, api.NoSegment)
 }
 
-// Counts holds how many users of a call had each outcome.
+// Counts holds the numbers of users of a call by outcome.
 type Counts struct {
 	Requested   int
 	Allowed     int // includes Replayed
@@ -31,28 +31,27 @@ func (c *Counts) add(more *Counts) {
 	c.Unavailable += more.Unavailable
 }
 
-// denialCount says how many users of one segment were denied by one rule.
+// denialCount holds the number of users of one segment whom one rule denied.
 type denialCount struct {
 	limit string // name in responses; "": the rule denied nobody
 	set   string // name of the set that suppresses the users
 	users int
 }
 
-// reasons says how many reasons for a denial exist: the number of values of capping.Reason.
+// The constant reasons is the number of possible reasons for a denial (values of capping.Reason).
 const reasons = int(capping.ByQuiet) + 1
 
-// denialCounts holds the numbers of denied users of one segment. In denialCounts, the first index is the reason for
-// the denial. In denialCounts, the second index is the number of the limit, suppression or quiet hours.
+// denialCounts holds the numbers of denied users of one segment. The first index of denialCounts is the reason for the
+// denial. The second index is the number of the limit, suppression or quiet hours.
 type denialCounts [reasons][]denialCount
 
-// shadowCount says how many users of one segment would have been denied by one shadow limit (a limit on trial).
+// shadowCount holds the number of users of one segment whom one shadow limit (a limit on trial) would have denied.
 type shadowCount struct {
 	limit string // "": the limit would have denied nobody
 	users int
 }
 
-// Summary holds how many users a call allowed, how many it denied, and about how many it could not decide: by segment,
-// rule and set.
+// Summary holds the numbers of users whom a call allowed, denied, or left without a decision, by segment, rule and set.
 type Summary struct {
 	Counts                  // over all segments
 	byCode  []Counts        // by segment code
@@ -93,7 +92,8 @@ func Summarize(d *capping.Decisions) *Summary {
 	return s
 }
 
-// deny begins to count the denials by a rule in a segment, with the first user of the segment whom the rule denies.
+// The method deny begins to count the denials by a rule in a segment, at the first user of the segment whom the rule
+// denies.
 func (s *Summary) deny(d *capping.Decisions, i int) {
 	v := &d.Verdicts[i]
 	rows, rule := &s.denials[d.Codes[i]][v.By], int(v.Rule)
@@ -118,8 +118,8 @@ func (s *Summary) shadow(d *capping.Decisions, i int) {
 	}
 }
 
-// Each calls the argument "yield" (a function) once for each outcome, with the number of users who had it. The number
-// of allowed users leaves out replayed users, who had the same send before.
+// The method Each calls the argument "yield" (a function) once for each outcome, with the number of users with the
+// outcome. The number of allowed users does not include replayed users, whose send an earlier call recorded.
 func (c *Counts) Each(yield func(outcome string, users int)) {
 	yield(capping.Allowed.String(), c.Allowed-c.Replayed)
 	yield(capping.Replayed.String(), c.Replayed)
@@ -152,7 +152,8 @@ func (s *Summary) EachSegment(names []string, yield func(outcome, segment, limit
 	}
 }
 
-// EachSet calls the argument "yield" (a function) with the number of users whom each set of suppressed users denied.
+// EachSet calls the argument "yield" (a function) for each set of suppressed users, with the number of users who were
+// denied because of the set.
 func (s *Summary) EachSet(yield func(set string, users int)) {
 	for code := range s.denials {
 		for _, row := range s.denials[code][capping.BySuppression] {
@@ -180,7 +181,7 @@ func (s *Summary) EachShadow(names []string, yield func(segment, limit string, u
 	}
 }
 
-// count is a name with a number of users.
+// The type count is a name with a number of users.
 type count struct {
 	name  string
 	users int
@@ -236,7 +237,7 @@ func sorted(users map[string]int) []count {
 	return counts
 }
 
-// segmentCount holds how many users of one segment a call decided, by outcome.
+// segmentCount holds the numbers of users of one segment by the outcome of the call.
 type segmentCount struct {
 	name string
 	Counts

@@ -15,7 +15,8 @@ const (
 	maxWaiting = 64 // maximum number of waiting calls of one holder
 )
 
-// turns limits the number of concurrent evaluations of audience expressions. The clients of waiting calls take turns.
+// The type turns limits the number of concurrent evaluations of audience expressions. The clients of waiting calls take
+// turns.
 type turns struct {
 	mu      sync.Mutex
 	working int
@@ -23,7 +24,7 @@ type turns struct {
 	order   []string                   // waiting holders, in the order of their turns
 }
 
-// take waits until the client (holder) may start to evaluate an audience expression, or until ctx ends. At the end of
+// take() waits until the client (holder) may start to evaluate an audience expression, or until ctx ends. At the end of
 // the evaluation, the caller must call the function that take() returned.
 func (t *turns) take(ctx context.Context, holder string) (end func(), err error) {
 	turn, err := t.queue(holder)
@@ -37,14 +38,14 @@ func (t *turns) take(ctx context.Context, holder string) (end func(), err error)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.leave(holder, turn) { // the turn came while ctx ended
+	if !t.leave(holder, turn) { // the call's turn came at the moment when ctx ended
 		t.pass()
 	}
 	return nil, ctx.Err()
 }
 
-// queue adds a call to the queue of its client (holder). The Go channel that queue() returns is closed when the call
-// may start its evaluation, which may be immediately.
+// The method queue adds a call to the queue of its client (holder). The Go channel that queue() returns is closed when
+// the call may start its evaluation, which may be immediately.
 func (t *turns) queue(holder string) (turn chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,7 +73,7 @@ func (t *turns) end() {
 	t.pass()
 }
 
-// pass lets the next client (holder) start an evaluation: the client that has waited longest since its last
+// pass() lets the next client (holder) start an evaluation: the client that has waited longest since its last
 // evaluation. The caller of pass() must hold t.mu.
 func (t *turns) pass() {
 	if len(t.order) == 0 {
@@ -104,7 +105,7 @@ func (t *turns) leave(holder string, turn chan struct{}) bool {
 	return true
 }
 
-// late returns the failure of a call whose audience evaluation did not start or did not finish in time.
+// The function late returns the failure of a call whose audience evaluation did not start or did not finish in time.
 func late(err error) error {
 	f := NewFailure(api.CodeUnavailable, "the audience could not be computed in time: try again")
 	f.RetryAfter, f.Cause = overloadedFor, err

@@ -11,7 +11,7 @@ import (
 	"capper/internal/whatif"
 )
 
-// WhatIfRequest is a decoded POST /v1/whatif, which asks for recorded calls to be decided again under other limits.
+// WhatIfRequest is a decoded POST /v1/whatif, which asks the service to decide recorded calls again under other limits.
 type WhatIfRequest struct {
 	Changes      []whatif.Change
 	Since, Until string // "": not in the request
@@ -145,8 +145,8 @@ func (r *WhatIfRequest) Config(policy *capping.Policy, published []string, now t
 	return cfg, err
 }
 
-// pastTime parses an RFC 3339 time and, unlike ForecastAt, returns a past time unchanged. If the text of the time is
-// empty, pastTime returns the time in the argument "usual".
+// pastTime parses an RFC 3339 time. Unlike ForecastAt, pastTime returns a past time unchanged. If the text of the time
+// is empty, pastTime returns the time in the argument "usual".
 func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	if text == "" {
 		return capping.InstantOf(usual), nil
@@ -162,8 +162,8 @@ func pastTime(field, text string, usual time.Time) (capping.Instant, error) {
 	return instant, nil
 }
 
-// Answer returns the response to POST /v1/whatif: the result of the replay, with as many campaigns as the request
-// asks for. If the API key of the caller has a namespace, the response contains only the campaigns of this namespace.
+// The method Answer returns the response to POST /v1/whatif: the result of the replay, with the requested number of
+// campaigns. If the API key of the caller has a namespace, the response contains only the campaigns of this namespace.
 func (r *WhatIfRequest) Answer(result *whatif.Result, config, namespace string) *api.WhatIf {
 	answer := &api.WhatIf{
 		Since: result.Since, Until: result.Until, ReplayedFrom: result.Warm, ConfigVersion: config,
@@ -194,7 +194,7 @@ func (r *WhatIfRequest) Answer(result *whatif.Result, config, namespace string) 
 // othersName is the name of the row with the sum of all campaigns that the response does not list.
 const othersName = "others"
 
-// addRow adds the numbers of a campaign's row to a sum.
+// addRow adds the numbers of a campaign's row to the row "to", which is a sum.
 func addRow(to, row *api.WhatIfRow) {
 	addCounts(&to.Before, &row.Before)
 	addCounts(&to.After, &row.After)
