@@ -15,8 +15,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// audience holds the command-line arguments that select users: a file of user ids, or an audience expression that the
-// service evaluates.
+// The type audience holds the command-line arguments that select users: a file of user ids, or an audience expression
+// that the service evaluates.
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"File of user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
 	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set, such as 'active - vip' (users in active, but not in vip). Operators: & (and), | (or), - (but not, after a blank) and parentheses."`
@@ -24,7 +24,8 @@ type audience struct {
 	idFile
 }
 
-// check returns an error unless the command-line arguments name exactly one audience: a file or an expression.
+// The method check returns an error unless the command-line arguments name exactly one audience: a file or an
+// expression.
 func (a *audience) check() error {
 	switch {
 	case a.File == "" && a.Expression == "":
@@ -43,9 +44,9 @@ func (a *audience) check() error {
 	return err
 }
 
-// parts divides the users of the audience expression into parts, one for each call. All API calls for the parts read
-// the same segments generation. parts stores the name of this generation in the audience, so that a later run of the
-// command can continue with the same users.
+// The method parts divides the users of the audience expression into parts, one part for each API call. All calls for
+// the parts read the same segments generation. The method stores the name of this generation, so that a later run of
+// the command can continue with the same users.
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)
 	if err != nil {
@@ -64,7 +65,7 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	return parts, nil
 }
 
-// pinned returns the command-line flag with which a later run of the command selects the same users as this run.
+// The method pinned returns the command-line flag with which a later run of the command selects the same users.
 func (a *audience) pinned() string {
 	if a.Generation == "" {
 		return ""
@@ -72,13 +73,13 @@ func (a *audience) pinned() string {
 	return " with --generation " + a.Generation
 }
 
-// whom is the part of the --json output that describes the audience expression that selected the users.
+// The type whom is the description of the audience expression in the output with --json.
 type whom struct {
 	Audience           string `json:"audience"`
 	AudienceGeneration string `json:"audience_generation"`
 }
 
-// whom returns the description of the audience expression for the output, or nil if the audience is a file.
+// The method whom returns the description of the audience expression for the output, or nil if the audience is a file.
 func (a *audience) whom() *whom {
 	if a.Expression == "" {
 		return nil
@@ -86,7 +87,7 @@ func (a *audience) whom() *whom {
 	return &whom{a.Expression, a.Generation}
 }
 
-// read returns the distinct users in the audience file, if the user ids are dense (32-bit numbers).
+// The method read returns the distinct users in the audience file, if the user ids are dense (32-bit numbers).
 func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bitmap, error) {
 	users, err := a.idFile.read(ctx, on, a.File)
 	if err == nil && users.IsEmpty() {
@@ -95,7 +96,7 @@ func (a *audience) read(ctx context.Context, on *terminal.Streams) (*roaring.Bit
 	return users, err
 }
 
-// list returns the distinct users in the audience file, if the user ids are not dense (not 32-bit numbers).
+// The method list returns the distinct users in the audience file, if the user ids are not dense 32-bit numbers.
 func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*ingest.UserList, error) {
 	users, err := a.idFile.list(ctx, on, a.File, scheme)
 	if err == nil && users.Len() == 0 {
@@ -104,7 +105,7 @@ func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.S
 	return users, err
 }
 
-// ofFile is the error text for command-line flags that require an audience file, if the audience is an expression.
+// ofFile is the error text for command-line flags that require an audience file, when the audience is an expression.
 const ofFile = "--format, --column, --delimiter, --quote, --escape and --final-newline: require a file of user ids"
 
 // idFile holds the command-line flags for reading a file of user ids.
@@ -120,7 +121,7 @@ type idFile struct {
 	FinalNewline ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end with a line break: required or optional. A missing line break is a sign of a truncated file. Default: required for files above 16 KiB."`
 }
 
-// read returns the distinct users in a file of user ids that are dense (32-bit numbers).
+// The method read returns the distinct users in a file of dense user ids (32-bit numbers).
 func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*roaring.Bitmap, error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In})
 	set, err := reader.ReadIDs(ctx, f.inputs(path))
@@ -134,7 +135,7 @@ func (f *idFile) read(ctx context.Context, on *terminal.Streams, path string) (*
 	return set.Bitmap().Roaring(), nil
 }
 
-// list returns the distinct users in a file of user ids that are not dense (not 32-bit numbers).
+// The method list returns the distinct users in a file of user ids that are not dense 32-bit numbers.
 func (f *idFile) list(ctx context.Context, on *terminal.Streams, path string, scheme *ids.Scheme) (*ingest.UserList,
 	error) {
 	reader := ingest.NewReader(ingest.Config{Stdin: on.In, Scheme: scheme})
@@ -164,8 +165,8 @@ func sayMultiline(on *terminal.Streams, files []ingest.FileReport) {
 	}
 }
 
-// unread adds the exit status for bad input to an error that occurred while reading an audience file, if the file
-// itself is invalid.
+// The function unread adds the exit status for bad input to the error of reading an audience file, if the content of
+// the file is invalid.
 func unread(path string, err error) error {
 	var rows *ingest.BadRowsError
 	var input *ingest.InputError

@@ -78,7 +78,7 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// describeTracing describes which requests are traced and to which collector the service sends spans.
+// describeTracing describes the traced requests, and the collector to which the service sends spans.
 func describeTracing(cfg *config.Config) string {
 	t := cfg.Tracing
 	if t.Endpoint == "" {
@@ -94,7 +94,7 @@ func describeTracing(cfg *config.Config) string {
 	return fmt.Sprintf("tracing to %s: calls whose caller traces them, %s", t.Endpoint, of)
 }
 
-// place describes the store that the configuration names: its kind, and its address or directory.
+// The function place describes the store in the configuration: the kind of the store, and its address or directory.
 func place(store config.Store) string {
 	if store.Kind == config.Redis {
 		return "redis at " + strings.Join(store.Redis.Options.Addrs, ", ")
@@ -189,8 +189,8 @@ func describeWithheld(cfg *config.Config) (lines []string) {
 	return lines
 }
 
-// describeNoChannel describes which suppressed sets do not apply to calls without a channel. If no suppression depends
-// on the channel, describeNoChannel returns "".
+// describeNoChannel describes the suppressed sets that do not apply to calls without a channel. If no suppression
+// depends on the channel, describeNoChannel returns "".
 func describeNoChannel(p *capping.Policy) string {
 	if p.RequireChannel {
 		return "calls without a channel: refused"
@@ -240,8 +240,8 @@ func describeExempt(cfg *config.Config) string {
 	return of + "from " + from[0] + ", past " + strings.Join(passed, ", ")
 }
 
-// describeGuard describes which loss of users in a set makes the service reject a new segments generation, and the
-// maximum age of the set.
+// describeGuard describes the maximum age of a set, and the loss of users with which the service rejects a new segments
+// generation.
 func describeGuard(mayLose float64, maxAge time.Duration) string {
 	text := fmt.Sprintf("at most %v %% of its users may leave at once", mayLose)
 	if mayLose >= 100 {
@@ -302,7 +302,7 @@ func describePacer(p *pacing.Pacer) string {
 	return p.Name + ": " + strings.Join(parts, ", ")
 }
 
-// describeServer describes who may call the service, with which rights, and the limits on calls.
+// describeServer describes the callers of the service, the rights of the callers, and the limits on calls.
 func describeServer(s config.Server) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s.AdminListen != "" {

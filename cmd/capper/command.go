@@ -14,7 +14,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// commands contains the commands and flags of capper.
+// The type commands contains the commands and flags of capper.
 type commands struct {
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the version of the program."`
 
@@ -52,10 +52,11 @@ const description = `Frequency capping: decides, before a send, who may still re
 
 The API key, where the service asks for one, is the environment variable CAPPER_API_KEY.`
 
-// patience is how long a command, after a signal, may still write the responses that it has already received.
+// The constant patience is the time after a signal in which a command may still write the responses that it has
+// received.
 const patience = 5 * time.Second
 
-// run executes one command line and returns the exit status.
+// The function run executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	program := terminal.Program{
 		Name: "capper", Description: description, Version: terminal.Version("capper"),
@@ -70,7 +71,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return program.Run(ctx, &commands{}, args, stdin, stdout, stderr)
 }
 
-// judge returns the exit status of the program for an error that the service returned, or terminal.Done if the error
+// The function judge returns the exit status of the program for an error of the service, or terminal.Done if the error
 // determines no exit status.
 func judge(err error) (terminal.Status, string) {
 	if client.HasCode(err, client.CodeInvalidRequest) || client.HasCode(err, client.CodeTooLarge) {

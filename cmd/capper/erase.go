@@ -19,7 +19,7 @@ type eraseCommand struct {
 	Yes   bool     `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 
-// erasure is the result for one user in the output of --json.
+// The type erasure is the result for one user in the output of --json.
 type erasure struct {
 	UserID any    `json:"user_id"` // uint32 for dense ids, otherwise string
 	Result string `json:"result"`  // erased, unavailable, failed or not tried
@@ -60,15 +60,15 @@ func (c *eraseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return errors.Join(err, terminal.Table(on.Out, terminal.Left, rows...))
 }
 
-// target is a user whose recorded sends the command erases.
+// A target is a user whose recorded sends the command erases.
 type target struct {
 	id    any // uint32 or string
 	erase func() error
 }
 
-// targets returns the users to erase. If the service does not tell its kind of ids, targets() treats numbers as dense
-// ids (32-bit numbers). If the ids of the service are not dense, the service rejects the erasure of a user by number.
-// Erasing a user by number is safe, because the URL path with a number as user id is the same for all kinds of ids.
+// The method targets returns the users to erase. If the service does not tell its kind of ids, the method treats
+// numbers as dense ids (32-bit numbers). Erasing a user by number is safe, because the URL path with a number as user
+// id is the same for all kinds of ids.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
 	scheme, failed := c.Scheme(ctx, api)
 	if failed != nil {
@@ -107,8 +107,8 @@ func (c *eraseCommand) question(users []target) string {
 	return fmt.Sprintf("erase %s of %d users at %s?", what, len(users), c.URL)
 }
 
-// erase erases the recorded sends of the users, one user after another. erase continues if the log of a user is
-// unavailable, and stops at an error that all further calls would return.
+// The method erase erases the recorded sends of the users, one user after another. If the log of a user is unavailable,
+// the method continues. The method stops at an error that all further calls would return.
 func (c *eraseCommand) erase(users []target) (list []erasure, err error) {
 	unavailable := 0
 	for _, user := range users {

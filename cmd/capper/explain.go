@@ -142,13 +142,13 @@ func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 	}
 }
 
-// suppresses reports whether the set is one of the sets that suppress the user.
+// The function suppresses reports whether the set is one of the sets that suppress the user.
 func suppresses(e *api.Explanation, set string) bool {
 	return slices.ContainsFunc(e.Suppressed, func(s api.Suppression) bool { return s.Set == set })
 }
 
-// liveText returns the time at which an API call added the user to the set. If the build contains the user, liveText
-// returns "".
+// liveText returns a text with the time at which an API call added the user to the set. If no API call added the user,
+// liveText returns "".
 func liveText(e *api.Explanation, set string) string {
 	for i := range e.Live {
 		if m := &e.Live[i]; m.Set == set && m.Change == api.ChangeAdded {

@@ -30,13 +30,13 @@ type filterCommand struct {
 	Timeout   time.Duration `default:"15m" help:"Maximum time, from the start of the command, to retry users about whom the service could not decide. Each user is tried at least once."`
 }
 
-// undecided returns the error of the command if the service could not decide about some users.
+// The function undecided returns the error of the command if the service could not decide about some users.
 func undecided(users int) error {
 	return terminal.WithStatus(terminal.Undecided, fmt.Errorf("%d users could not be decided", users))
 }
 
-// Run asks the service which users of the audience may receive the message, and writes the users to files. If the
-// command is interrupted, it writes no files, but the service has recorded the allowed sends under the message id.
+// Run asks the service which users of the audience may receive the message, and writes the users to files. After an
+// interruption, the command writes no files, but the service has recorded allowed sends under the message id.
 func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err := c.check(); err != nil {
 		return terminal.Misuse(err)
@@ -73,7 +73,7 @@ func (c *filterCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return err
 }
 
-// check rejects invalid combinations of flags, and output files that the command cannot write.
+// The method check rejects invalid combinations of flags, and output files that the command cannot write.
 func (c *filterCommand) check() error {
 	switch {
 	case c.MessageID == "" && !c.Preview:
@@ -90,7 +90,7 @@ func (c *filterCommand) check() error {
 	return c.Outputs.Check(c.File)
 }
 
-// todo returns the users about whom the command asks the service for decisions.
+// The method todo returns the users about whom the command asks the service for decisions.
 func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service *client.Client) (*cli.Todo, error) {
 	scheme, err := c.Scheme(ctx, service)
 	if err != nil {
@@ -117,8 +117,8 @@ func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service 
 	return cli.TodoParts(parts, scheme, c.Batch, c.Parallel), nil
 }
 
-// unwritten adds advice to an error that occurred while writing the results: if the user runs the command again with
-// the same message id, it gets the same results.
+// The method unwritten adds advice to an error of writing the results: a second run of the command with the same
+// message id gets the same results.
 func (c *filterCommand) unwritten(err error) error {
 	if c.Preview {
 		return err
@@ -127,7 +127,7 @@ func (c *filterCommand) unwritten(err error) error {
 		c.MessageID))
 }
 
-// interrupted adds advice to the error of a filter command that ended early: whether and how to run the command again.
+// The method interrupted adds advice about a second run to the error of a filter command that ended early.
 func (c *filterCommand) interrupted(ctx context.Context, err error) error {
 	switch {
 	case terminal.StatusOf(err) == terminal.BadInput: // a retry of the same request returns the same error
@@ -154,9 +154,9 @@ func (c *filterCommand) nobodyTwice() string {
 	return fmt.Sprintf("message id %q counts no user twice", c.MessageID)
 }
 
-// decide makes filter calls about the whole audience. decide retries unavailable users (without a decision) until
-// the time limit. If the service becomes unavailable after its first response, decide() repeats the calls for the
-// remaining users.
+// The method decide makes filter calls about the whole audience. Until the time limit, the method retries unavailable
+// users (without a decision). If the service becomes unavailable after the first response, the method repeats the calls
+// for the remaining users.
 func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, service *client.Client,
 	todo *cli.Todo) (*cli.Results, error) {
 	shown := terminal.NewProgress(on, terminal.Users)
@@ -192,14 +192,15 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 	}
 }
 
-// waiting returns text that says how many users without a decision the command will retry, and why they have none.
+// The method waiting returns a text with the number of users without a decision that the command will retry, and with
+// the reason.
 func (c *filterCommand) waiting(ctx context.Context, service *client.Client, users int, pause time.Duration) string {
 	return fmt.Sprintf("%d users are unavailable; the next retry is in %s, until --timeout %s ends: %s", users,
 		pause, c.Timeout, whyUnavailable(ctx, service))
 }
 
-// whyUnavailable asks the service why it cannot decide about some users, because responses to filter calls contain no
-// reasons. Every API key may read /healthz, which says whether a restart is necessary. Some keys may not read
+// whyUnavailable asks the service for the reason why users have no decision, because responses to filter calls contain
+// no reasons. Every API key may read /healthz, which says whether a restart is necessary. Some keys may not read
 // /v1/status.
 func whyUnavailable(ctx context.Context, service *client.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -214,14 +215,14 @@ func whyUnavailable(ctx context.Context, service *client.Client) string {
 	return cli.StatusSays
 }
 
-// request returns the filter request without users, which all calls of the command have in common.
+// The method request returns the common part of all filter requests of the command: the request without users.
 func (c *filterCommand) request() client.FilterRequest {
 	return client.FilterRequest{
 		MessageID: c.MessageID, Channel: c.Channel, Exempt: c.Exempt, Preview: c.Preview, Waves: c.WavesDir != "",
 	}
 }
 
-// showSums shows next to the progress how many users are allowed, denied and undecided so far.
+// showSums shows the numbers of allowed, denied and undecided users next to the progress.
 func showSums(shown *terminal.Progress, s *api.Summary) {
 	decided := decidedOf(s)
 	shown.Reach(int64(decided), fmt.Sprintf("%d allowed, %d denied, %d unavailable", s.Allowed, decided-s.Allowed,
@@ -300,8 +301,8 @@ func (c *filterCommand) printResults(to io.Writer, r *cli.Results, took time.Dur
 	return terminal.Table(to, terminal.Left, rows...)
 }
 
-// deniedRows returns table rows with the number of users that each limit denied, that each suppressed set denied, and
-// that each shadow limit (a limit on trial) would have denied.
+// deniedRows returns table rows with numbers of users: users whom each limit denied, users whom each suppressed set
+// denied, and users whom each shadow limit (limit on trial) would have denied.
 func deniedRows(s *api.Summary) (rows [][]any) {
 	for _, limit := range sortedCounts(s.Denied) {
 		if limit == api.LimitSuppressed && len(s.Suppressed) > 0 {
@@ -328,8 +329,8 @@ func replays(n int) string {
 	return fmt.Sprintf("%d of them already recorded by an earlier call or run", n)
 }
 
-// sortedCounts returns the names of a map in descending order of their counts. If two names have equal counts,
-// sortedCounts returns them in alphabetical order.
+// sortedCounts returns the names of a map in descending order of their counts. Names with equal counts are in
+// alphabetical order.
 func sortedCounts(counts map[string]int) (names []string) {
 	for name := range counts {
 		names = append(names, name)

@@ -16,7 +16,7 @@ import (
 // limitsCommand is the command `capper limits`.
 type limitsCommand struct{ cli.Service }
 
-// Run prints the limits and rules that the service currently applies.
+// Run prints the limits and rules in force.
 func (c *limitsCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -44,7 +44,7 @@ func printLimits(on *terminal.Streams, p *api.Policy) error {
 	return printWithheld(on, p)
 }
 
-// printWithheld prints those rules of the policy that deny users regardless of earlier sends.
+// printWithheld prints the rules of the policy that deny users regardless of earlier sends.
 func printWithheld(on *terminal.Streams, p *api.Policy) error {
 	rows := [][]any{{"SUPPRESSED", "CHANNELS", "EXEMPT SENDS"}}
 	for i := range p.Suppress {
@@ -107,8 +107,7 @@ func limitRows(segment string, limits []api.Limit) (rows [][]any) {
 	return rows
 }
 
-// zoneOfUser is the time zone that the API names for quiet hours and calendar limits that follow each user's own time
-// zone.
+// If quiet hours or calendar limits follow each user's time zone, the API names zoneOfUser as their time zone.
 const zoneOfUser = "user"
 
 func windowText(l *api.Limit) string {
@@ -130,8 +129,8 @@ func nameText(l *api.Limit) string {
 	return l.Name
 }
 
-// listed joins names with commas. For an empty list of names, listed() returns "all", because an empty list means
-// that there is no restriction.
+// The function listed joins names with commas. For an empty list, the function returns "all", because an empty list
+// means no restriction.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "all"

@@ -34,8 +34,8 @@ type lookupReport struct {
 	Users      []found `json:"users"`
 }
 
-// found is the segment and the sets of one user: an api.UserLookup, or an api.UserLookupOfID for ids that are not dense
-// (not 32-bit numbers).
+// The type found is the segment and the sets of one user: an api.UserLookup, or an api.UserLookupOfID for ids that are
+// not dense 32-bit numbers.
 type found struct {
 	UserID  any      `json:"user_id"`
 	Segment string   `json:"segment"`
@@ -97,7 +97,7 @@ func (c *lookupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on, &report)
 }
 
-// users returns the users that the command-line arguments or the file list.
+// The method users returns the users in the command-line arguments or in the file.
 func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service *client.Client) (users cli.Users,
 	err error) {
 	scheme, err := c.Scheme(ctx, service)
@@ -122,9 +122,8 @@ func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service
 	return users, nil
 }
 
-// lookup asks the service for the segments and sets of the users, in batches. The first batch uses the segments
-// generation that is current when the batch begins. All later batches of the command use the generation of the first
-// batch.
+// The method lookup asks the service for the segments and sets of the users, in batches. The first batch uses the
+// segments generation in use. All later batches use the generation of the first batch.
 func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users cli.Users,
 	each func(*client.LookupResult) error) error {
 	request := &client.LookupRequest{Sets: c.Set}

@@ -23,8 +23,7 @@ type releaseCommand struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of the message; used with --all, if the API key has no namespace. Default: no namespace."`
 }
 
-// Run removes the recorded sends of a message that was not delivered. If the user runs the command a second time, the
-// command has no further effect.
+// Run removes the recorded sends of a message that did not go out. A second run of the command has no further effect.
 func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.All {
 		return c.releaseAll(ctx, on)
@@ -61,8 +60,8 @@ func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	})
 }
 
-// release runs the argument "calls", a function that makes the release calls and passes each response to "add".
-// release shows the progress of the calls, and prints the sum of their responses.
+// The method release runs the function "calls", which makes the release calls and passes each response to "add". The
+// method shows the progress of the calls, and prints the sum of the responses.
 func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	calls func(add func(*client.ReleaseResult) error) error) error {
 	shown := terminal.NewProgress(on, terminal.Users)
@@ -81,7 +80,7 @@ func (c *releaseCommand) release(on *terminal.Streams, users int64,
 	return c.report(on, &sum, time.Since(start))
 }
 
-// report prints the sum over all responses to release calls.
+// The method report prints the sum over all responses to release calls.
 func (c *releaseCommand) report(on *terminal.Streams, sum *api.ReleaseSummary, took time.Duration) (err error) {
 	if c.JSON {
 		err = terminal.JSON(on.Out, releaseReport{c.whom(), *sum})
@@ -108,11 +107,11 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 		Namespace: c.Namespace})
 }
 
-// These constants are the number of users in a release call, and the number of simultaneous calls, for ids that are not
-// dense 32-bit numbers.
+// For ids that are not dense 32-bit numbers, a release call has releaseBatch users, and releaseCalls calls run
+// simultaneously.
 const releaseBatch, releaseCalls = 100_000, 4
 
-// ids returns the users in the file, for ids that are not dense (not 32-bit numbers).
+// The method ids returns the users in the file, for ids that are not dense 32-bit numbers.
 func (c *releaseCommand) ids(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (*cli.IDs, error) {
 	list, err := c.list(ctx, on, scheme)
 	if err != nil {
@@ -127,8 +126,8 @@ type releaseReport struct {
 	api.ReleaseSummary
 }
 
-// request returns the release request of the command and the number of users in the request. The users whose sends
-// the command releases come from an audience expression, or from a file of dense ids (32-bit numbers).
+// The method request returns the release request of the command, and the number of users in the request. The users come
+// from an audience expression, or from a file of dense ids (32-bit numbers).
 func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	service *client.Client) (r *client.ReleaseRequest, users int64, err error) {
 	r = &client.ReleaseRequest{MessageID: c.MessageID, Channel: c.Channel}
@@ -146,13 +145,13 @@ func (c *releaseCommand) request(ctx context.Context, on *terminal.Streams,
 	return r, int64(parts.Users), err
 }
 
-// interrupted adds advice to the error of a release that ended early.
+// The method interrupted adds advice to the error of a release that ended early.
 func (c *releaseCommand) interrupted(err error) error {
 	if client.HasCode(err, client.CodeGone) {
 		return terminal.Hinted(err, "run the same command again without --generation, and release users who have "+
 			"left the audience since from a file; repeating a release is safe")
 	}
-	if errors.As(err, new(*client.Error)) && !client.Passing(err) { // a repetition gets the same answer
+	if errors.As(err, new(*client.Error)) && !client.Passing(err) { // a repetition gets the same response
 		return c.Hinted(err)
 	}
 	return terminal.Hinted(c.Hinted(err), "run the same command again"+c.pinned()+"; repeating a release is safe")

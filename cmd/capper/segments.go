@@ -11,7 +11,7 @@ import (
 // segmentsCommand is the command `capper segments`.
 type segmentsCommand struct{ cli.Service }
 
-// Run lists the segments and sets of the segments generation that the service now uses.
+// Run lists the segments and sets of the segments generation in use.
 func (c *segmentsCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	api, err := c.Client()
 	if err != nil {

@@ -62,7 +62,7 @@ func (c *setChange) Help() string {
 		"change decides again. The API key needs the scope lists."
 }
 
-// users returns the users that the command-line arguments or the file list.
+// The method users returns the users in the command-line arguments or in the file.
 func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids.Scheme) (cli.Users, error) {
 	if c.File != "" {
 		return c.readFile(ctx, on, scheme, c.File)
@@ -95,8 +95,8 @@ func (c *setChange) users(ctx context.Context, on *terminal.Streams, scheme *ids
 	return users, err
 }
 
-// existing returns the first argument that is the name of an existing file, or "". Without the method existing(), the
-// command would take the file names from a shell pattern such as lists/*.txt for text ids of users.
+// The method existing returns the first argument that is the name of an existing file, or "". Without this check, the
+// command would treat the file names from a shell pattern such as lists/*.txt as text ids of users.
 func (c *setChange) existing() string {
 	for _, name := range c.Users {
 		if info, err := os.Stat(name); name != stdin && err == nil && info.Mode().IsRegular() {
@@ -106,10 +106,10 @@ func (c *setChange) existing() string {
 	return ""
 }
 
-// stdin is the file name that means standard input.
+// The constant stdin is the file name that means standard input.
 const stdin = "-"
 
-// given parses the command-line arguments as user ids. If a command-line argument is not a user id, given() returns
+// The method given parses the command-line arguments as user ids. If an argument is not a user id, the method returns
 // an error.
 func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	for i := range c.Users {
@@ -127,7 +127,7 @@ func (c *setChange) given(scheme *ids.Scheme) (users cli.Users, other error) {
 	return users, nil
 }
 
-// neither returns the error for a single argument that is neither a user id nor an existing file.
+// The method neither returns the error for a single argument that is neither a user id nor an existing file.
 func (c *setChange) neither(scheme *ids.Scheme, other error) error {
 	if scheme.Kind() == ids.Dense {
 		return fmt.Errorf("users: %q is neither a user id from 0 to 4294967295 nor an existing file", c.Users[0])
@@ -160,7 +160,7 @@ func (c *setChange) readFile(ctx context.Context, on *terminal.Streams, scheme *
 	return users, nil
 }
 
-// change makes the call that changes the set, and prints the result. The argument "of" is a function that returns the
+// The method change makes the API call that changes the set, and prints the result. The function "of" returns the
 // request to add or remove the users.
 func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cli.Users) client.SetChange) error {
 	service, err := c.PatientClient(on)
@@ -193,7 +193,7 @@ func (c *setChange) change(ctx context.Context, on *terminal.Streams, of func(cl
 		[]any{"at", changed.At.UTC().Format(milliseconds)})
 }
 
-// failed adds advice to the error of a call that changes a set.
+// The method failed adds advice to the error of a call that changes a set.
 func (c *setChange) failed(err error) error {
 	const again = "; then run the same command again; repeating a change is safe"
 	switch {
@@ -206,7 +206,7 @@ func (c *setChange) failed(err error) error {
 	return c.HintedLists(err)
 }
 
-// distinct returns how many different ids the slice has.
+// The function distinct returns the number of different ids in the slice.
 func distinct[ID cmp.Ordered](ids []ID) int {
 	return len(slices.Compact(slices.Sorted(slices.Values(ids))))
 }

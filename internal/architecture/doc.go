@@ -1,4 +1,4 @@
-// Package architecture contains tests of the import rules: which package may import which other package, and which
-// libraries only one package may import. Further tests of package architecture compare the documents with the code
-// and with each other. The package contains only tests.
+// Package architecture contains only tests. Some tests check the import rules. These rules name the packages that each
+// package may import, and libraries that a single package may import. Further tests compare the documents with the code
+// and with each other.
 package architecture

@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments"
 )
 
-// UnknownError reports that an audience expression contains a name that is neither a segment nor a set of the
-// generation.
+// UnknownError reports that an audience expression contains an unknown name: the generation has no segment and no set
+// with this name.
 type UnknownError struct {
 	Name       string
 	Column     int    // column in the caller's expression; 0: the name is in an expression of the configuration
@@ -69,7 +69,7 @@ func Position(err error) (column int, nearest string) {
 	return column, nearest
 }
 
-// place returns the beginning of an error message, which says where in the expression the faulty name is.
+// The function place returns the beginning of an error message: the place of the faulty name in the expression.
 func place(column int, within string) string {
 	if within != "" {
 		return fmt.Sprintf("in %s of the configuration: ", within)
@@ -80,7 +80,7 @@ func place(column int, within string) string {
 	return fmt.Sprintf("column %d: ", column)
 }
 
-// names is the mapping from names in audience expressions to the segments and sets of one generation.
+// The type names is the mapping from names in audience expressions to the segments and sets of one generation.
 type names struct {
 	*segments.Snapshot
 	codes map[string]uint8 // code of each segment in the snapshot's CodeMap
@@ -95,11 +95,11 @@ func namesOf(s *segments.Snapshot, named map[string]*Expression) *names {
 	return n
 }
 
-// has reports whether the generation has a segment or a set with the given name.
+// The method has reports whether the generation has a segment or a set with the given name.
 func (n *names) has(name string) bool { return n.codes[name] != 0 || n.Set(name) != nil }
 
-// bind checks that each name of the expression has exactly one meaning, and returns the evaluation plan of the
-// expression.
+// The method bind checks that each name of the expression has exactly one meaning, and returns the evaluation plan of
+// the expression.
 func (n *names) bind(e *Expression) (*plan, error) {
 	for _, name := range slices.Sorted(maps.Keys(e.used)) {
 		if n.has(name) {
@@ -125,7 +125,7 @@ func (n *names) plan(of *node) (*plan, error) {
 	return &plan{operator: of.operator, left: left, right: right, words: max(left.words, right.words+1)}, nil
 }
 
-// leaf returns the evaluation plan for a single name in an expression.
+// The method leaf returns the evaluation plan for a single name in an expression.
 func (n *names) leaf(of *node) (*plan, error) {
 	leaf := &plan{words: 1}
 	switch {
@@ -146,8 +146,9 @@ func (n *names) leaf(of *node) (*plan, error) {
 	return leaf, nil
 }
 
-// everybody returns a function that, for a block of 65,536 neighbouring users, loads those who are in a set but in no
-// segment. If the argument "segmented" is true, the returned function also loads the users who are in a segment.
+// The method everybody returns a function that loads users in one block of 65,536 neighbouring users: the users who are
+// in a set and in no segment. If the argument "segmented" is true, the returned function also loads the users who are
+// in a segment.
 func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.Extent {
 	if !segmented {
 		return func(key int, w *bitmap.Words) bitmap.Extent { return n.Unsegmented().Load(key, w) }
@@ -185,8 +186,8 @@ func (n *names) unknown(of *node) error {
 	return e
 }
 
-// apart splits a name such as "a-b" at "-" characters into names that the generation has. If a name cannot be split
-// at "-" into names that the generation has, apart() returns nil.
+// The method apart splits a name such as "a-b" at "-" characters into names that an expression may use. If such a split
+// is impossible, the method returns nil.
 func (n *names) apart(name string) []string {
 	ways := map[int][]string{} // key: the position at which the split-off names begin
 	for from := len(name) - 1; from >= 0; from-- {
@@ -206,14 +207,14 @@ func (n *names) apart(name string) []string {
 	return ways[0]
 }
 
-// means reports whether the given name is usable in audience expressions: as a segment, a set, a named or a built-in
-// expression.
+// The method means reports whether the given name has a meaning in audience expressions: a segment, a set, a named
+// expression, "all" or "default".
 func (n *names) means(name string) bool {
 	return n.has(name) || n.named[name] != nil || name == All || name == Default
 }
 
-// all returns every name that an audience expression may use. all returns first the names from the configuration,
-// and then the segments and sets of the generation in the order of its manifest.
+// The method all returns every name that an audience expression may use: first "all" and "default", then the names from
+// the configuration, and then the segments and sets of the generation in the order of the manifest.
 func (n *names) all() []string {
 	list := append([]string{All, Default}, slices.Sorted(maps.Keys(n.named))...)
 	list = append(list, n.Names()...)

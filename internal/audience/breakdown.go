@@ -7,8 +7,8 @@ import (
 	"capper/internal/bitmap"
 )
 
-// Breakdown holds the number of users that a query selects, in total, by segment and by set. A Breakdown leaves out
-// segments and sets in which the query selects no user.
+// The type Breakdown holds the number of users that a query selects, in total, by segment and by set. A Breakdown omits
+// segments and sets without a selected user.
 type Breakdown struct {
 	Users    uint64
 	Segments map[string]uint64 // by segment; the key Default is for users in no segment
@@ -55,7 +55,7 @@ func (a *Audience) Breakdown(ctx context.Context, q Query) (*Breakdown, error) {
 	return b, nil
 }
 
-// note stores the number of users in a segment or set in counts, unless the number is 0.
+// The function note stores the number of users in a segment or set in the map "counts", unless the number is 0.
 func note(counts map[string]uint64, name string, n uint64) {
 	if n > 0 {
 		counts[name] = n

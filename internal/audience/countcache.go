@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// countKey identifies an audience in the cache of counts: by the name of its generation and its expression.
+// countKey identifies an audience in the cache of counts, by the name of the generation and the expression.
 type countKey struct{ generation, expression string }
 
-// countCache caches, for recently used audiences, the number of users in each block (65,536 neighbouring numbers), up
-// to a limit in bytes. If several goroutines request the counts of one audience at once, only one of them counts the
-// users, and the others wait.
+// countCache caches the number of users in each block (65,536 neighbouring numbers) for recently used audiences, up to
+// a limit in bytes. If several goroutines request the counts of one audience at once, one goroutine counts the users,
+// and the others wait.
 type countCache struct {
 	mu      sync.Mutex
 	left    int // free bytes
@@ -25,12 +25,12 @@ type counted struct {
 	counts []uint32
 }
 
-// sizeBytes returns how many bytes of memory a cache entry takes, including its part of the cache's index.
+// sizeBytes returns the memory of a cache entry in bytes, including the entry's place in the cache's index.
 func (c *counted) sizeBytes() int {
 	return 4*len(c.counts) + len(c.key.generation) + len(c.key.expression) + 256
 }
 
-// counting represents the user counts of an audience that one goroutine is computing at present.
+// The type counting represents the user counts of an audience that a goroutine is computing.
 type counting struct {
 	done   chan struct{}
 	counts []uint32
@@ -42,9 +42,9 @@ func newCountCache(sizeBytes int) *countCache {
 		running: map[countKey]*counting{}}
 }
 
-// get returns the user counts of an audience from the cache, or calls the argument "count" (a function) if the cache
-// lacks the counts. If counting ends because the caller of get() was cancelled, one of the waiting callers counts
-// again.
+// The method get returns the user counts of an audience from the cache. If the cache lacks the counts, the method calls
+// the function "count". If counting fails, for example because a caller was cancelled, one of the waiting callers
+// counts again.
 func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint32, error)) ([]uint32, error) {
 	for {
 		counts, other := c.begin(key)
@@ -65,8 +65,8 @@ func (c *countCache) get(ctx context.Context, key countKey, count func() ([]uint
 	}
 }
 
-// begin returns the cached counts of an audience, or the running computation that another goroutine has begun. If
-// both results of begin() are nil, the caller must compute the user counts by calling run.
+// The method begin returns the cached counts of an audience, or the running computation of another goroutine. If both
+// results are nil, the caller must call the method run, which computes the counts.
 func (c *countCache) begin(key countKey) ([]uint32, *counting) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +95,8 @@ func (c *countCache) run(key countKey, count func() ([]uint32, error)) ([]uint32
 	return counts, err
 }
 
-// keep adds a new entry to the cache and evicts the oldest entries until the cache is within its size limit. If an
-// entry is larger than the whole cache, the cache does not keep it.
+// The method keep adds a new entry to the cache, and evicts the least recently used entries until the cache is within
+// its size limit. The cache does not keep an entry that is larger than the size limit.
 func (c *countCache) keep(entry *counted) {
 	c.entries[entry.key] = c.recent.PushFront(entry)
 	c.left -= entry.sizeBytes()

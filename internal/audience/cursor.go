@@ -10,11 +10,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Cursor marks the position in an audience at which a page of users ended.
+// Cursor marks the end of a page of users in an audience.
 type Cursor struct {
 	Generation string // name of the generation that contains the users
 	after      uint32 // number of the last user of the page
-	query      uint64 // hash of the expression, the sample and the part
+	query      uint64 // one hash over the expression, sample and part of the query
 }
 
 // ErrOtherQuery reports that a page's cursor belongs to a query with another expression, sample, part or generation.
@@ -26,8 +26,7 @@ var ErrOtherQuery = errors.New(
 var errNoCursor = errors.New("the cursor was not returned by an earlier call")
 
 // A Cursor consists of a format version, the hash of the query, the number of the last user, the name of the
-// generation, and a checksum. The checksum covers all other bytes of the cursor and detects damage. The text of a
-// cursor is base64 for URLs.
+// generation, and a checksum of all other bytes. The text of a cursor is base64 for URLs.
 const (
 	cursorVersion = 1
 	cursorHead    = 1 + 8 + 4
@@ -65,8 +64,8 @@ func (c *Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// queryHash returns a hash of a query's expression, sample and part, with which a cursor is checked. The hash of a
-// query does not include the start and the length of the page.
+// queryHash returns one hash over the expression, sample and part of a query, for the check of a cursor. The hash does
+// not cover the start and the length of the page.
 func (a *Audience) queryHash(q *Query) uint64 {
 	text := fmt.Sprintf("%q %q", a.Generation(), a.expression)
 	if q.Sample != nil {

@@ -5,13 +5,12 @@
 //
 // An expression consists of names, operators and parentheses. A name in an expression is a segment, a set, or a named
 // expression of the configuration. The names "all" and "default" are built into the language of audience expressions.
-// An audience is the set of users that an expression selects in one generation. The number of a user is the number
-// that stands for the user in bitmaps: the id itself if ids are dense (32-bit integers). If ids are not dense 32-bit
-// integers, the number of a user is the index of the user's id in the dictionary of the generation. A block is a
-// range of 65,536 neighbouring numbers. A sample is a percentage of all users, chosen by a hash of their ids, and
-// therefore the same in every generation. A part is one of several disjoint, equally large subsets of an audience. A
-// page is a limited number of users of an audience, in ascending order. A cursor is the text with which a caller
-// requests the next page.
+// An audience is the set of users that an expression selects in one generation. The number of a user stands for the
+// user in bitmaps. If ids are dense (32-bit numbers), the number of a user is the id. Otherwise, the number of a user
+// is the index of the user's id in the dictionary of the generation. A block is a range of 65,536 neighbouring numbers.
+// A sample is a percentage of all users, chosen by a hash of their ids, and therefore the same in every generation. A
+// part is one of several disjoint, equally large subsets of an audience. A page is a limited number of users of an
+// audience, in ascending order. A cursor is the text with which a caller requests the next page.
 //
 // # The language
 //
@@ -20,28 +19,29 @@
 //	factor     = name | "(" expression ")"
 //	name       = letter or digit { letter | digit | "." | "_" | "-" | "/" | "+" }
 //
-// In an audience expression, the operator "&" binds most tightly; "|" and "-" are evaluated from left to right. A
-// name in an expression may contain "-", so a "-" directly after a name belongs to the name. The texts "a -b", "a -
-// b" and "(a)-b" are differences, but "a-b" is one name. The name "all" selects every user in any segment or set. The
-// name "default" selects the users in a set who are in no segment. If the bitmaps of several segments contain a user,
-// the user belongs only to the first of these segments.
+// In an audience expression, the operator "&" applies first; "|" and "-" then apply from left to right. A name in an
+// expression may contain "-", so a "-" directly after a name belongs to the name. The texts "a -b", "a - b" and "(a)-b"
+// mean "a without b", but "a-b" is one name. The name "all" selects every user in any segment or set. The name
+// "default" selects the users in a set who are in no segment. If the bitmaps of several segments contain a user, the
+// user belongs only to the first of these segments.
 //
 // # Evaluation
 //
 // An Engine evaluates an audience in blocks of 65,536 neighbouring numbers, on all CPU cores. To evaluate an
 // expression, an Engine reads the segment codes and the set bitmaps of a segments.Snapshot. If an operand of the
-// expression cannot change the result for a block of ids, the Engine does not read the operand. For recently used
-// expressions, an Engine caches only the number of users in each block, which takes 4 bytes per block. With the
-// cached counts of an expression, an Engine finds a part of an audience without counting its users again.
+// expression cannot change the result for a block, the Engine does not read the operand. For recently used expressions,
+// an Engine caches the number of users in each block, in 4 bytes per block. With the cached counts of an expression, an
+// Engine finds a part of the audience without counting users again.
 //
 // # Slices
 //
-// If an audience of u users, in the order of their numbers, is divided into n parts, part i has the users from position
-// i·u/n to (i+1)·u/n. The Engine divides an audience into parts before the sample removes users. The parts therefore
-// have no user in common, together contain the whole audience, and are the same with and without a sample. A page of an
-// audience begins with the first user whose number is higher than the last number of the previous page. A cursor
-// contains the name of the generation and a hash of the expression, the sample and the part. The method Page rejects a
-// cursor if the query differs, or if the configuration has changed the meaning of a name in the expression.
+// Suppose an audience of u users is divided into n parts. In the order of the users' numbers, part i has the users from
+// position i·u/n up to, but not including, (i+1)·u/n. The parts have no user in common, and together contain the whole
+// audience. The Engine divides an audience into parts before the sample removes users, so the borders of the parts are
+// the same with and without a sample. A page of an audience begins with the first user whose number is higher than the
+// last number of the previous page. A cursor contains the name of the generation, and one hash over the expression,
+// sample and part of the query. The method Page rejects a cursor if the query differs, or if the configuration has
+// changed the meaning of a name in the expression.
 //
 // # Files
 //
@@ -52,6 +52,6 @@
 //
 // # Not here
 //
-// Package audience neither loads generations nor serves HTTP, and it does not decide whether a message may be sent to
-// a user.
+// Package audience does not load generations, does not serve HTTP, and does not decide whether a user may receive a
+// message.
 package audience

@@ -9,7 +9,7 @@ import (
 	"capper/internal/segments"
 )
 
-// Engine computes which users an audience expression selects. An Engine caches, for recently used audiences, the number
+// Engine finds the users that an audience expression selects. An Engine caches, for recently used audiences, the number
 // of users in each block (65,536 neighbouring numbers). An Engine is safe for concurrent use.
 type Engine struct {
 	workshop workshop
@@ -52,14 +52,14 @@ func (g *Engine) Bind(e *Expression, s *segments.Snapshot) (*Audience, error) {
 	return a, nil
 }
 
-// Generation returns the name of the generation in which the audience selects users.
+// Generation returns the name of the audience's generation (published version of the segments).
 func (a *Audience) Generation() string { return a.snapshot.Generation() }
 
-// Snapshot returns the snapshot of the segments in which the audience selects users.
+// Snapshot returns the snapshot of the audience's generation (published version of the segments).
 func (a *Audience) Snapshot() *segments.Snapshot { return a.snapshot }
 
-// inBlocks returns how many users of the audience are in each block (65,536 neighbouring numbers). The caller of
-// inBlocks must not change the returned slice.
+// inBlocks returns the number of the audience's users in each block (65,536 neighbouring numbers). The caller must not
+// change the returned slice.
 func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 	return a.engine.counts.get(ctx, countKey{a.Generation(), a.expression}, func() ([]uint32, error) {
 		counts := make([]uint32, a.blocks)
@@ -74,13 +74,13 @@ func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 	})
 }
 
-// stretch is the number of blocks (of 65,536 numbers) that a goroutine evaluates before it checks again whether the
-// caller's context has ended.
+// The constant stretch is the number of blocks (of 65,536 numbers) that a goroutine evaluates between two checks of the
+// caller's context.
 const stretch = 16
 
-// each calls the function "use" for each block, from "from" up to but not including "to", that has a user of the
-// audience. each calls the function "use" on all CPU cores at the same time and in any order. If ctx ends, the method
-// each stops before all blocks are done.
+// The method each calls the function "use" for each block with users of the audience, from the block "from" up to, but
+// not including, the block "to". The calls run on all CPU cores at the same time, and in any order. If ctx ends, the
+// method each stops before all blocks are done.
 func (a *Audience) each(ctx context.Context, from, to int, use func(key int, d *desk, extent bitmap.Extent)) error {
 	var stopped atomic.Bool
 	parallel.OnAllCores((to-from+stretch-1)/stretch, func(i int) {

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// MaxExpanded is the maximum number of names in an expression after named expressions have been
-// replaced by their definitions.
+// MaxExpanded is the maximum number of names in an expression, with definitions in place of named expressions.
 const MaxExpanded = 1024
 
-// Named holds the named audience expressions of the configuration, such as the name "engaged" for "active | opened".
-// In a named expression, the configuration may use other named expressions. The zero Named holds no expression.
+// Named holds the named audience expressions of the configuration, such as the name "engaged" for "active | opened". A
+// named expression may use other named expressions. The zero Named holds no expression.
 type Named struct{ expanded map[string]*Expression }
 
 // NewNamed parses and checks the named audience expressions of a configuration. The error of NewNamed joins one
@@ -73,8 +72,8 @@ func checkNamed(name string) error {
 // Names returns the names of all named expressions in ascending order. The caller owns the returned slice.
 func (n *Named) Names() []string { return slices.Sorted(maps.Keys(n.of())) }
 
-// Text returns the text of the named expression as the configuration has it. If the configuration has no expression
-// with the name, Text returns "".
+// Text returns the text of the named expression in the configuration. If the configuration has no expression with the
+// name, Text returns "".
 func (n *Named) Text(name string) string {
 	if e := n.of()[name]; e != nil {
 		return e.text
@@ -89,8 +88,8 @@ func (n *Named) of() map[string]*Expression {
 	return n.expanded
 }
 
-// With returns a copy of the expression in which each name of a named expression is replaced by its definition. With
-// returns an error if the resulting expression has too many names or too many nested levels.
+// The method With returns a copy of the expression, with definitions in place of named expressions. If the copy has too
+// many names or too many nested levels, With returns an error.
 func (e *Expression) With(named *Named) (*Expression, error) {
 	return e.with(named.of())
 }
@@ -112,9 +111,9 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 	return out, nil
 }
 
-// measure counts how many names and nested levels the node would have after named expressions are replaced by their
-// definitions. measure records in the map "used" to which named expressions the node refers. measure stops counting
-// names and levels as soon as a count is above its limit.
+// The method measure counts the names and the nested levels of the node, with definitions in place of named
+// expressions. The method adds the named expressions to which the node refers to the map "used". The count of names
+// stops above MaxExpanded.
 func (n *node) measure(expanded map[string]*Expression, used map[string]int) (names, nesting int) {
 	if n.operator == 0 {
 		e := expanded[n.name]
@@ -134,8 +133,8 @@ func (n *node) measure(expanded map[string]*Expression, used map[string]int) (na
 	return min(leftNames+rightNames, MaxExpanded+1), max(leftNesting, rightNesting, n.nesting)
 }
 
-// replace returns a copy of the node in which each name of a named expression is replaced by its definition. Nodes
-// are immutable, so the copy can share the nodes of a definition with other expressions.
+// The method replace returns a copy of the node, with definitions in place of named expressions. Nodes are immutable,
+// so the copy can share nodes with other expressions.
 func (n *node) replace(expanded map[string]*Expression) *node {
 	if n.operator == 0 {
 		if e := expanded[n.name]; e != nil {
@@ -150,8 +149,8 @@ func (n *node) replace(expanded map[string]*Expression) *node {
 	return out
 }
 
-// in returns a copy of the node in which each name records that it comes from the given named expression, for error
-// messages. in does not change a name that already records a named expression.
+// The method in returns a copy of the node for the definition of the given named expression. For error messages, each
+// name in the copy refers to this named expression, unless the name already refers to another.
 func (n *node) in(name string) *node {
 	out := *n
 	if n.operator != 0 {
@@ -162,7 +161,8 @@ func (n *node) in(name string) *node {
 	return &out
 }
 
-// expander replaces, in each named expression of a configuration, other named expressions by their definitions.
+// The type expander replaces the named expressions inside the named expressions of a configuration by their
+// definitions.
 type expander struct {
 	parsed map[string]*Expression
 	done   map[string]*Expression
@@ -176,8 +176,8 @@ func (x *expander) fail(name string, err error) {
 	x.faults = append(x.faults, &NamedError{Name: name, Err: err})
 }
 
-// expand replaces the named expressions to which one named expression refers by their definitions. expand first
-// expands the definition of such a named expression itself, because a definition may also refer to named expressions.
+// The method expand replaces the named expressions inside one named expression by their definitions. A definition may
+// also refer to named expressions, so the method first expands the definitions.
 func (x *expander) expand(name string) {
 	if x.done[name] != nil || x.failed[name] {
 		return
@@ -207,7 +207,7 @@ func (x *expander) expand(name string) {
 	x.done[name] = e
 }
 
-// leaves appends all names in the node, and in the nodes below it, to the slice "names".
+// The method leaves appends all names in the node, and in the nodes below the node, to the slice "names".
 func (n *node) leaves(names []string) []string {
 	if n.operator == 0 {
 		return append(names, n.name)

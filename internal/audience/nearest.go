@@ -3,9 +3,8 @@ package audience
 // maxDistance is the maximum edit distance, in bytes, between a mistyped name and a suggestion.
 const maxDistance = 3
 
-// Nearest returns the candidate in the slice "names" whose edit distance to the mistyped name is the smallest. If
-// every candidate has a distance above maxDistance, or above half the length of the mistyped name, Nearest returns
-// "".
+// Nearest returns the candidate in the slice "names" whose edit distance to the mistyped name is the smallest. If the
+// distance of every candidate is above maxDistance, or above half the length of the mistyped name, Nearest returns "".
 func Nearest(name string, names []string) (found string) {
 	least := min(maxDistance, len(name)/2) + 1
 	for _, candidate := range names {
@@ -16,9 +15,9 @@ func Nearest(name string, names []string) (found string) {
 	return found
 }
 
-// distance returns the Levenshtein distance between the texts a and b in bytes
-// (https://en.wikipedia.org/wiki/Levenshtein_distance). If the Levenshtein distance of the two texts is at least the
-// argument "limit", distance() returns the limit instead of the distance.
+// The function distance returns the Levenshtein distance between the texts a and b in bytes
+// (https://en.wikipedia.org/wiki/Levenshtein_distance). If the distance is at least the argument "limit", the function
+// returns the limit instead of the distance.
 func distance(a, b string, limit int) int {
 	if max(len(a)-len(b), len(b)-len(a)) >= limit {
 		return limit

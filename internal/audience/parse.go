@@ -23,14 +23,14 @@ const (
 type Expression struct {
 	text string
 	root *node
-	// used holds the named expressions of the configuration to which this expression refers, with the column of the
-	// reference. Column 0 marks an indirect reference.
+	// The field used holds the named expressions of the configuration to which this expression refers, with the column
+	// of the reference. Column 0 marks an indirect reference.
 	used map[string]int
-	// named holds all named expressions of the configuration. UnknownError suggests names from this map.
+	// The field named holds all named expressions of the configuration. UnknownError suggests names from this map.
 	named map[string]*Expression
 }
 
-// node is a node in the syntax tree of an expression: a name, or an operator with two operands.
+// The type node is a node in the syntax tree of an expression: a name, or an operator with two operands.
 type node struct {
 	operator    byte // '&', '|' or '-'; 0: the node is a name
 	left, right *node
@@ -41,8 +41,8 @@ type node struct {
 	nesting     int    // number of nested levels of parentheses or named expressions
 }
 
-// Parse parses the text of an audience expression. The error of Parse is a *SyntaxError or a *BoundError, or it says
-// that the text of the expression is too long.
+// Parse parses the text of an audience expression. The error of Parse is a *SyntaxError, a *BoundError, or an error
+// about a text that is too long.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("an audience expression must have at most %d bytes, got %d", MaxText, len(text))
@@ -64,17 +64,17 @@ func Parse(text string) (*Expression, error) {
 // Text returns the expression as the caller wrote it.
 func (e *Expression) Text() string { return e.text }
 
-// String returns the expression in canonical form, with each named expression replaced by its definition. If String
-// returns the same text for two expressions, they select the same users.
+// String returns the expression in canonical form, with definitions in place of named expressions. Two expressions with
+// the same canonical form select the same users.
 func (e *Expression) String() string {
 	var b strings.Builder
 	e.root.write(&b)
 	return b.String()
 }
 
-// Plain returns the text of the expression, in which the definition replaces the name of each named expression. The
-// text that Plain returns keeps its meaning when the configuration changes the definition of a named expression.
-// Plain returns "" if the expression uses no named expression, or if the expanded text exceeds a limit of Parse.
+// Plain returns the text of the expression with definitions in place of named expressions. This text keeps its meaning
+// when the configuration changes a definition. If the expression uses no named expression, or if the expanded text
+// exceeds a limit of Parse, Plain returns "".
 func (e *Expression) Plain() string {
 	if len(e.used) == 0 {
 		return ""
@@ -96,9 +96,9 @@ func (n *node) write(b *strings.Builder) {
 	n.right.writeOperand(b, n.operator == '&' || n.right.operator != '&')
 }
 
-// writeOperand writes the text of a node, which is an operand, to the argument b. If the argument "parentheses" is
-// true, writeOperand puts an operator and its operands in parentheses, because the operator would otherwise bind to
-// another operand.
+// writeOperand writes the text of a node to the argument b. The node is an operand of an operator. If the argument
+// "parentheses" is true, and the node has an operator, writeOperand puts the text in parentheses, so that the text
+// stays one operand.
 func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	if !parentheses || n.operator == 0 {
 		n.write(b)
@@ -109,7 +109,7 @@ func (n *node) writeOperand(b *strings.Builder, parentheses bool) {
 	b.WriteByte(')')
 }
 
-// parser parses the tokens of an audience expression and looks at most one token ahead.
+// The type parser parses the tokens of an audience expression, and looks at most one token ahead.
 type parser struct {
 	scanner
 	token  token
@@ -127,8 +127,8 @@ func (p *parser) expected(what string) error {
 	return &SyntaxError{Column: p.token.column, Expected: what, Got: p.token.String()}
 }
 
-// expectedOperator returns a syntax error for a token that follows an operand. After an operand of an expression,
-// only an operator or the given end of the expression may follow.
+// expectedOperator returns the syntax error for a wrong token after an operand. After an operand, an expression must
+// have an operator or the given end.
 func (p *parser) expectedOperator(end string) error {
 	if p.token.kind == nameToken && strings.HasSuffix(p.before.text, "-") {
 		end += `; the name before it ends in "-"`
@@ -136,16 +136,16 @@ func (p *parser) expectedOperator(end string) error {
 	return p.expected(anyOperator + end)
 }
 
-// expression parses an audience expression: terms and the operators between them. The argument "depth" is the number of
-// opening parentheses in the expression that are not closed yet.
+// The method expression parses an audience expression: terms and the operators between them. The argument "depth" is
+// the number of open parentheses.
 func (p *parser) expression(depth int) (*node, error) {
 	return p.chain("|-", func() (*node, error) {
 		return p.chain("&", func() (*node, error) { return p.factor(depth) })
 	})
 }
 
-// chain parses operands that are separated by any of the given operators. If there are several operators, chain
-// evaluates them from left to right.
+// The method chain parses operands with any of the given operators between them. The operators apply from left to
+// right.
 func (p *parser) chain(operators string, operand func() (*node, error)) (*node, error) {
 	left, err := operand()
 	for err == nil && strings.IndexByte(operators, p.token.kind) >= 0 {
@@ -166,7 +166,7 @@ func join(operator byte, left, right *node) *node {
 		nesting: max(left.nesting, right.nesting)}
 }
 
-// factor parses a name or an expression in parentheses.
+// The method factor parses a name, or an expression in parentheses.
 func (p *parser) factor(depth int) (*node, error) {
 	switch p.token.kind {
 	case nameToken:

@@ -9,19 +9,19 @@ import (
 	"capper/internal/share"
 )
 
-// plan is an audience expression whose names refer to segments and sets of a certain generation, ready for
+// A plan is an audience expression whose names refer to segments and sets of a certain generation, ready for
 // evaluation.
 type plan struct {
 	operator    byte // the operator of the node
 	left, right *plan
-	load        func(key int, w *bitmap.Words) bitmap.Extent // loads the users of one block whom the name selects
+	load        func(key int, w *bitmap.Words) bitmap.Extent // loads the users of one block that the name selects
 	words       int                                          // number of buffers of one block that the evaluation needs
 }
 
-// eval computes which users of one block (65,536 neighbouring numbers) the expression selects, and stores them in the
-// first buffer of the argument w. The first buffer holds the result of eval() only if eval() returns Some; otherwise
-// the expression selects none or all users of the block. The argument w must have as many buffers as the field "words"
-// of the plan says.
+// The method eval finds the users of one block (65,536 neighbouring numbers) that the expression selects. If the result
+// is Some, the first buffer of the argument w holds these users. Otherwise, the expression selects none or all users of
+// the block, and the buffer is undefined. The argument w must have the number of buffers in the field "words" of the
+// plan.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])
@@ -87,7 +87,7 @@ func (p *plan) without(left bitmap.Extent, key int, w []bitmap.Words) bitmap.Ext
 	return w[0].Without(&w[1])
 }
 
-// desk holds the buffers that one goroutine uses to evaluate an audience expression.
+// A desk holds the buffers with which one goroutine evaluates an audience expression.
 type desk struct {
 	words []bitmap.Words // one block per buffer; the first buffer holds the result
 	ids   []uint32       // the numbers of the block's users, if keep checks users one by one
@@ -95,9 +95,9 @@ type desk struct {
 	marks []uint8
 }
 
-// keep removes all users who are not in the sample from the first buffer of the desk (the buffers of one goroutine).
-// If ids are not dense, keep first converts the numbers of users to user ids, because a sample selects users by their
-// ids. Because a sample goes by ids, it selects the same users in every generation.
+// The method keep removes all users who are not in the sample from the first buffer of the desk (the buffers of one
+// goroutine). A sample selects users by their ids, and therefore selects the same users in every generation. If ids are
+// not dense, the method first converts the numbers of users to ids.
 func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
 	d.marks = append(d.marks[:0], make([]uint8, len(d.ids))...)
@@ -110,10 +110,10 @@ func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.words[0].SetMarked(d.ids, d.marks)
 }
 
-// workshop is a pool of unused desks; a desk is the buffers that one goroutine needs to evaluate an audience.
+// A workshop is a pool of unused desks (buffers with which one goroutine evaluates an audience).
 type workshop struct{ desks sync.Pool }
 
-// take returns a desk (the buffers of one goroutine) that is large enough to evaluate the given plan.
+// The method take returns a desk (the buffers of one goroutine) with enough buffers for the given plan.
 func (s *workshop) take(p *plan) *desk {
 	d, _ := s.desks.Get().(*desk)
 	if d == nil {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError reports the position of a syntax error in an audience expression, and the tokens that are allowed at this
+// SyntaxError reports the position of a syntax error in an audience expression, and the allowed tokens at this
 // position.
 type SyntaxError struct {
 	Column   int    // in characters, counted from 1
@@ -28,14 +28,14 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("column %d: an expression must have at most %s", e.Column, e.Most)
 }
 
-// endToken and nameToken are kinds of tokens in an audience expression. The kind of an operator token or a
-// parenthesis token is the character itself.
+// endToken and nameToken are kinds of tokens in an audience expression. The kind of every other token is its character:
+// an operator or a parenthesis.
 const (
 	endToken  = 0
 	nameToken = 'n'
 )
 
-// anyToken, anyOperand and anyOperator are texts with which a syntax error names the tokens that are allowed.
+// anyToken, anyOperand and anyOperator are texts in which a syntax error names the allowed tokens.
 const (
 	anyToken    = `a name, an operator ("&", "|", "-") or a parenthesis`
 	anyOperand  = `a name or "("`
@@ -55,13 +55,13 @@ func (t *token) String() string {
 	return fmt.Sprintf("%q", t.text)
 }
 
-// scanner splits the text of an expression into tokens.
+// The type scanner splits the text of an expression into tokens.
 type scanner struct {
 	rest   string
 	column int // column of the first character of rest
 }
 
-// next returns the next token of the audience expression.
+// The method next returns the next token of the audience expression.
 func (s *scanner) next() (token, error) {
 	for s.rest != "" && strings.IndexByte(" \t\r\n", s.rest[0]) >= 0 {
 		s.take(1)
@@ -81,7 +81,7 @@ func (s *scanner) next() (token, error) {
 	}
 }
 
-// name parses the name at the beginning of the remaining text of the expression.
+// The method name parses the name at the beginning of the expression's remaining text.
 func (s *scanner) name() (token, error) {
 	n := 1
 	for n < len(s.rest) && isOfName(s.rest[n]) {
@@ -94,8 +94,8 @@ func (s *scanner) name() (token, error) {
 	return s.take(n).as(nameToken), nil
 }
 
-// take removes n bytes from the beginning of the expression's remaining text and returns them as a token. All n bytes
-// must be ASCII.
+// The method take removes n bytes from the beginning of the expression's remaining text, and returns these bytes as a
+// token. All n bytes must be ASCII.
 func (s *scanner) take(n int) *token {
 	t := &token{text: s.rest[:n], column: s.column}
 	s.rest, s.column = s.rest[n:], s.column+n

@@ -10,10 +10,11 @@ import (
 	"capper/internal/share"
 )
 
-// MaxParts is the maximum number of parts into which a query can divide an audience.
+// MaxParts is the maximum number of parts of an audience.
 const MaxParts = 10_000
 
-// Query selects some users of an audience: a sample, a part, or those after a cursor. The zero Query selects all users.
+// Query selects some users of an audience: a sample, a part, or the users after a cursor. The zero Query selects all
+// users.
 type Query struct {
 	Sample *share.Share // only users in this sample; nil: all users
 	Part   Part
@@ -39,7 +40,7 @@ func (p Part) Check() error {
 	return nil
 }
 
-// next returns the part of the audience with the next index, or nil after the last part.
+// The method next returns the part of the audience with the next index, or nil after the last part.
 func (p Part) next() *Part {
 	if p.Index+1 >= p.Of {
 		return nil
@@ -47,16 +48,16 @@ func (p Part) next() *Part {
 	return &Part{Of: p.Of, Index: p.Index + 1}
 }
 
-// slice represents the users of an audience who are in the query's sample and whose numbers are between the fields
-// "first" and "last". If ids are dense, the number of a user is the id itself.
+// A slice represents the users of an audience who are in the query's sample, and whose numbers are between the fields
+// "first" and "last". If ids are dense (32-bit numbers), the number of a user is the user's id.
 type slice struct {
 	first, last uint32
 	empty       bool
 	sample      *share.Share
 }
 
-// blocks returns the range of blocks (of 65,536 numbers) that the slice of users covers: the first block's key, and
-// the key after the last block.
+// The method blocks returns the range of blocks (of 65,536 numbers) of the slice: the first block's key, and the key
+// after the last block.
 func (s *slice) blocks(a *Audience) (from, to int) {
 	if s.empty {
 		return 0, 0
@@ -64,7 +65,7 @@ func (s *slice) blocks(a *Audience) (from, to int) {
 	return int(s.first >> 16), min(a.blocks, int(s.last>>16)+1)
 }
 
-// slice returns the users of the audience whom a query selects, as a slice of the audience.
+// The method slice returns the users of the audience whom a query selects, as a slice of the audience.
 func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
 	s := &slice{last: math.MaxUint32, sample: q.Sample}
 	if err := q.Part.Check(); err != nil {
@@ -86,8 +87,8 @@ func (a *Audience) slice(ctx context.Context, q *Query) (*slice, error) {
 	return s, nil
 }
 
-// part reduces a slice of users to those who are in the given part of the audience. The package comment in doc.go
-// says which users belong to a part.
+// The method part reduces a slice to the users in the given part of the audience. The package comment in doc.go defines
+// the parts of an audience.
 func (a *Audience) part(ctx context.Context, p Part, s *slice) error {
 	counts, err := a.inBlocks(ctx)
 	if err != nil {
@@ -111,8 +112,8 @@ func sum(counts []uint32) (total uint64) {
 	return total
 }
 
-// rank returns the n-th lowest number (counted from 0) of a user in the audience. The caller of rank() must make sure
-// that the audience has more than n users.
+// The method rank returns the n-th lowest number (counted from 0) of a user in the audience. The audience must have
+// more than n users.
 func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	key := 0
 	for ; n >= uint64(counts[key]); key++ {
@@ -126,8 +127,8 @@ func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	return uint32(key)<<16 | uint32(d.words[0].Rank(int(n)))
 }
 
-// narrow removes from the desk's first buffer (65,536 neighbouring users of the audience) all users who are not in the
-// slice.
+// The method narrow removes all users who are not in the slice from the desk's first buffer (65,536 neighbouring
+// users).
 func (s *slice) narrow(key int, a *Audience, d *desk, extent bitmap.Extent) {
 	w := &d.words[0]
 	if extent == bitmap.Everything {
@@ -159,8 +160,8 @@ func (a *Audience) Count(ctx context.Context, q Query) (uint64, error) {
 	return users.Load(), err
 }
 
-// eachOf calls the function "use" for each block (65,536 neighbouring numbers) with those of its users that the query
-// selects. eachOf calls the function "use" on all CPU cores at the same time and in any order.
+// eachOf calls the function "use" for each block (65,536 neighbouring numbers), with the users of the block that the
+// query selects. The calls run on all CPU cores at the same time, and in any order.
 func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bitmap.Words)) error {
 	s, err := a.slice(ctx, q)
 	if err != nil {
@@ -182,7 +183,7 @@ func (a *Audience) Bitmap(ctx context.Context, q Query) (*bitmap.Bitmap, error) 
 	return bitmap.Join(blocks), nil
 }
 
-// Page holds users of an audience in ascending order of their numbers. The caller owns the slice Users.
+// The type Page holds users of an audience in ascending order of their numbers. The caller owns the slice Users.
 type Page struct {
 	Users []uint32
 	Next  *Cursor // position of the next page; nil: this page is the last
@@ -231,7 +232,7 @@ func (a *Audience) Page(ctx context.Context, q Query, n int) (*Page, error) {
 	return p, nil
 }
 
-// collect returns the first n users of a slice of the audience.
+// The method collect returns the first n users of a slice of the audience.
 func (a *Audience) collect(ctx context.Context, s *slice, n int) ([]uint32, error) {
 	d := a.engine.workshop.take(a.plan)
 	defer a.engine.workshop.giveBack(d)

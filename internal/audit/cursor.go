@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads the payload of a frame (one stored record with its checksums) in an audit file. After the first fault
-// in the payload of a record, every read of the cursor returns zero.
+// A cursor reads the payload of a frame (entry of an audit file). After the first fault in the payload, every read of
+// the cursor returns zero.
 type cursor struct {
 	rest []byte
 	err  error
@@ -30,7 +30,7 @@ func (c *cursor) byte() byte {
 }
 
 // uvarint reads a number in varint encoding. uvarint accepts only the shortest encoding of a number, because the writer
-// uses no other.
+// uses the shortest encoding.
 func (c *cursor) uvarint() uint64 {
 	n, size := binary.Uvarint(c.rest)
 	switch {
@@ -50,10 +50,10 @@ func (c *cursor) varint() int64 {
 	return int64(n>>1) ^ -int64(n&1)
 }
 
-// count reads a number of users, or any other number that fits a Go int.
+// The method count reads a number of users, or any other number that fits a Go int.
 func (c *cursor) count() int { return int(c.below(1 << 40)) }
 
-// below reads a number and rejects a number above the argument "most".
+// The method below reads a number, and rejects a number above the argument "most".
 func (c *cursor) below(most uint64) uint64 {
 	n := c.uvarint()
 	if n > most {
@@ -63,7 +63,7 @@ func (c *cursor) below(most uint64) uint64 {
 	return n
 }
 
-// elements reads how many elements of a list follow. Each element takes at least one byte.
+// The method elements reads the number of elements of a list. Each element takes at least one byte.
 func (c *cursor) elements() int { return int(c.below(uint64(len(c.rest)))) }
 
 func (c *cursor) bytes(n uint64) []byte {
@@ -85,8 +85,8 @@ func (c *cursor) text() string {
 	return string(b)
 }
 
-// end returns the first fault that the cursor has found in the payload. If bytes at the end of the payload are
-// unread, this is also a fault.
+// The method end returns the first fault that the cursor has found in the payload. Unread bytes at the end of the
+// payload are also a fault.
 func (c *cursor) end() error {
 	if c.err == nil && len(c.rest) > 0 {
 		c.fail(fmt.Errorf("%d extra bytes follow the end of the audit record", len(c.rest)))

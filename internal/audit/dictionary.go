@@ -2,38 +2,38 @@ package audit
 
 import "fmt"
 
-// maxWords, maxWordBytes and maxWord limit the dictionary of texts in an audit file, because writer and reader of the
-// file keep it in memory.
+// maxWords, maxWordBytes and maxWord limit the dictionary of texts in an audit file, because the writer and the reader
+// of the file keep the dictionary in memory.
 const (
 	maxWords     = 1 << 16
 	maxWordBytes = 4 << 20
 	maxWord      = 4 << 10 // longest text, in bytes, that the dictionary keeps
 )
 
-// A stored record refers to a text by a number: refKept, refLiteral, or a number from refFirst on. If the text is in
-// the dictionary of the file, the stored record contains the number of the text plus refFirst.
+// A stored record refers to a text by a number: refKept, refLiteral, or a number of at least refFirst. If the text is
+// in the dictionary of the file, the stored record contains the number of the text plus refFirst.
 const (
 	refKept    = 0 // the text follows and enters the dictionary
 	refLiteral = 1 // the text follows and does not enter the dictionary
 	refFirst   = 2
 )
 
-// dictionary holds the texts that an audit file stores only once, in the order in which they first occur. After the
-// dictionary of an audit file is full, every record with a new text contains the text itself.
+// The type dictionary holds the texts that an audit file stores once, in the order of their first occurrence. If the
+// dictionary is full, every record with a new text contains the whole text.
 type dictionary struct {
 	words []string // the texts, for a reader
 	known map[string]uint64
 	bytes int
 }
 
-// room reports whether the dictionary of texts in an audit file has space for another text. The writer and the reader
-// of an audit file must get equal results from room(), so that both give each text the same number.
+// The method room reports whether the dictionary of texts in an audit file has space for another text. The writer and
+// the reader of an audit file must get equal results from this method, so that both give each text the same number.
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes
 }
 
-// append appends a text to a stored record: as a number if the text is in the dictionary, and otherwise as number and
-// text.
+// The method append appends a text to a stored record. A text in the dictionary becomes its number; every other text
+// becomes the number refKept or refLiteral, and the text.
 func (d *dictionary) append(dst []byte, text string) []byte {
 	if n, ok := d.known[text]; ok {
 		return appendUvarint(dst, refFirst+n)
@@ -52,8 +52,7 @@ func (d *dictionary) append(dst []byte, text string) []byte {
 	return append(dst, text...)
 }
 
-// read reads a text that append() has stored, either as a number in the dictionary or as the text itself, and returns
-// the text.
+// The method read reads and returns a text that the method append has stored.
 func (d *dictionary) read(c *cursor) string {
 	ref := c.uvarint()
 	if ref >= refFirst {

@@ -1,24 +1,23 @@
 // Package audit defines the audit record of every decision, and the file format of these records. Package journal
-// writes the audit records while the service decides. Package archive reads the audit records of all service
-// instances.
+// writes the audit records in the background. Package archive reads the audit records of all service instances.
 //
 //	call decided → journal: encode, buffer, flush each second, roll, upload   (never delays an answer)
 //	location     → archive: index → files → records in time order → user, message, export, verify, what-if
 //
 // # Records
 //
-// A Record describes one API call that records or removes sends, or grants permits: a filter call with "record":
-// true, a release, or a call for permits. A call that changes a set also has a Record. The Record groups the users of
-// the call by outcome and reason (Group). The groups of a Record are disjoint bitmaps, so the record of a call for a
-// million neighbouring users takes some 130 kB. The Record names the generation of the segments and the version of
-// the configuration under which the call was decided. The audit location stores the policy of each configuration
-// version once. If ids are not dense (not 32-bit numbers), the record holds id images (64-bit hashes, capping.UserID)
-// in ascending order. If the million users have ids that are not dense, the record of the call takes 5.7 MB.
+// A Record describes one API call of one of these kinds: a filter call with "record": true, a release (removal of
+// sends), a permit request, or a change of a set. The Record groups the users of the call by outcome and reason
+// (Group). The groups of a Record are disjoint bitmaps. The record of a call for a million neighbouring users takes
+// some 130 kB. The Record names the generation of the segments and the version of the configuration under which the
+// call was decided. The audit location stores the policy of each configuration version once. If ids are not dense
+// 32-bit numbers, the record holds id images (64-bit hashes, capping.UserID) in ascending order. With id images, the
+// record of a call for a million users takes 5.7 MB.
 //
 // A record holds the time when the service passed the call to the store (At) and the time that the store took (Took).
-// The timestamp of each send of a call is between At and At plus Took. Readers of the audit records do not know the
-// exact time of a send, but only when its call began and ended. If the recorded times are not precise enough to show a
-// violated limit, an analysis assumes that the service decided correctly.
+// The timestamp of each send of a call is between At and At plus Took. Readers of the audit records know the beginning
+// and the end of a call, and not the exact times of its sends. If these times do not prove that a send violated a
+// limit, an analysis assumes that the service decided correctly.
 //
 // # Location
 //
@@ -30,14 +29,14 @@
 //	open/ids.json                           kind of ids and check of the key, unless the ids are dense
 //
 // Several service instances write to one audit location. The day in the object key of an audit file is the day of the
-// file's first record, in UTC. The writer of an audit file stores the complete file before its index entry, and
-// removes the open file after storing both. A reader that lists open audit files before the index therefore sees
-// every record, and some records twice.
+// file's first record, in UTC. The writer stores first the complete file, then the index entry of the file, and then
+// removes the open file. A reader that lists open audit files before the index therefore sees every record, and some
+// records twice.
 //
 // # Files
 //
-// An audit file is the text "capaudit" followed by frames: stored records, each with its length and checksums. In an
-// audit file, numbers are encoded as varints, and signed numbers as zigzag varints. Checksums have a fixed size:
+// An audit file is the text "capaudit" followed by frames: entries, each with its length and checksums. In an audit
+// file, numbers are encoded as varints, and signed numbers as zigzag varints. Checksums have a fixed size:
 //
 //	frame    kind (1 byte), length of the payload, checksum of both (2: the halves of their CRC-32C,
 //	         xor), payload, CRC-32C of all of that (4), little endian
@@ -47,16 +46,14 @@
 //	gap      3: records, first and last instant of their calls
 //	end      4: records, last sequence, 1 if another process than the writer closed the file
 //
-// An audit file stores a text as its length and its UTF-8 bytes. A record refers to a text by a number. The number 0
-// precedes a new text that is added to the file's dictionary and gets the next free number. The number 1 precedes a
-// new text that is not added to the file's dictionary. The number 2+i stands for the earlier text with the number i
-// in the file's dictionary. Message ids have a numbering of their own in an audit file, separate from all other
-// texts. The constants in dictionary.go limit how many message ids and how many other texts get a number. An audit
-// file stores the users of a group as a portable roaring bitmap, or as a list if the group has few users. The record
-// of a call for one user takes some 35 bytes in an audit file. Audit files whose user ids are not dense have format 2
-// and hold id images (64-bit hashes) as Rice-coded gaps; see images.go.
+// An audit file stores a text as its length and its UTF-8 bytes. A record refers to a text by a number. After the
+// number 0 comes a new text, which readers add to the file's dictionary under the next free number. After the number 1
+// comes a new text that does not enter the dictionary. The number 2+i stands for the text i of the dictionary. An audit
+// file has two dictionaries: one for message ids, and one for all other texts. The constants in dictionary.go limit the
+// size of each dictionary. An audit file stores the users of a group as a portable roaring bitmap, or as a list if the
+// group has few users. The record of a call for one user takes some 35 bytes in an audit file. Audit files whose user
+// ids are not dense have format 2 and hold id images (64-bit hashes) as Rice-coded gaps; see images.go.
 //
-// If an audit file has no end frame, its writer is still writing, or has died. If an audit file has no end frame (last
-// entry), and its last frame is incomplete, the file counts as torn (TornError). A torn audit file (one that ends
-// inside a record) does not count as damaged (DamageError).
+// If an audit file has no end frame (last entry), the file's writer is still writing, or has died. An audit file that
+// ends inside a frame (entry) counts as torn (TornError), and not as damaged (DamageError).
 package audit

@@ -19,7 +19,7 @@ const (
 	sealEnd   = "\"}\n"
 )
 
-// checkDigits is the length of a document's checksum: the first 32 hex digits of a SHA-256.
+// checkDigits is the length of a document's checksum. The checksum is the first 32 hex digits of a SHA-256.
 const checkDigits = 32
 
 func checkOf(raw []byte) string {
@@ -38,7 +38,7 @@ func Seal(document any) ([]byte, error) {
 	return append(body, sealBegin+checkOf(body)+sealEnd...), nil
 }
 
-// Unseal decodes a document that Seal encoded. If the bytes were not written by Seal, Unseal returns ErrDocument.
+// Unseal decodes a document that Seal encoded. If the bytes do not match their checksum, Unseal returns ErrDocument.
 func Unseal(raw []byte, into any) error {
 	n := len(raw) - len(sealBegin) - checkDigits - len(sealEnd)
 	if n < 1 || string(raw[n:]) != sealBegin+checkOf(raw[:n])+sealEnd {

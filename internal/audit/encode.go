@@ -11,9 +11,9 @@ import (
 	"capper/internal/capping"
 )
 
-// Encoder encodes the frames (records with checksums) of one audit file, in the order of the file. An Encoder is not
-// safe for concurrent use. Every frame (entry) that the Encoder appends must reach the file, because readers could not
-// decode the later frames otherwise.
+// Encoder encodes the frames (entries) of one audit file, in the order of the file. An Encoder is not safe for
+// concurrent use. The caller must write every frame to the file, because readers could not decode the later frames
+// otherwise.
 type Encoder struct {
 	header   Header
 	at       capping.Instant // time of the previous record
@@ -24,8 +24,8 @@ type Encoder struct {
 	payload  []byte
 }
 
-// NewEncoder begins an audit file and appends the file's first bytes to dst. The header of the audit file must meet
-// the bounds of the format.
+// NewEncoder begins an audit file, and appends the file's first bytes to dst. NewEncoder does not check the header.
+// Readers reject a header with an invalid instance, or with the file number or first sequence number 0.
 func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 	e := &Encoder{header: h, at: h.Begun, next: h.First}
 	p := appendUvarint(nil, uint64(h.IDs.format()))
@@ -44,9 +44,9 @@ func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 // ErrTooLarge reports that an audit record has more than MaxFrame bytes, or a text with more than MaxText bytes.
 var ErrTooLarge = errors.New("audit record is too large for one frame of an audit file")
 
-// AppendRecord appends a record and returns its sequence number. AppendRecord ignores the instance and the sequence
-// number in the record, and uses the instance and the next sequence number of the audit file. If AppendRecord returns
-// an error, it has appended nothing to the audit file.
+// AppendRecord appends a record and returns the record's sequence number, which is the next number of the audit file.
+// AppendRecord ignores the instance and the sequence number in r. If AppendRecord returns an error, it has appended
+// nothing.
 func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	if r.SizeBound() > MaxFrame {
 		return dst, 0, ErrTooLarge
@@ -59,13 +59,13 @@ func (e *Encoder) AppendRecord(dst []byte, r *Record) ([]byte, uint64, error) {
 	sequence := e.next
 	e.at, e.next, e.records = r.At, e.next+1, e.records+1
 	if cap(e.payload) > 1<<20 {
-		e.payload = nil // frees the memory of a blast, because most calls are small
+		e.payload = nil // frees the memory of a large call, because most calls are small
 	}
 	return dst, sequence, nil
 }
 
-// AppendGap appends a frame (entry) that says how many records were lost at this position of the audit file. Each lost
-// record uses up a sequence number, so that readers notice the loss.
+// AppendGap appends a gap frame (entry about lost records) with the number of records that were lost at this position.
+// Each lost record uses up a sequence number, so that readers notice the loss.
 func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	p := appendUvarint(nil, g.Lost)
 	p = appendUvarint(p, uint64(g.From))
@@ -74,13 +74,12 @@ func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	return appendFrame(dst, frameGap, p)
 }
 
-// AppendEnd appends the frame (entry) that ends an audit file. After the end frame (last entry), the caller must append
-// nothing to the audit file.
+// AppendEnd appends the end frame (last entry) of an audit file. The caller must append nothing after the end frame.
 func (e *Encoder) AppendEnd(dst []byte) []byte {
 	return AppendEnd(dst, End{Records: e.records, Last: e.next - 1})
 }
 
-// Records returns how many records the audit file has so far.
+// Records returns the number of records in the audit file so far.
 func (e *Encoder) Records() uint64 { return e.records }
 
 // Next returns the sequence number that the next record will get.
@@ -97,8 +96,8 @@ func AppendEnd(dst []byte, end End) []byte {
 	return appendFrame(dst, frameEnd, p)
 }
 
-// appendFrame appends a frame of an audit file. A stored frame (entry of an audit file) consists of the kind, the
-// length, a checksum of both, the payload, and a checksum of the whole frame.
+// appendFrame appends a frame (entry) of an audit file. A frame consists of the kind, the length, a checksum of both,
+// the payload, and a checksum of the whole frame.
 func appendFrame(dst []byte, kind byte, payload []byte) []byte {
 	start := len(dst)
 	dst = append(dst, kind)
@@ -126,7 +125,7 @@ func (r *Record) SizeBound() int64 {
 	return size
 }
 
-// check returns an error if the record cannot be stored in an audit file. The argument "wide" is true if the file
+// The function check returns an error if an audit file cannot hold the record. The argument "wide" is true if the file
 // holds id images (64-bit hashes) instead of dense ids.
 func check(r *Record, wide bool) error {
 	texts := []string{r.Message.ID, r.Message.Namespace, r.Client, r.Key, r.Generation, r.Config, r.Audience}
@@ -223,14 +222,13 @@ func (e *Encoder) appendGroup(p []byte, g *Group) []byte {
 	return appendUsers(p, g.Users)
 }
 
-// fewUsers is the maximum number of users that a record stores as a list instead of a bitmap. For at most fewUsers
-// users, a list takes less space than a bitmap.
+// fewUsers is the maximum number of users that a record stores as a list, because a short list takes less space than a
+// bitmap.
 const fewUsers = 8
 
-// appendUsers appends a set of users, either as a bitmap or as a list. If appendUsers stores a bitmap, it writes twice
-// the size of the bitmap, followed by the bitmap. If appendUsers stores a list of a few users, it writes twice the
-// number of users plus 1. For each user of a list, appendUsers then writes a distance: how many ids lie between the
-// previous user and this user.
+// appendUsers appends a set of users, either as a bitmap or as a list. For a bitmap, appendUsers writes twice the size
+// of the bitmap, and then the bitmap. For a list, appendUsers writes twice the number of users plus 1, and then a
+// distance for each user: the number of ids between the previous user and this user.
 func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	if users.Cardinality() > fewUsers {
 		raw := users.Bytes()
@@ -239,12 +237,13 @@ func appendUsers(p []byte, users *bitmap.Bitmap) []byte {
 	return appendFew(p, users.IDs())
 }
 
-// appendSorted does the same as appendUsers, from a list of ids in ascending order.
+// appendSorted works like appendUsers, for a slice of ids in ascending order.
 func appendSorted(p []byte, ids []uint32) []byte {
 	if len(ids) <= fewUsers {
 		return appendFew(p, ids)
 	}
-	// The size stands before the bitmap but is known only after encoding, so the longest size is reserved.
+	// The size stands before the bitmap, and is known only after encoding. The code therefore reserves space for the
+	// longest size.
 	start := len(p)
 	p = append(p, make([]byte, binary.MaxVarintLen32)...)
 	p = bitmap.AppendSorted(p, ids)

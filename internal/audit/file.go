@@ -15,10 +15,10 @@ const (
 	FormatImages = 2 // for other ids: users are id images, and the header names kind and key check
 )
 
-// magic is the text with which every audit file begins.
+// The constant magic is the text at the beginning of every audit file.
 const magic = "capaudit"
 
-// These constants are the kinds of frames (stored entries: header, record, gap and end) in an audit file.
+// These constants are the kinds of frames (entries) in an audit file: header, record, gap and end.
 const (
 	frameHeader byte = 1
 	frameRecord byte = 2
@@ -26,11 +26,11 @@ const (
 	frameEnd    byte = 4
 )
 
-// MaxFrame and the constants below it limit the sizes in an audit file. A reader rejects an audit file that exceeds
-// one of the limits from MaxFrame on.
+// MaxFrame and the constants below MaxFrame limit the sizes in an audit file. A reader rejects an audit file that
+// exceeds one of these limits.
 const (
 	// MaxFrame is the maximum size of a frame's payload in bytes. The record of a call with ten million users,
-	// scattered over all ids, takes less.
+	// scattered over all ids, takes less than MaxFrame.
 	MaxFrame = 64 << 20
 	// MaxText is the maximum size of one text in a record, such as an expression, in bytes.
 	MaxText = 1 << 20
@@ -43,18 +43,18 @@ type Header struct {
 	Number   uint64 // number of the file within the instance, from 1
 	Begun    capping.Instant
 	First    uint64        // sequence number of the first record, even if this record was lost
-	Widening time.Duration // time by which rolling windows are longer than the limits say, see capping.Widening
+	Widening time.Duration // time by which the store extended rolling windows, see capping.Widening
 	IDs      IDs           // ids of the users in all records
 }
 
-// Gap is an entry of an audit file that says how many consecutive records the instance lost.
+// Gap is an entry of an audit file with the number of consecutive records that the instance lost.
 type Gap struct {
 	Lost     uint64          // number of lost records
 	From, To capping.Instant // times of the first and the last lost call
 }
 
-// End is the last entry of an audit file that its writer has closed. If an audit file has no End, its writer is still
-// writing, or has died.
+// End is the last entry of a closed audit file. If an audit file has no End, the file's writer is still writing, or has
+// died.
 type End struct {
 	Records uint64 // records in the file
 	Last    uint64 // last sequence number, including lost records; Header.First - 1 for a file without records
@@ -64,7 +64,8 @@ type End struct {
 	Closed    capping.Instant // if Recovered: time when the file was closed; missing calls ended earlier
 }
 
-// Frame is one entry (record, gap or end) of an audit file after the header. Exactly one field of a Frame is not nil.
+// Frame is one entry (record, gap or end) of an audit file after the header. One field of a Frame is set, and all other
+// fields are nil.
 type Frame struct {
 	Record *Record
 	Gap    *Gap
@@ -80,8 +81,8 @@ type DamageError struct {
 func (e *DamageError) Error() string { return fmt.Sprintf("damaged at byte %d: %v", e.Offset, e.Err) }
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// TornError reports that an audit file ends inside a frame (entry), because its writer was killed or is still writing.
-// All bytes of the audit file before the position Offset are intact.
+// TornError reports that an audit file ends inside a frame (entry), because the file's writer was killed or is still
+// writing. All bytes of the audit file before the position Offset are intact.
 type TornError struct{ Offset int64 }
 
 func (e *TornError) Error() string { return fmt.Sprintf("ends within the frame at byte %d", e.Offset) }

@@ -29,7 +29,7 @@ func IDsOf(scheme *ids.Scheme) IDs {
 // Dense reports whether the user ids are dense (32-bit numbers).
 func (i IDs) Dense() bool { return i.Kind == ids.Dense }
 
-// String returns the kind of the user ids and, if the ids are not dense, the check word of their key.
+// String returns the kind of the user ids and, if the ids are not dense, the check word of the ids' key.
 func (i IDs) String() string {
 	if i.Dense() {
 		return i.Kind.String()
@@ -37,7 +37,7 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s with the check %s", i.Kind, i.Check)
 }
 
-// format returns the version of the audit file format that supports this kind of user ids.
+// The method format returns the version of the audit file format for this kind of user ids.
 func (i IDs) format() int {
 	if i.Dense() {
 		return Format
@@ -63,7 +63,7 @@ func (i IDs) Same(want IDs) error {
 
 var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// parseIDs returns the IDs for the name of a kind of user ids and the check word of their key. The kind must not be
+// parseIDs returns the IDs for the name of a kind of user ids and the check word of the ids' key. The kind must not be
 // "dense".
 func parseIDs(kind, check string) (IDs, error) {
 	k, err := ids.ParseKind(kind)
@@ -75,10 +75,9 @@ func parseIDs(kind, check string) (IDs, error) {
 	return IDs{Kind: k, Check: check}, nil
 }
 
-// IDsKey is the object key of the document with the kind of the user ids at an audit location, and the check word of
-// their key. If the ids at an audit location are dense (32-bit numbers), the location has no document about its ids.
-// The document about the ids lies below OpenPrefix, because earlier versions of capper ignore objects there that are
-// not audit files.
+// IDsKey is the object key of the document about the user ids at an audit location. The document holds the kind of the
+// ids, and the check word of the ids' key. If the ids are dense (32-bit numbers), the location has no such document.
+// IDsKey lies below OpenPrefix, where earlier versions of capper ignore objects that are not audit files.
 const IDsKey = OpenPrefix + "ids.json"
 
 // idsDocument is the JSON form of IDs (kind and key of user ids).
@@ -99,7 +98,7 @@ func UnsealIDs(raw []byte) (IDs, error) {
 	return parseIDs(d.Kind, d.Check)
 }
 
-// Count returns the number of users in a group of an audit record.
+// The method Count returns the number of users in a group of an audit record.
 func (g *Group) Count() int {
 	if g.Users != nil {
 		return int(g.Users.Cardinality())

@@ -9,22 +9,22 @@ import (
 	"capper/internal/capping"
 )
 
-// An audit file stores a set of id images (64-bit hashes of ids) as the gaps between neighbouring images. It stores the
-// low bits of a gap unchanged. It stores the value of the high bits of a gap as so many zeros, followed by a 1 (Rice
-// coding). The number of low bits follows from the number of images alone. The high bits have small values because
-// hashes are spread evenly: a million images take 46 bits each. The values of the high bits of any n images add up to
-// at most 2n.
+// An audit file stores a set of id images (64-bit hashes of ids) as the gaps between neighbouring images, in Rice
+// coding. Rice coding stores the low bits of a gap unchanged. A number of zeros and a final 1 stand for the high bits:
+// the number of zeros is the value of the high bits. The number of low bits follows from the number of images alone.
+// The high bits have small values, because hashes are spread evenly: a million images take 46 bits each. The values of
+// the high bits of any n images add up to at most 2n.
 
-// lowBits says how many low bits an audit file stores unchanged of each gap between n id images.
+// lowBits returns the number of low bits that an audit file stores unchanged, for each gap between n id images (64-bit
+// hashes).
 func lowBits(n int) uint { return uint(64 - bits.Len64(uint64(n))) }
 
 // imagesBound returns the maximum number of bytes that n id images (64-bit hashes) take in an audit file.
 func imagesBound(n int) int { return binary.MaxVarintLen64 + 8 + (n*int(lowBits(n)+3)+7)/8 }
 
 // appendImages appends a set of id images (64-bit hashes), which must be in strictly ascending order. appendImages
-// writes the number of id images first, then the gaps between them as bits. In the bits that appendImages writes, the
-// first bit is the lowest bit of the first byte. A gap is the number of values between an id image (64-bit hash) and
-// the next lower id image in the set.
+// writes first the number of id images, and then the gaps between the images as bits. The first bit is the lowest bit
+// of the first byte. A gap is the number of values between an id image and the next lower id image in the set.
 func appendImages(p []byte, images []capping.UserID) []byte {
 	p = appendUvarint(p, uint64(len(images)))
 	low := lowBits(len(images))
@@ -50,7 +50,7 @@ type bitWriter struct {
 	n    uint   // number of these bits, below 64
 }
 
-// put appends the lowest n bits of the argument v, with n at most 64. All other bits of v must be 0.
+// The method put appends the lowest n bits of the argument v, with n at most 64. All other bits of v must be 0.
 func (w *bitWriter) put(v uint64, n uint) {
 	w.last |= v << w.n
 	if w.n += n; w.n >= 64 {
@@ -60,7 +60,7 @@ func (w *bitWriter) put(v uint64, n uint) {
 	}
 }
 
-// end appends the remaining bits, filled up with zeros to a whole byte, and returns all bytes.
+// The method end appends the remaining bits, filled up with zeros to a whole byte, and returns all bytes.
 func (w *bitWriter) end() []byte {
 	for n := uint(0); n < w.n; n += 8 {
 		w.out = append(w.out, byte(w.last>>n))
@@ -68,10 +68,10 @@ func (w *bitWriter) end() []byte {
 	return w.out
 }
 
-// errImages reports that a gap stored in an audit file leads to an id image of more than 64 bits.
+// errImages reports that a stored gap leads to an id image (64-bit hash) of more than 64 bits.
 var errImages = errors.New("images exceed 64 bits")
 
-// images reads a set of id images (64-bit hashes) that appendImages wrote.
+// The method images reads a set of id images (64-bit hashes) that appendImages wrote.
 func (c *cursor) images() []capping.UserID {
 	// Each id image takes more than one bit. The cursor therefore rejects a number of images that is too large for the
 	// payload, before memory is allocated.
@@ -116,14 +116,13 @@ func (c *cursor) images() []capping.UserID {
 }
 
 // bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value 1,
-// so that every sequence of zeros ends. After the end of the input, the method end() of bitReader returns the error
-// that the input was too short.
+// so that every sequence of zeros ends. The method end then returns the error that the input was too short.
 type bitReader struct {
 	in []byte
 	at int // position in bits
 }
 
-// window returns at least 56 bits of the input, beginning at the current position.
+// The method window returns at least 56 bits of the input, beginning at the current position.
 func (r *bitReader) window() uint64 {
 	at := r.at >> 3
 	if at+8 <= len(r.in) {
@@ -136,7 +135,7 @@ func (r *bitReader) window() uint64 {
 	return window >> (r.at & 7)
 }
 
-// bits reads n bits. n is at most 64.
+// The method bits reads n bits. The argument n is at most 64.
 func (r *bitReader) bits(n uint) (v uint64) {
 	if n > 32 {
 		v = r.window() & (1<<32 - 1)
@@ -150,8 +149,8 @@ func (r *bitReader) bits(n uint) (v uint64) {
 	return v
 }
 
-// zeros reads consecutive bits with the value 0 and the following bit with the value 1, and returns the number of
-// bits with the value 0.
+// The method zeros reads consecutive bits with the value 0, and the following bit with the value 1. The result is the
+// number of bits with the value 0.
 func (r *bitReader) zeros() (n uint64) {
 	for {
 		run := min(bits.TrailingZeros64(r.window()), 48)
@@ -164,8 +163,8 @@ func (r *bitReader) zeros() (n uint64) {
 	}
 }
 
-// end returns how many bytes the bitReader has read. The error of end() says that the input was too short, or that
-// unused bits of the last byte are not 0.
+// The method end returns the number of bytes that the bitReader has read. The error says that the input was too short,
+// or that unused bits of the last byte are not 0.
 func (r *bitReader) end() (used int, err error) {
 	used = (r.at + 7) / 8
 	if used > len(r.in) {

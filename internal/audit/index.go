@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// Entry is the index entry of a complete audit file: a JSON document from which a reader sees whether it must read the
-// file.
+// Entry is the index entry of a complete audit file: a JSON document that tells a reader whether the file can hold the
+// wanted records.
 type Entry struct {
 	Format   int    `json:"format"`
 	Instance string `json:"instance"`
@@ -55,11 +55,11 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Erasure is a document that lists users whose data was erased. Readers hide all audit records about the users of an
-// Erasure that are older than the Erasure's field At.
+// Erasure is a document that lists users whose data was erased. Readers hide these users in all audit records that are
+// older than the field At of the Erasure.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another
-	Users []capping.UserID `json:"user_ids"`      // images, for other ids than dense
+	Users []capping.UserID `json:"user_ids"`      // id images, unless the ids are dense
 	At    time.Time        `json:"at"`
 	Kind  string           `json:"ids,omitempty"` // kind of the ids, unless they are dense; with the check of the key
 	Check string           `json:"ids_check,omitempty"`
@@ -74,8 +74,8 @@ const (
 	OpenPrefix     = "open/"
 )
 
-// LockName is the name of the lock file that a running instance keeps locked, in the directory with its open audit
-// files.
+// LockName is the name of the lock file in an instance's directory of open audit files. A running instance keeps the
+// lock file locked.
 const LockName = "lock"
 
 // FileExtension is the ending of the names of files that hold audit records.

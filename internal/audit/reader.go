@@ -12,10 +12,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Reader reads an audit file from beginning to end. A Reader checks every checksum in an audit file, and every
-// number, text and bitmap. A Reader rejects an audit file in which sequence numbers of records are missing, unless a
-// Gap frame says that the records were lost. A Reader keeps one record and the dictionaries of texts in memory. A
-// Reader is not safe for concurrent use.
+// Reader reads an audit file from beginning to end. A Reader checks every checksum, number, text and bitmap in an audit
+// file. If sequence numbers of records are missing, a Reader rejects the file, unless a Gap frame (entry about lost
+// records) explains the missing numbers. A Reader keeps one record and the dictionaries of texts in memory. A Reader is
+// not safe for concurrent use.
 type Reader struct {
 	in     *bufio.Reader
 	offset int64 // end of the last whole frame, in bytes
@@ -63,17 +63,17 @@ func (r *Reader) Header() Header { return r.header }
 // file before this position are intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Ended reports whether the reader has read the end frame (last entry) of the audit file. An audit file with an end
-// frame (last entry) was closed by its writer, and is complete.
+// Ended reports whether the Reader has read the end frame (last entry) of the audit file. An audit file with an end
+// frame is closed, and readers expect no further entries.
 func (r *Reader) Ended() bool { return r.ended }
 
-// So returns the end frame (last entry) that would close the audit file at the current position of the Reader.
-// Callers use So to complete an audit file whose writer died before it wrote an end frame (last entry).
+// The method So returns the end frame (last entry) that would close the audit file at the current position of the
+// Reader. Callers use So to complete an audit file whose writer died before writing an end frame.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
-// Next returns the next frame of the audit file (a record, a gap or the end). Next returns io.EOF if the audit file
-// ends between two frames (entries), and a *TornError if the file ends inside a frame. For all other faults of the
-// audit file, Next returns a *DamageError, or the error of the underlying io.Reader. After an error, every call of
+// Next returns the next frame of the audit file (a record, a gap or the end). If the audit file ends between two frames
+// (entries), Next returns io.EOF. If the file ends inside a frame, Next returns a *TornError. For all other faults of
+// the audit file, Next returns a *DamageError, or the error of the underlying io.Reader. After an error, every call of
 // Next returns the same error. The caller of Next owns the memory of the returned record.
 func (r *Reader) Next() (Frame, error) {
 	if r.failed != nil {
@@ -111,8 +111,8 @@ func (r *Reader) read() (frame Frame, err error) {
 
 func (r *Reader) damaged(err error) error { return &DamageError{r.offset, err} }
 
-// cut returns the error for an audit file that ends inside a frame (entry). The argument "part" holds those bytes of
-// the incomplete frame (entry) that the file contains.
+// The method cut returns the error for an audit file that ends inside a frame (entry). The argument "part" holds the
+// bytes of the incomplete frame.
 func (r *Reader) cut(err error, part []byte) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && len(part) > 0:
@@ -123,7 +123,7 @@ func (r *Reader) cut(err error, part []byte) error {
 	return err
 }
 
-// frame reads one frame (a stored record) of the audit file and verifies its checksums.
+// The method frame reads one frame (entry) of the audit file, and verifies the checksums of the frame.
 func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
 	head, length, err := r.head()
 	if err != nil {
@@ -148,7 +148,8 @@ func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
 // their checksum.
 const headBytes = 1 + 4 + 2
 
-// head reads the kind and the length, which are before the payload of a frame (entry) in an audit file.
+// The method head reads the kind and the length of a frame (entry of an audit file). Both stand before the payload of
+// the frame.
 func (r *Reader) head() (head []byte, length uint64, err error) {
 	seen, err := r.in.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -169,7 +170,7 @@ func (r *Reader) head() (head []byte, length uint64, err error) {
 	return head, length, err
 }
 
-// noHead returns the error for a position of an audit file at which no valid frame begins. If only zeros follow the
+// noHead returns the error for a position of an audit file without a valid frame (entry). If only zeros follow the
 // position, noHead returns a *TornError, because a file may end with zeros after a power failure.
 func (r *Reader) noHead() error {
 	for {
@@ -186,8 +187,8 @@ func (r *Reader) noHead() error {
 	}
 }
 
-// readBody reads a given number of bytes. readBody allocates memory only for bytes that the file really has, because
-// the number comes from the file, which may be damaged.
+// readBody reads a given number of bytes. The number comes from the file, which may be damaged. readBody therefore
+// allocates memory only for bytes that the file really has.
 func readBody(in io.Reader, size int) ([]byte, error) {
 	const trusted = 1 << 20
 	body := make([]byte, min(size, trusted))

@@ -19,15 +19,15 @@ type Record struct {
 	At   capping.Instant
 	Took time.Duration
 
-	Message capping.Message // message of the call; "" in a call for permits: no message
+	Message capping.Message // message of the call; "" in a permit request: no message
 	Channel capping.Channel // 0: no channel; in a release: all channels
 	Client  string          // client that made the call
 	Key     string          // id of the client's API key; "": no keys are configured
 
 	Generation string // generation of segments and sets
 	Config     string // version of the configuration
-	// Widening is how much longer rolling windows were than the limits say (capping.Widening). The header of the audit
-	// file holds Widening for all records.
+	// Widening is the time by which the store extended rolling windows (capping.Widening). The header of the audit file
+	// holds Widening for all records.
 	Widening time.Duration
 
 	Exempt   bool   // the call had "enforce": false, so limits denied nobody
@@ -37,14 +37,14 @@ type Record struct {
 	Segments []SegmentCount // for a filter call: segments with users, by precedence, users in no segment last
 	Shadow   []Count        // for a filter call: allowed users whom a shadow limit would have denied, by limit
 
-	Permits *Permits   // for a call for permits; otherwise nil
+	Permits *Permits   // for a permit request; otherwise nil
 	Change  *SetChange // for a change of a set; otherwise nil
 }
 
 // Kind is the type of call that a record describes.
 type Kind uint8
 
-// These constants are the numbers with which audit files store the kinds of calls.
+// These constants are the numbers of the kinds of calls in audit files.
 const (
 	Filter  Kind = 1
 	Release Kind = 2
@@ -52,10 +52,10 @@ const (
 	Change  Kind = 4 // changes of users' membership in a set
 )
 
-// Outcome is what the service decided or did for a group of users, such as allowed or released.
+// Outcome is the decision or action of the service for a group of users, such as allowed or released.
 type Outcome uint8
 
-// These constants are the numbers with which audit files store the outcomes.
+// These constants are the numbers of the outcomes in audit files.
 const (
 	Allowed            Outcome = 1 // allowed and recorded by this call
 	Replayed           Outcome = 2 // allowed; an earlier call had recorded the send
@@ -84,7 +84,7 @@ func Outcomes() (list []Outcome) {
 	return list
 }
 
-// known reports whether the outcome is in the list that Outcomes returns.
+// The method known reports whether the outcome is in the list that Outcomes returns.
 func (o Outcome) known() bool { return o > 0 && int(o) < len(outcomeNames) }
 
 // String returns the name of the outcome.
@@ -104,17 +104,17 @@ type Group struct {
 	Limit string
 	Set   string // for BySuppression: the set of suppressed users
 	// Users holds users with dense ids (32-bit numbers). Images holds the id images of users whose ids are not dense,
-	// in strictly ascending order. Either Users or Images is nil.
+	// in strictly ascending order. One of Users and Images is nil.
 	Users  *bitmap.Bitmap
 	Images []capping.UserID
-	// encoded holds the users in their stored form, instead of Users and Images; see SetSorted.
+	// The field encoded holds the users in their stored form, instead of Users and Images; see SetSorted.
 	encoded []byte
 	wide    bool // encoded holds id images
 }
 
 // SetSorted sets the users of a group without creating a Bitmap, for a group that is only written to an audit file and
-// not read. The ids that the caller passes to SetSorted must be in strictly ascending order. The group uses the memory
-// of the argument "buffer" until the group is encoded; SetSorted returns the extended buffer.
+// not read. The ids must be in strictly ascending order. The group uses the memory of the argument "buffer" until the
+// group is encoded; SetSorted returns the extended buffer.
 func (g *Group) SetSorted(ids []uint32, buffer []byte) []byte {
 	start := len(buffer)
 	buffer = appendSorted(buffer, ids)
@@ -130,8 +130,8 @@ func (g *Group) SetSortedImages(images []capping.UserID, buffer []byte) []byte {
 	return buffer
 }
 
-// check returns an error if the group of users is invalid. The argument "wide" is true if the group must hold id
-// images (64-bit hashes) instead of dense ids.
+// The method check returns an error if the group of users is invalid. The argument "wide" is true if the group must
+// hold id images (64-bit hashes) instead of dense ids.
 func (g *Group) check(wide bool) error {
 	denied := g.Outcome == Denied
 	switch {
@@ -158,7 +158,7 @@ type Count struct {
 	Users int
 }
 
-// SegmentCount says how many users of one segment a filter call allowed and denied.
+// SegmentCount holds the numbers of users of one segment whom a filter call allowed and denied.
 type SegmentCount struct {
 	Name        string // "": users in no segment
 	Requested   int
@@ -167,15 +167,15 @@ type SegmentCount struct {
 	Unavailable int
 }
 
-// SetChange describes a call that added users to a set or removed users from it. The groups of a Record of a changed
-// set hold the users whom the call added or removed.
+// SetChange describes a call that added users to a set or removed users from the set. The groups of the Record hold
+// these users.
 type SetChange struct {
 	Set       string
-	At        capping.Instant // the instant from which the changes count
+	At        capping.Instant // the instant at which the changes take effect
 	RequestID string          // request id of the call
 }
 
-// Permits describes a call for permits (rights to send at certain times) with its request and its response.
+// Permits describes a request for permits (rights to send at certain times), and the response.
 type Permits struct {
 	Pacers  []string
 	Asked   int

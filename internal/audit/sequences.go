@@ -3,17 +3,18 @@ package audit
 import "slices"
 
 // Sequences finds lost audit records by the sequence numbers of the records that were read. Records may come in any
-// order, because an audit is read in the order of time, and concurrent calls may end in another order. The zero value
-// of Sequences is ready for the first record.
+// order, because readers read an audit in the order of time, and concurrent calls may end in another order. The zero
+// value of Sequences is ready for the first record.
 type Sequences struct{ instances map[string]*sequences }
 
-// sequences says which sequence numbers occurred among the records of one instance, and which are missing.
+// The type sequences holds the sequence numbers that occurred among the records of one instance, and the missing
+// numbers.
 type sequences struct {
 	first, last uint64
 	missing     []span // between first and last, in order
 }
 
-// span is a range of sequence numbers that includes both ends.
+// A span is a range of sequence numbers that includes both ends.
 type span struct{ from, to uint64 }
 
 // Add notes that the archive has a record with the given sequence number.
@@ -28,8 +29,8 @@ func (s *Sequences) Add(instance string, sequence uint64) {
 	}
 }
 
-// Gaps returns how many gaps the sequence numbers of all instances have, between the first and the last record of each
-// instance.
+// Gaps returns the number of gaps in the sequence numbers of all instances, between the first and the last record of
+// each instance.
 func (s *Sequences) Gaps() (n int64) {
 	for _, q := range s.instances {
 		n += int64(len(q.missing))
@@ -54,7 +55,7 @@ func (q *sequences) add(n uint64) {
 	}
 }
 
-// found notes that a record exists whose sequence number seemed to be missing.
+// The method found notes the record of a sequence number that seemed to be missing.
 func (q *sequences) found(n uint64) {
 	i, among := slices.BinarySearchFunc(q.missing, n, func(m span, n uint64) int {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// Summary computes the index entry of an audit file from the entries (frames) of the file, one after another.
+// Summary computes the index entry of an audit file from the file's frames (entries), one after another.
 type Summary struct {
 	header   Header
 	records  uint64
@@ -63,8 +63,8 @@ func (s *Summary) record(r *Record) {
 }
 
 // Entry returns the index entry of the audit file, whose bytes are the argument "raw". The object key in the index
-// entry contains the day of the file's first record. If the audit file has no records, the first and the last instant
-// are the time when the file was begun.
+// entry contains the day of the file's first record. If the audit file has no records, First and Last of the entry are
+// the time at which the file was begun.
 func (s *Summary) Entry(raw []byte) Entry {
 	sum := sha256.Sum256(raw)
 	first, last := s.first, s.Last()
@@ -91,8 +91,8 @@ func (s *Summary) Entry(raw []byte) Entry {
 // IDs returns the kind and key of the user ids in the audit file.
 func (s *Summary) IDs() IDs { return s.header.IDs }
 
-// Last returns when the latest call in the audit file ended. If the audit file has no records, Last returns the time
-// when the file was begun.
+// Last returns the end of the latest call in the audit file. If the audit file has no records, Last returns the time at
+// which the file was begun.
 func (s *Summary) Last() capping.Instant {
 	if s.records == 0 {
 		return s.header.Begun
@@ -100,7 +100,7 @@ func (s *Summary) Last() capping.Instant {
 	return s.last
 }
 
-// Day returns the day that the object keys of the audit file contain, which is the day of its first record.
+// Day returns the day in the object keys of the audit file: the day of the file's first record.
 func (s *Summary) Day() string { return Day(s.begun.Time()) }
 
 // IndexKey returns the object key of the index entry of the audit file.

@@ -2,10 +2,10 @@
 // columns.
 //
 // Package chart is the only package that uses the library github.com/go-analyze/charts. A chart with two series of 60
-// values has about 20 kB, and drawing it takes 2 ms. The chart library escapes text for XML, and writes colours and
-// sizes as style attributes. In an <img> element, the style attributes of a chart work under any content security
-// policy of the page. The chart library refers to fonts by name, and loads no fonts. Package chart replaces
-// characters in names that XML cannot contain, and characters that reverse the direction of text.
+// values has about 20 kB, and takes 2 ms to draw. The chart library escapes text for XML, and writes colours and sizes
+// as style attributes. In an <img> element, these attributes work under any content security policy of the page. The
+// chart library refers to fonts by name, and loads no fonts. Package chart replaces two kinds of characters in names:
+// characters that XML cannot contain, and characters that reverse the direction of text.
 package chart
 
 import (
@@ -23,7 +23,7 @@ type Series struct {
 	Values []float64
 }
 
-// Picture holds the properties that all kinds of charts have in common, such as labels, unit and colours.
+// Picture holds the common properties of all kinds of charts, such as labels, unit and colours.
 type Picture struct {
 	Labels []string // labels of the values: times, or names of bars
 	Dark   bool
@@ -74,7 +74,7 @@ func (p Picture) lines(series []Series, stacked bool) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// width returns the width of the chart in units of the SVG view box.
+// The method width returns the width of the chart in units of the SVG view box.
 func (p Picture) width() int {
 	if p.Slim {
 		return narrowWidth
@@ -82,10 +82,10 @@ func (p Picture) width() int {
 	return width
 }
 
-// instants returns the labels of a chart's time axis, and the number of labels to show. A time axis has a label for
-// each day of a week, for every four hours of a day, or for every ten minutes of an hour. The text of the last label
-// ends at the edge of the chart, while all other labels begin at their time. If the last label would overlap the label
-// before it, instants() removes the last label.
+// The method instants returns the labels of a chart's time axis, and the number of labels to show. A time axis has a
+// label for each day of a week, for every four hours of a day, or for every ten minutes of an hour. The text of the
+// last label ends at the edge of the chart; all other labels begin at their time. If the last label would overlap the
+// previous label, the method removes the last label.
 func (p Picture) instants() (labels []string, count int) {
 	labels, count = clean(p.Labels), min(7, len(p.Labels))
 	if n := len(labels); n > 7 && n < 60 && n%7 == 1 {
@@ -152,7 +152,7 @@ func Columns(p Picture, series []Series) ([]byte, error) {
 	return painter.Bytes()
 }
 
-// everyFew returns the labels below vertical bars, but leaves out labels at regular distances, so that the other labels
+// everyFew returns the labels below vertical bars, and omits labels at regular distances, so that the remaining labels
 // do not overlap.
 func (p Picture) everyFew() []string {
 	room := 8
@@ -168,7 +168,7 @@ func (p Picture) everyFew() []string {
 	return labels
 }
 
-// valueAxis returns the value axis of a chart, which begins at 0. If all values are 0, the axis ends at 1.
+// valueAxis returns the value axis of a chart. The axis begins at 0. If all values are 0, the axis ends at 1.
 func (p Picture) valueAxis(series []Series, stacked bool) charts.ValueAxisOption {
 	axis := charts.ValueAxisOption{Title: safe(p.Unit), Min: charts.Ptr(0.0), ValueFormatter: short}
 	axis.LabelFontStyle.FontSize, axis.TitleFontStyle.FontSize = textSize, textSize
@@ -187,7 +187,7 @@ func highest(series []Series, stacked bool) (most float64) {
 	return most
 }
 
-// theme returns the colours of charts, which are the colours of the console. Colours that are next to each other in a
+// The method theme returns the colours of charts: the colours of the console. Colours that are next to each other in a
 // chart also differ in lightness.
 func (p Picture) theme() charts.ColorPalette {
 	hex := charts.ColorFromHex
@@ -231,8 +231,8 @@ func clean(list []string) []string {
 	return out
 }
 
-// roomy adds spaces after each label of a chart, because the browser's font may be wider than the font that the chart
-// library measures.
+// The function roomy adds spaces after each label of a chart, because the browser's font may be wider than the font
+// that the chart library measures.
 func roomy(labels []string) []string {
 	for i, text := range labels {
 		labels[i] = text + strings.Repeat("\u00a0", 1+len([]rune(text))/7)
@@ -240,8 +240,8 @@ func roomy(labels []string) []string {
 	return labels
 }
 
-// safe replaces characters of a chart's text that are invisible or that XML cannot contain, and shortens the text to
-// the available space.
+// The function safe replaces invisible characters, and characters that XML cannot contain, in a chart's text. The
+// function also shortens the text to the available space.
 func safe(text string) string {
 	kept := strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) || unicode.Is(unicode.Bidi_Control, r) {
@@ -255,7 +255,7 @@ func safe(text string) string {
 	return kept
 }
 
-// short formats a number for an axis, for example as 1.5k or 2M.
+// The function short formats a number for an axis, for example as 1.5k or 2M.
 func short(v float64) string {
 	for _, unit := range []struct {
 		size float64

@@ -10,7 +10,7 @@ import (
 	"capper/client/api"
 )
 
-// Narrowed holds the command-line flags that restrict a command to a part of the users of an audience expression.
+// The type Narrowed holds the command-line flags that restrict an audience expression to a part of its users.
 type Narrowed struct {
 	Sample     Percent `placeholder:"P%" help:"Percentage of the audience to select; the same --salt always selects the same users. Ranges such as 0%-10% and 10%-20% select groups without common users."`
 	Salt       string  `placeholder:"TEXT" help:"Salt (any text) of the random sample: with the same salt, --sample selects the same users; with another salt, it selects other users."`
@@ -34,7 +34,7 @@ func (n *Narrowed) Audience(expression string) (*client.Audience, error) {
 	return a, nil
 }
 
-// Given reports whether at least one of the flags was set.
+// The method Given reports whether at least one of the flags was set.
 func (n *Narrowed) Given() bool { return *n != Narrowed{} }
 
 // Percent is a percentage of users, such as 10% or 10, or a range of percentages, such as 10%-20%. The zero value of
@@ -58,7 +58,7 @@ func (p *Percent) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// percentage parses a percentage: a number with an optional fraction and an optional percent sign.
+// The function percentage parses a number with an optional fraction and an optional percent sign.
 func percentage(text string) (float64, error) {
 	text = strings.TrimSuffix(text, "%")
 	if strings.HasPrefix(text, "+") {
@@ -67,7 +67,7 @@ func percentage(text string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// pointed is an error in an audience expression, which knows its position in the expression.
+// The type pointed holds an error in an audience expression, together with the position of the error in the expression.
 type pointed struct {
 	error
 	expression string
@@ -88,8 +88,8 @@ func (p *pointed) Error() string {
 
 func (p *pointed) Unwrap() error { return p.error }
 
-// Pointed adds to err the position of the error in the audience expression, if the service returned such a position,
-// so that users see it.
+// The function Pointed adds the position of the error in the audience expression to err, if the service returned such a
+// position. The error message then shows the position.
 func Pointed(err error, expression string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Column < 1 {

@@ -89,8 +89,8 @@ func userRow(row *archive.Row, record *audit.Record, g *audit.Group) []any {
 		caller(row.Client, row.KeyID)}
 }
 
-// printRows prints a table whose first row is the header. If the table has no rows besides the header, printRows
-// prints the argument "nothing" instead.
+// printRows prints a table whose first row is the header. If the table has only the header, printRows prints the
+// argument "nothing" instead.
 func printRows(on *terminal.Streams, rows [][]any, nothing string) error {
 	if len(rows) == 1 {
 		_, err := fmt.Fprintln(on.Out, nothing)

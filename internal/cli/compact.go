@@ -32,7 +32,7 @@ func (c *compactCommand) Help() string {
 		"programs read. If it is stopped, run it again."
 }
 
-// Run compacts the audit: it removes old audit files, and removes erased users from the others.
+// Run compacts the audit: Run removes old audit files, and removes erased users from the other files.
 func (c *compactCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	at, err := c.location(ctx)
 	if err != nil {

@@ -40,7 +40,7 @@ func (c *exportCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return terminal.WritePrivateFile(c.Out, func(w io.Writer) error { return c.write(ctx, on, w) })
 }
 
-// rows returns a writer that exports audit records as rows in the requested format.
+// The method rows returns a writer that exports audit records as rows in the requested format.
 func (c *exportCommand) rows(ctx context.Context, ids audit.IDs, to io.Writer) (archive.Rows, error) {
 	if ids.Dense() {
 		rows, err := archive.NewWriter(c.Format, to)

@@ -15,16 +15,15 @@ import (
 	"capper/internal/ids"
 )
 
-// foundIDs is the list of the users whom the service found for an audience expression. The list of found users grows
-// with each response to a call about a part of the audience. In the list of found users, the users of one response
-// are consecutive.
+// foundIDs is the list of the users whom the service found for an audience expression. Each response about a part of
+// the audience adds users to the list of found users. The users of one response are consecutive in the list.
 type foundIDs struct {
 	scheme  *ids.Scheme
 	answers []answer // in the order of arrival
 	users   int
 }
 
-// answer holds the users in the response to a call about a part of the audience. The field "begin" is the position of
+// The type answer holds the users of one response about a part of the audience. The field "begin" is the position of
 // the response's first user in the list of all found users.
 type answer struct {
 	part, begin int
@@ -32,7 +31,7 @@ type answer struct {
 	texts       []string // ids of the kind text
 }
 
-// len returns how many users the response contained.
+// The method len returns the number of users in the response.
 func (a *answer) len(scheme *ids.Scheme) int {
 	if width := scheme.Width(); width > 0 {
 		return len(a.packed) / width
@@ -46,7 +45,7 @@ func (f *foundIDs) Scheme() *ids.Scheme { return f.scheme }
 // Len implements UserList.
 func (f *foundIDs) Len() int { return f.users }
 
-// at returns the response that contains the user at a position of the list, and the index of the user in this
+// The method at returns the response that contains the user at a position of the list, and the user's index in this
 // response.
 func (f *foundIDs) at(position int) (*answer, int) {
 	i := sort.Search(len(f.answers), func(i int) bool { return f.answers[i].begin > position }) - 1
@@ -69,8 +68,8 @@ func (f *foundIDs) AppendPacked(dst []byte, position int) []byte {
 	return append(dst, a.packed[width*i:width*i+width]...)
 }
 
-// take adds the users of the response r, which is about a part of the audience, to the list of found users. In the
-// response r, take() replaces the users by bitmaps of their positions in the list.
+// The method take adds the users of the response r to the list of found users. In the response r, the method take
+// replaces the users by bitmaps of their positions in the list.
 func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	a := answer{part: part, begin: f.users}
 	var err error
@@ -86,7 +85,7 @@ func (f *foundIDs) take(part int, r *client.FilterResult) error {
 	return nil
 }
 
-// listed is a packed user id with its id image (64-bit keyed hash of the id).
+// The type listed is a packed user id with its id image (64-bit keyed hash of the id).
 type listed struct {
 	image uint64
 	id    []byte
@@ -170,8 +169,8 @@ func (f *foundIDs) takeTexts(a *answer, r *client.FilterResult) error {
 	return nil
 }
 
-// inOrder yields positions in the list, in the order of the audience's parts, because the store keeps users in this
-// order.
+// inOrder yields the given positions of the list in the order of the audience's parts, because the store keeps users in
+// this order.
 func (f *foundIDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		answers := slices.Clone(f.answers)

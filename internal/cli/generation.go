@@ -12,9 +12,9 @@ import (
 	"capper/internal/terminal"
 )
 
-// generations returns a function that reads a segments generation from a location. The returned function checks that
-// the generation's kind and key of user ids are those of the audit. If the argument "source" is "", the returned
-// function reads from the location in the configuration.
+// The method generations returns a function that reads a segments generation from a location. The returned function
+// checks that the generation and the audit have the same kind and key of user ids. If the argument "source" is "", the
+// returned function reads from the location in the configuration.
 func (p *Place) generations(ctx context.Context, source string, want audit.IDs) (
 	func(context.Context, string) (capping.Segments, error), error) {
 	if source == "" && p.configured != nil {
@@ -43,7 +43,7 @@ func (p *Place) generations(ctx context.Context, source string, want audit.IDs) 
 	}, nil
 }
 
-// generation implements the interface capping.Segments for a published snapshot of segments.
+// The type generation implements the interface capping.Segments for a published snapshot of segments.
 type generation struct {
 	*segments.Snapshot
 }

@@ -14,8 +14,8 @@ import (
 	"capper/internal/ids"
 )
 
-// UserList is a list of user ids that are not dense (not 32-bit numbers). The first position in the list is 0. The
-// type *ingest.UserList also implements the interface UserList.
+// UserList is a list of user ids of a kind other than dense (32-bit numbers). The first position in the list is 0. The
+// type *ingest.UserList implements the interface UserList, too.
 type UserList interface {
 	Scheme() *ids.Scheme
 	Len() int
@@ -23,9 +23,9 @@ type UserList interface {
 	AppendPacked(dst []byte, position int) []byte // appends the packed form of an id, for kinds with a packed form
 }
 
-// IDs is a list of user ids that are not dense (not 32-bit numbers), for the calls of a command. A command represents
-// each user by its position in the list, so that a bitmap can hold a set of users. The list and the calls have the ids
-// in the order in which the store keeps the users, so that calls are fast.
+// IDs is a list of user ids of a kind other than dense (32-bit numbers), for the API calls of a command. The command
+// represents each user by the position of the user's id in the list, so that a bitmap can hold a set of users. The list
+// has the ids in the order in which the store keeps the users, so that calls are fast.
 type IDs struct {
 	UserList
 	Batch    int // maximum number of users in a call
@@ -35,14 +35,14 @@ type IDs struct {
 // textBytes is the maximum total size in bytes of the text ids in a call: half of the maximum request body of 16 MiB.
 const textBytes = 8 << 20
 
-// all returns a bitmap of all positions in the list of ids.
+// The method all returns a bitmap of all positions in the list of ids.
 func (l *IDs) all() *roaring.Bitmap {
 	users := roaring.New()
 	users.AddRange(0, uint64(l.Len()))
 	return users
 }
 
-// write writes the ids at the given positions of the list, one id per line.
+// The method write writes the ids at the given positions of the list, one id per line.
 func (l *IDs) write(to io.Writer, users *roaring.Bitmap) error {
 	out := bufio.NewWriterSize(to, 1<<16)
 	var line []byte
@@ -55,7 +55,7 @@ func (l *IDs) write(to io.Writer, users *roaring.Bitmap) error {
 	return out.Flush()
 }
 
-// inOrder yields the given positions of the list in the order in which the store keeps the users.
+// inOrder yields the given positions of the list of ids. inOrder uses the order in which the store keeps the users.
 func (l *IDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	if found, ok := l.UserList.(*foundIDs); ok {
 		return found.inOrder(users)
@@ -63,8 +63,8 @@ func (l *IDs) inOrder(users *roaring.Bitmap) iter.Seq[uint32] {
 	return roaring.Values(users)
 }
 
-// filter makes filter calls about the users at the given positions of the list. The argument "each" is a function
-// that receives one response after another, with bitmaps of positions in the list.
+// The method filter makes filter calls about the users at the given positions of the list of ids. The argument "each"
+// is a function that receives one response after another, with bitmaps of positions in the list.
 func (l *IDs) filter(ctx context.Context, api *client.Client, request client.FilterRequest, users *roaring.Bitmap,
 	each func(*client.FilterResult) error) error {
 	return l.call(ctx, users, func(ctx context.Context, positions []uint32) (int, func() error, error) {
@@ -79,9 +79,9 @@ func (l *IDs) filter(ctx context.Context, api *client.Client, request client.Fil
 	})
 }
 
-// call makes several simultaneous API calls about the users at the given positions of the list. The argument "one" is
-// a function that makes a call about the first n of the positions that it receives. "one" returns the function
-// "done", which processes the response. The functions "done" of two API calls never run at the same time.
+// The method call makes several simultaneous API calls about the users at the given positions of the list. The argument
+// "one" is a function that makes an API call about the first n positions of its argument. The function "one" returns n,
+// and a function "done" that processes the response. The functions "done" of two API calls never run at the same time.
 func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	one func(ctx context.Context, positions []uint32) (n int, done func() error, err error)) error {
 	var mu sync.Mutex
@@ -111,8 +111,8 @@ func (l *IDs) call(ctx context.Context, users *roaring.Bitmap,
 	return calls.Wait()
 }
 
-// give writes ids of the list to a request, beginning with the first of the given positions, until the request is
-// full. give returns the number of written ids.
+// The method give writes ids of the list to a request, beginning with the first of the given positions, until the
+// request is full. The method give returns the number of written ids.
 func (l *IDs) give(texts *[]string, packed **client.Packed, positions []uint32) (n int) {
 	if width := l.Scheme().Width(); width > 0 {
 		p := &client.Packed{Bytes: make([]byte, 0, width*len(positions)), Width: width}
@@ -131,7 +131,7 @@ func (l *IDs) give(texts *[]string, packed **client.Packed, positions []uint32) 
 	return n
 }
 
-// place replaces the users in a response by bitmaps of their positions in the list.
+// The method place replaces the users in a response by bitmaps of the users' positions in the list.
 func (l *IDs) place(r *client.FilterResult, texts []string, positions []uint32) {
 	if texts != nil {
 		placeTexts(r, texts, positions)
@@ -147,7 +147,7 @@ func (l *IDs) place(r *client.FilterResult, texts []string, positions []uint32) 
 	}
 }
 
-// placeTexts works like place(), for a response with text ids.
+// placeTexts works like the method place, for a response with text ids.
 func placeTexts(r *client.FilterResult, texts []string, positions []uint32) {
 	at := make(map[string]uint32, len(texts))
 	for i, text := range texts {
@@ -176,8 +176,8 @@ func placeTexts(r *client.FilterResult, texts []string, positions []uint32) {
 	}
 }
 
-// among converts positions of ids in a request to positions in the list of all ids. The argument "whole" maps
-// positions: whole[i] is the position, in the list, of the user at position i of the request.
+// The function among converts positions of ids in a request to positions in the list of all ids. The argument "whole"
+// maps positions: the user at position i of the request has the position whole[i] in the list.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
 	for each := positions.Iterator(); each.HasNext(); {

@@ -11,9 +11,9 @@ import (
 	"capper/internal/terminal"
 )
 
-// Scheme asks the service for the kind and key of its user ids. Scheme assumes dense ids (32-bit numbers) if the
-// service does not tell the kind of its user ids. A service of an older version does not tell the kind and key of its
-// user ids, and the API key may lack the right to read them.
+// Scheme asks the service for the kind and key of its user ids. If the service does not tell the kind of its user ids,
+// Scheme assumes dense ids (32-bit numbers). A service of an older version tells no kind and no key, and the API key
+// may lack the right to read them.
 func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, error) {
 	described, err := api.IDs(ctx)
 	var refused *client.Error

@@ -32,7 +32,7 @@ func (c *messageCommand) Validate() error {
 	return nil
 }
 
-// call describes, in the output of the command, one recorded call about the message.
+// The type call describes one recorded call about the message, in the output of the command.
 type call struct {
 	Time     string           `json:"time"`
 	TookMS   int64            `json:"took_ms"`
@@ -58,7 +58,7 @@ type segmentTotals struct {
 	Unavailable int64 `json:"unavailable"`
 }
 
-// totals holds the numbers of recorded decisions about a message, over all calls.
+// The type totals holds the numbers of recorded decisions about a message, over all calls.
 type totals struct {
 	MessageID string                    `json:"message_id"`
 	Namespace string                    `json:"namespace,omitempty"`
@@ -174,7 +174,7 @@ func (t *totals) print(on *terminal.Streams) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// counts formats several names with their counts for one cell of a table.
+// The function counts formats several names and their counts for one cell of a table.
 func counts(of map[string]int64) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {

@@ -150,7 +150,7 @@ func sayMore(on *terminal.Streams, found *api.Messages) error {
 	return nil
 }
 
-// sends formats, for a table, a number of sends that the store counted for the message.
+// The function sends formats n, a number of sends of the message m, for a table.
 func sends(m *api.Message, n int64) string {
 	if m.AtLeast {
 		return fmt.Sprintf("at least %d", n)
@@ -208,7 +208,7 @@ func printMessage(on *terminal.Streams, m *api.Message) error {
 	return nil
 }
 
-// printUsers prints how many distinct users of a message had each result.
+// printUsers prints, for each result, the number of distinct users of a message with this result.
 func printUsers(on *terminal.Streams, u *api.MessageUsers) error {
 	rows := [][]any{{"USERS", "COUNT", "OF ASKED"}, {"asked", u.Asked, ""}}
 	add := func(name string, users int64) {
@@ -254,8 +254,8 @@ func calls(n int64) string {
 	return fmt.Sprintf("%d calls", n)
 }
 
-// plain formats a message id for the terminal. plain quotes an id that contains spaces or characters that need an
-// escape.
+// The function plain formats a message id for the terminal. The function quotes an id that contains spaces or
+// characters that need an escape.
 func plain(id string) string {
 	if quoted := fmt.Sprintf("%q", id); quoted != `"`+id+`"` || strings.ContainsAny(id, " \u00a0") {
 		return quoted
@@ -263,8 +263,8 @@ func plain(id string) string {
 	return id
 }
 
-// when returns a text about the times of the first and the latest call about a message. If the message has only
-// imported sends and no calls, when() returns text that says so.
+// The function when returns a text with the times of the first and the latest call about a message. For a message with
+// imported sends and no calls, the text says that the sends were imported.
 func when(m *api.Message) string {
 	if m.FirstCall.IsZero() && !m.LastCall.IsZero() {
 		return "no calls, but imported sends at " + seconds(m.LastCall)

@@ -10,8 +10,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// moment is a time on the command line: an age such as 30d or 12h, a time in RFC 3339, or a date. A date on the
-// command line means the beginning of the day in UTC. The zero moment means that the command line does not contain
+// The type moment is a time on the command line: an age such as 30d or 12h, a time in RFC 3339, or a date. A date on
+// the command line means the beginning of the day in UTC. The zero moment means that the command line does not contain
 // the flag.
 type moment struct {
 	ago  time.Duration
@@ -53,11 +53,11 @@ func parseAgo(text string) (time.Duration, bool) {
 	return d, err == nil && d > 0
 }
 
-// Given reports whether the flag was given.
+// The method Given reports whether the flag was given.
 func (m *moment) Given() bool { return m.text != "" }
 
-// Instant converts the time on the command line to a capping.Instant. An age counts backwards from now. If the
-// command line does not contain the time, or the time is before all possible records, Instant returns 0.
+// Instant converts the time on the command line to a capping.Instant. An age counts backwards from now. Instant returns
+// 0 if the command line does not contain the time, or if no record can be as old as the time.
 func (m *moment) Instant(now time.Time) capping.Instant {
 	switch {
 	case !m.Given():
@@ -74,7 +74,7 @@ type Span struct {
 	Until moment `placeholder:"TIME" help:"End of the period to read: an age (30d, 12h) or a time (2026-11-22, 2026-11-22T10:00:00Z); a date is the start of the day in UTC. Default: now."`
 }
 
-// instants returns the beginning and the end of the period that the flags name.
+// The method instants returns the beginning and the end of the period that the flags name.
 func (s *Span) instants(now time.Time) (since, until capping.Instant, err error) {
 	since, until = s.Since.Instant(now), s.Until.Instant(now)
 	if s.Until.Given() && until <= since {

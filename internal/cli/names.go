@@ -22,13 +22,13 @@ func parseImage(text string) (capping.UserID, bool) {
 	return capping.UserID(image), found && ok
 }
 
-// Names holds the command-line flag for the location of the segments. A published generation of segments contains the
-// data for converting user ids to id images (64-bit hashes), and back.
+// Names holds the command-line flag for the location of the segments. A generation (published version) of the segments
+// contains the data for converting user ids to id images (64-bit hashes), and back.
 type Names struct {
 	Segments string `placeholder:"DIR|s3://…" help:"Location of the published segments, in which the command finds the original user ids; not needed for user ids of the kind dense. Default: segments.source in the file of --config."`
 }
 
-// open opens the location of the segments. If no flag names a location of segments, open() returns nil.
+// The method open opens the location of the segments. If no flag names a location of segments, the method returns nil.
 func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	source := n.Segments
 	if source == "" && p.configured != nil {
@@ -44,8 +44,8 @@ func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	return at, nil
 }
 
-// user returns the user whom an argument of the command names, and the text for this user in the output. The argument
-// that names the user is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
+// The method user returns the user whom an argument of the command names, and the text for this user in the output. The
+// argument is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
 func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument string) (capping.UserID, string, error) {
 	if want.Dense() {
 		var id UserID
@@ -106,8 +106,8 @@ func sameIDs(at objects.Source, scheme *ids.Scheme, want audit.IDs) error {
 		at.Name(), have, want)
 }
 
-// names returns a function that converts users in audit records to user ids, for ids that are not dense (not 32-bit
-// numbers). If no location of segments is known, the returned function converts users to id images (64-bit hashes)
+// The method names returns a function that converts users in audit records to user ids, for kinds of ids other than
+// dense (32-bit numbers). If no location of segments is known, the returned function returns id images (64-bit hashes)
 // instead of user ids.
 func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Name, error) {
 	at, err := n.open(ctx, p)
@@ -128,8 +128,9 @@ func (n *Names) names(ctx context.Context, p *Place, want audit.IDs) (archive.Na
 	}, nil
 }
 
-// late works like names(), but reads the location of the segments only when the first user is converted. If reading
-// the location fails, late() prints a warning and converts users to the texts of their id images.
+// The method late works like the method names, but reads the location of the segments only at the conversion of the
+// first user. If the method late cannot read the location, it prints a warning and converts users to the texts of their
+// id images (64-bit hashes).
 func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want audit.IDs) archive.Name {
 	var name archive.Name
 	return func(user capping.UserID) string {
@@ -144,7 +145,7 @@ func (n *Names) late(ctx context.Context, on *terminal.Streams, p *Place, want a
 	}
 }
 
-// liveIDs reads from the current segments generation the data for converting id images (64-bit hashes) to ids. If the
+// liveIDs reads the data for converting id images (64-bit hashes) to ids from the segments generation in use. If the
 // ids are of the kind uint64, liveIDs reads only the key, which is sufficient for the conversion.
 func liveIDs(ctx context.Context, at objects.Source, kind ids.Kind) (*segments.Generation, error) {
 	if kind == ids.Uint64 {

@@ -20,9 +20,9 @@ import (
 	"capper/internal/terminal"
 )
 
-// Outputs holds the command-line flags for the files that `capper filter` writes. `capper filter` writes each of
-// these files atomically, except pipes and standard output (-). An output file whose name ends in ".roaring" contains
-// a bitmap of users. If the name of an output file has another ending, the file contains one user id per line.
+// Outputs holds the command-line flags for the files that `capper filter` writes. `capper filter` writes each of these
+// files atomically, except pipes and standard output (-). An output file whose name ends in ".roaring" contains a
+// bitmap of users. All other output files contain one user id per line.
 type Outputs struct {
 	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
 	Replayed    string `placeholder:"FILE" help:"File for the allowed users whose send was already recorded, either by an earlier run or by an earlier call of this run."`
@@ -31,14 +31,14 @@ type Outputs struct {
 	Unavailable string `placeholder:"FILE" help:"File for the users about whom the service could not decide, so that they can be retried."`
 }
 
-// standard is the file name that means standard output.
+// The constant standard is the file name that means standard output.
 const standard = "-"
 
-// output is a file to which the command writes users, together with the flag that names the file.
+// The type output is a file of users that the command writes, together with the flag that names the file.
 type output struct{ flag, file string }
 
-// files returns the output files in the order in which the command writes them. The file of allowed users comes last,
-// so that its existence shows that the other files are complete.
+// The method files returns the output files in the order in which the command writes these files. The file of allowed
+// users comes last, so that its existence shows that the other files are complete.
 func (o *Outputs) files() (list []output) {
 	for _, f := range []output{{"--unavailable", o.Unavailable}, {"--replayed", o.Replayed}, {"--allowed", o.Allowed}} {
 		if f.file != "" {
@@ -70,7 +70,7 @@ func (o *Outputs) ReportTo(on *terminal.Streams) io.Writer {
 	return on.Out
 }
 
-// extension returns the file name extension of the files that the command writes to directories.
+// The method extension returns the file name extension of the files that the command writes to directories.
 func (o *Outputs) extension() string {
 	if strings.HasSuffix(o.Allowed, ".roaring") {
 		return ".roaring"
@@ -129,12 +129,12 @@ func (o *Outputs) Waves(r *Results) []WaveReport {
 	return list
 }
 
-// waveName is the time layout for the file name of a wave (denied users whose denials end in the same hour), which
-// contains this hour.
+// waveName is the time layout for the file name of a wave (denied users whose denials end in the same hour). The file
+// name contains this hour.
 const waveName = "2006-01-02T15Z"
 
-// wavesFile is the name of the file that says, for each wave of denied users, from which time on a caller may retry
-// them.
+// wavesFile is the name of the file that lists the waves (denied users whose denials end in the same hour). The file
+// contains, for each wave, the time from which a caller may retry the users.
 const wavesFile = "waves.json"
 
 func (o *Outputs) writeWaves(r *Results) error {
@@ -147,7 +147,7 @@ func (o *Outputs) writeWaves(r *Results) error {
 	return writeDir(o.WavesDir, files)
 }
 
-// content is a function that writes the contents of an output file.
+// The type content is a function that writes the contents of an output file.
 type content func(to io.Writer) error
 
 // usersOf returns a function that writes users in the format that the file name selects: a bitmap or lines of ids.
@@ -256,7 +256,7 @@ func (o *Outputs) Check(audience string) error {
 	return nil
 }
 
-// check checks that the command can write the output file. Pipes and devices always pass the check.
+// The method check checks that the command can write the output file. Pipes and devices always pass the check.
 func (f output) check(audience string) error {
 	if f.file == standard {
 		return nil
@@ -270,8 +270,8 @@ func (f output) check(audience string) error {
 	return nil
 }
 
-// checkDir returns an error unless the directory is new, empty, or contains only files of an earlier run of the
-// command. By checking the directory, checkDir prevents the command from mixing its output with other files.
+// checkDir returns an error unless the directory is new, is empty, or contains only files of an earlier run of the
+// command. The check prevents a mix of the command's output with other files.
 func checkDir(flag, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s %s: %w", flag, dir, err)
@@ -290,7 +290,7 @@ func checkDir(flag, dir string) error {
 	return nil
 }
 
-// same reports whether both paths are set and refer to the same file.
+// The function same reports whether both paths are set and refer to the same file.
 func same(a, b string) bool {
 	if a == "" || b == "" || a == standard || b == standard {
 		return false
@@ -305,7 +305,7 @@ func same(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
-// during adds the name of the failed action to an error.
+// The function during adds the name of the failed action to an error.
 func during(doing string, err error) error {
 	if err == nil {
 		return nil

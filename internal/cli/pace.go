@@ -80,7 +80,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if err != nil {
 		return terminal.Misuse(err)
 	}
-	// If the consumer of the output ends, a write must return an error instead of ending the process.
+	// If the consumer of the output ends, a write must return an error, and must not end the process.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
 	shown := terminal.NewProgress(on, terminal.Lines)
@@ -97,7 +97,7 @@ func (c *PaceCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 // untilHangup returns a context that also ends when the terminal closes (SIGHUP), so that the command returns its
-// unused permits. Under the program nohup, which ignores SIGHUP, the command goes on.
+// unused permits. If the program nohup started the command, the command ignores SIGHUP.
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return ctx, func() {}
@@ -105,7 +105,7 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// pacers returns the names of the pacers that the command-line argument PACER lists.
+// The method pacers returns the names of the pacers in the command-line argument PACER.
 func (c *PaceCommand) pacers() []string {
 	names := strings.Split(c.Pacer, ",")
 	for i := range names {
@@ -114,8 +114,7 @@ func (c *PaceCommand) pacers() []string {
 	return names
 }
 
-// longest returns the maximum time for which the command waits for a permit. If longest() returns 0, there is no
-// maximum.
+// The method longest returns the maximum time for which the command waits for a permit. The result 0 means no maximum.
 func (c *PaceCommand) longest() time.Duration {
 	if c.MaxWait == nil {
 		return 0
@@ -123,7 +122,7 @@ func (c *PaceCommand) longest() time.Duration {
 	return *c.MaxWait
 }
 
-// pacer returns a client that takes permits for the lines from the pacers.
+// The method pacer returns a client that requests permits for the lines from the pacers.
 func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look api.PermitsRequest,
 	needs func() int64) (*client.Pacer, error) {
 	var trouble outage
@@ -135,7 +134,7 @@ func (c *PaceCommand) pacer(on *terminal.Streams, service *client.Client, look a
 	})
 }
 
-// stopPatience is how long the command, after it was stopped, waits for a blocked read or write.
+// stopPatience is the time for which a stopped command waits for a blocked read or write.
 const stopPatience = 200 * time.Millisecond
 
 func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *terminal.Progress, copied *Copy,
@@ -151,7 +150,7 @@ func (c *PaceCommand) copy(ctx context.Context, on *terminal.Streams, shown *ter
 	return c.report(on, copied, permitsLeft{dropped, c.giveBack(on, pacer)}, took, err)
 }
 
-// permitsLeft counts the permits that the command got from the pacers but used for no line.
+// permitsLeft counts the permits that the command got from the pacers and did not use for a line.
 type permitsLeft struct{ dropped, returned int64 }
 
 // returnPatience is the maximum time that the command waits while it returns permits to the service.
@@ -169,7 +168,8 @@ func (c *PaceCommand) giveBack(on *terminal.Streams, pacer *client.Pacer) int64 
 	return int64(returned)
 }
 
-// outage prints one message when calls to the service begin to fail, and no further message until a call succeeds.
+// The type outage prints one message when calls to the service begin to fail, and no further message until a call
+// succeeds.
 type outage struct{ under atomic.Bool }
 
 func (o *outage) begin(say func()) {
@@ -184,16 +184,16 @@ func (o *outage) end(say func()) {
 	}
 }
 
-// longWaits takes permits for lines from the pacers. If the pacers grant no permit for a long time, longWaits prints
-// the reason.
+// The type longWaits requests permits for lines from the pacers. If the pacers grant no permit for a long time,
+// longWaits prints the reason.
 type longWaits struct {
 	pacer *client.Pacer
 	look  func(context.Context) (wait time.Duration, text string) // result 0: print no message
 	say   func(string)
 }
 
-// longWait is the wait for a permit after which the command prints a message. sayAgain is the minimum pause between two
-// messages about a long wait.
+// If the wait for a permit is longer than longWait, the command prints a message. The constant sayAgain is the minimum
+// pause between two messages about a long wait.
 const (
 	longWait = time.Second
 	sayAgain = 5 * time.Second
@@ -211,8 +211,8 @@ func (w *longWaits) take(ctx context.Context, most int) (client.Start, error) {
 	return start, err
 }
 
-// report prints the reason for a long wait repeatedly, until the wait ends. If the wait is longer, the pauses between
-// the messages are longer, too.
+// The method report prints the reason for a long wait repeatedly, until the wait ends. The pauses between the messages
+// grow with the wait.
 func (w *longWaits) report(over context.Context) {
 	for over.Err() == nil {
 		wait, text := w.look(over)
@@ -226,8 +226,8 @@ func (w *longWaits) report(over context.Context) {
 	}
 }
 
-// slowest finds the pacer whose next permit needs the longest wait, and returns this wait and a text that names the
-// pacer.
+// The method slowest finds the pacer with the longest wait for the next permit. The results are this wait and a text
+// that names the pacer.
 func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text string) {
 	for i := range pacers {
 		p := &pacers[i]
@@ -264,8 +264,9 @@ type pacedReport struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// report prints how many lines were copied, counted from the beginning of the input, and how many permits were not
-// used in time. If not all lines were copied, report() also prints how to continue.
+// The method report prints the number of copied lines, counted from the beginning of the input, and the number of
+// permits that were not used in time. If not all lines were copied, the method report also prints the flag --skip for
+// copying the rest.
 func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLeft, took time.Duration,
 	err error) error {
 	reached, unread := copied.Lines(), copied.Unread()
@@ -299,8 +300,8 @@ func (c *PaceCommand) report(on *terminal.Streams, copied *Copy, left permitsLef
 	return c.fault(err)
 }
 
-// lineRate returns a text with the rate of the copied lines: n lines have n-1 intervals between them. With fewer than
-// two lines, lineRate returns "".
+// lineRate returns a text with the rate of the copied lines. For the rate, n lines count as n-1 intervals. For fewer
+// than two lines, lineRate returns "".
 func lineRate(lines int64, took time.Duration) string {
 	if lines < 2 {
 		return ""
@@ -308,7 +309,7 @@ func lineRate(lines int64, took time.Duration) string {
 	return fmt.Sprintf(", %.0f/s", float64(lines-1)/max(took.Seconds(), 1e-3))
 }
 
-// through returns a sentence that says how many lines of the input the command has copied.
+// The method through returns a sentence with the number of copied lines of the input.
 func (c *PaceCommand) through(reached int64) string {
 	text := fmt.Sprintf("%d lines were copied", reached)
 	if reached == 1 {
@@ -336,7 +337,7 @@ func givenBack(returned int64) string {
 	return fmt.Sprintf("%d unused permits were given back", returned)
 }
 
-// left returns a sentence about lines that the command has written but that the consumer of the output has not read.
+// The method left returns a sentence about written lines that the consumer of the output has not read.
 func (c *PaceCommand) left(unread int64) string {
 	if unread == 1 {
 		return "1 more line is unread"
@@ -344,7 +345,7 @@ func (c *PaceCommand) left(unread int64) string {
 	return fmt.Sprintf("%d more lines are unread", unread)
 }
 
-// fault adds the exit status to the error of the command: "bad input" if the input is invalid, and otherwise
+// The method fault adds the exit status to the error of the command: "bad input" if the input is invalid, and otherwise
 // "failure".
 func (c *PaceCommand) fault(err error) error {
 	var read *readError
@@ -366,7 +367,7 @@ func (c *PaceCommand) fault(err error) error {
 	return c.refused(err)
 }
 
-// queueHint returns advice for the error that a permit would need a longer wait than allowed.
+// queueHint returns advice for the error that the wait for a permit would be longer than allowed.
 func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	if long.Wait <= c.longest() {
 		return "continue later, with another provider, or without --max-wait: the pacer's own max_wait is shorter"
@@ -377,7 +378,7 @@ func (c *PaceCommand) queueHint(long *client.QueueTooLongError) string {
 	return "continue later, or with another provider"
 }
 
-// refused adds advice to the error that the service rejected a request for permits.
+// The method refused adds advice to the error of a permit request that the service rejected.
 func (c *PaceCommand) refused(err error) error {
 	var refused *client.Error
 	switch {
@@ -397,7 +398,8 @@ func (c *PaceCommand) refused(err error) error {
 	return c.Hinted(err)
 }
 
-// open opens the input file and counts its lines. If the result of open() is 0, the number of lines is unknown.
+// The method open opens the input file, and counts the lines of the file. The number 0 means an unknown number of
+// lines.
 func (c *PaceCommand) open(on *terminal.Streams) (from io.ReadCloser, total int64, err error) {
 	if c.File == "-" {
 		return io.NopCloser(on.In), 0, nil

@@ -22,7 +22,7 @@ type PacersCommand struct {
 	Forget    bool    `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The store still keeps the records of earlier requests, so that retries get the same answer; these records count towards the maximum number of records. The API key needs the scope admin."`
 }
 
-// forgotten is the output of `capper pacers --forget` with --json.
+// The type forgotten is the output of `capper pacers --forget` with --json.
 type forgotten struct {
 	Pacer  string `json:"pacer"`
 	Result string `json:"result"`
@@ -51,11 +51,11 @@ func (c *PacersCommand) Validate() error {
 	return nil
 }
 
-// ofOne reports whether the command shows the permits that were granted for a single message or key.
+// ofOne reports whether the command shows the permits for a single message or key.
 func (c *PacersCommand) ofOne() bool { return c.MessageID != nil || c.Key != nil }
 
-// Run prints how many permits the pacers have granted. With the flag --forget, the command makes the service forget
-// the permits that the pacer has granted.
+// Run prints the number of permits that the pacers have granted. With the flag --forget, the command resets the pacer:
+// the service deletes the log of the pacer's granted permits.
 func (c *PacersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *PacersCommand) forget(ctx context.Context, service *client.Client, on *
 	return err
 }
 
-// showOne prints how many permits were granted for one message or key.
+// showOne prints the number of permits that were granted for one message or key.
 func (c *PacersCommand) showOne(ctx context.Context, service *client.Client, on *terminal.Streams) error {
 	var message, key string
 	if c.MessageID != nil {
@@ -124,7 +124,7 @@ func (c *PacersCommand) print(on *terminal.Streams, state *api.PacerState) error
 	return printPacers(on, []api.PacerState{*state})
 }
 
-// refused adds advice to an error with which the service refused a call about pacers.
+// The method refused adds advice to the error of a call about pacers that the service refused.
 func (c *PacersCommand) refused(err error) error {
 	scope := "read"
 	if c.Forget {
@@ -153,7 +153,7 @@ func printPacers(on *terminal.Streams, pacers []api.PacerState) error {
 }
 
 // pacerRows returns a table row for the rate, for each limit and for each share of a pacer. If a pacer counts permits
-// separately for each message or key, the rows do not say how many permits are used.
+// separately for each message or key, the rows do not contain the number of used permits.
 func pacerRows(p *api.PacerState) (rows [][]any) {
 	queue, next := waitText(p.QueueMS, "none"), waitText(p.NextMS, "now")
 	if p.Per != "" && p.MessageID+p.Key == "" {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// outlet tells how many bytes of an output, such as a pipe, its consumer has not read yet.
+// An outlet tells the number of bytes in an output, such as a pipe, that the consumer has not read yet.
 type outlet interface {
-	// drained waits until the consumer of the output has read everything, but not longer than most. drained returns the
-	// number of unread bytes. If nobody can read the output any more, the error is EPIPE.
+	// drained waits until the consumer has read the whole output, for at most the time "most". drained returns the
+	// number of unread bytes. If no process can read the output any more, the error is EPIPE.
 	drained(most time.Duration) (unread int, err error)
 	// restore undoes the changes that outletOf made to the output.
 	restore()
@@ -19,7 +19,7 @@ type outlet interface {
 // again.
 const drainStep = 50 * time.Millisecond
 
-// flight is one write of several lines, which the consumer of the output reads one after another.
+// A flight is one write of several lines. The consumer of the output reads these lines one after another.
 type flight struct {
 	start   int       // beginning of the first line in the block
 	ends    []int     // end of each line in the block
@@ -29,7 +29,7 @@ type flight struct {
 	until   time.Time // a line that the consumer reads later needs a second permit
 }
 
-// settle counts which lines of a write the consumer of the output has read. The argument "unread" is the number of
+// settle counts the lines of a write that the consumer of the output has read. The argument "unread" is the number of
 // bytes of the output that the consumer has not read yet.
 func (c *Copy) settle(f *flight, unread int) {
 	f.taken = max(f.taken, sort.SearchInts(f.ends, f.start+f.written-unread+1))
@@ -38,8 +38,8 @@ func (c *Copy) settle(f *flight, unread int) {
 	c.Reached(c.Lines())
 }
 
-// deliver waits until the consumer of the output has read the lines of a write. The result "late" says how many lines
-// the consumer of the output read after the time of their permits.
+// deliver waits until the consumer of the output has read the lines of a write. The result "late" is the number of
+// lines that the consumer had not read by the time of their permits.
 func (c *Copy) deliver(ctx context.Context, f *flight) (late int, err error) {
 	for late = len(f.ends); ; {
 		step, left := drainStep, time.Until(f.until)

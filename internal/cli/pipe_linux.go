@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipe is the write end of a pipe. Linux reports how many bytes in a pipe nobody has read yet.
+// The type pipe is the write end of a pipe. Linux reports the number of unread bytes in a pipe.
 type pipe struct {
 	raw  syscall.RawConn
 	size int  // original size in bytes
-	page bool // the pipe has one buffer, so poll reports that it is writable only when it is empty
+	page bool // the pipe has one buffer, so the pipe is writable (for poll) only when it is empty
 }
 
 var _ outlet = (*pipe)(nil)
 
-// outletOf returns an outlet if the output is a pipe, and otherwise nil. outletOf makes the buffer of the pipe as
-// small as possible, so that the lines of one write are read before the next write.
+// outletOf returns an outlet if the output is a pipe, and otherwise nil. The function makes the buffer of the pipe as
+// small as possible. The consumer then reads the lines of one write before the next write.
 func outletOf(to io.Writer) outlet {
 	file, ok := to.(*os.File)
 	if !ok {
@@ -49,7 +49,8 @@ func outletOf(to io.Writer) outlet {
 	return p
 }
 
-// do runs a system call on the file descriptor of the pipe, and does not change the blocking mode of the descriptor.
+// The method do runs a system call on the file descriptor of the pipe, without a change of the descriptor's blocking
+// mode.
 func (p *pipe) do(call func(fd int) error) (err error) {
 	failed := p.raw.Control(func(fd uintptr) {
 		for {
@@ -95,8 +96,8 @@ func (p *pipe) drained(most time.Duration) (unread int, err error) {
 	}
 }
 
-// poll waits until the consumer has emptied the pipe, or the given time has passed. The result "gone" is true if
-// nobody can read from the pipe any more.
+// The method poll waits until the consumer has emptied the pipe, or until the given time has passed. The result "gone"
+// is true if no process can read from the pipe any more.
 func (p *pipe) poll(most time.Duration) (gone bool, err error) {
 	events := int16(unix.POLLOUT)
 	if !p.page {

@@ -4,5 +4,5 @@ package cli
 
 import "io"
 
-// outletOf returns nil, because only Linux reports how many bytes in a pipe nobody has read yet.
+// outletOf returns nil, because only Linux reports the number of unread bytes in a pipe.
 func outletOf(io.Writer) outlet { return nil }

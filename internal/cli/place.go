@@ -29,7 +29,7 @@ func (p *Place) s3() objects.S3Config {
 	return p.Over(s3)
 }
 
-// read reads the configuration file, if the flag --config names one.
+// The method read reads the configuration file that the flag --config names, if any.
 func (p *Place) read() (err error) {
 	if p.Config == "" || p.configured != nil {
 		return nil
@@ -40,8 +40,8 @@ func (p *Place) read() (err error) {
 	return nil
 }
 
-// location opens the location of the audit. If a location contains no objects, location() returns an error with the
-// exit status for bad input, because no service has recorded decisions there.
+// The method location opens the location of the audit. If the location contains no objects, the method returns an error
+// with the exit status for bad input, because no service has recorded decisions there.
 func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	if err := p.read(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (p *Place) location(ctx context.Context) (objects.Location, error) {
 	return at, nil
 }
 
-// archive opens the audit for reading.
+// The method archive opens the audit for reading.
 func (p *Place) archive(ctx context.Context) (*archive.Archive, error) {
 	at, err := p.location(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *Place) archive(ctx context.Context) (*archive.Archive, error) {
 	return open(ctx, at)
 }
 
-// open returns a reader of the audit records at a location.
+// The function open returns a reader of the audit records at a location.
 func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 	ids, err := archive.ReadIDs(ctx, at)
 	if err != nil {
@@ -87,9 +87,8 @@ func open(ctx context.Context, at objects.Source) (*archive.Archive, error) {
 	return archive.New(at, config.ParsePolicy).Of(ids), nil
 }
 
-// damaged joins the errors about unreadable audit files into one error with the exit status for bad input. If all
-// audit files were readable, damaged() returns nil. If some audit files are unreadable, the output of the command
-// covers only the readable files.
+// The function damaged joins the errors about unreadable audit files into one error with the exit status for bad input.
+// If all audit files were readable, the function returns nil. The output of the command covers only the readable files.
 func damaged(faults []error) error {
 	if len(faults) == 0 {
 		return nil

@@ -66,7 +66,8 @@ func (c *PressureCommand) Validate() error {
 	return nil
 }
 
-// Run prints how many messages people received in each week, and which limits they have reached.
+// Run prints the number of messages that people received in each week, and the number of people who have reached each
+// limit.
 func (c *PressureCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Users != "" {
 		if err := terminal.CheckTarget(c.Users); err != nil {
@@ -197,8 +198,8 @@ func (c *PressureCommand) ofAudit(ctx context.Context) (*api.Pressure, func(io.W
 	}, nil
 }
 
-// inForce returns the limits that apply now: from the configuration if the flags name it, and otherwise those of the
-// latest call in the audit.
+// inForce returns the limits in force. If the flags name a configuration, the limits come from the configuration, and
+// otherwise from the latest call in the audit.
 func (c *PressureCommand) inForce(ctx context.Context, from *archive.Archive, until capping.Instant) (*capping.Policy,
 	error) {
 	if c.configured != nil {
@@ -217,7 +218,7 @@ func (c *PressureCommand) inForce(ctx context.Context, from *archive.Archive, un
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }
 
-// live reads the current generation of the segments, if their location is known.
+// The method live reads the segments generation in use (published version), if the location of the segments is known.
 func (c *PressureCommand) live(ctx context.Context, from *archive.Archive, cfg *pressure.Config) error {
 	at, err := c.Names.open(ctx, &c.Place)
 	if err != nil || at == nil {
@@ -246,8 +247,8 @@ func liveGeneration(ctx context.Context, at objects.Source) (*segments.Generatio
 	return m.ReadBitmaps(ctx, at)
 }
 
-// atLimit returns the segment and the limit for which the command writes the users who have reached the limit. If the
-// command line lacks the flag --users, atLimit returns nil.
+// atLimit returns the segment and the limit of the flag --users. The command writes the users of this segment who have
+// reached this limit. If the command line lacks the flag --users, atLimit returns nil.
 func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, error) {
 	if c.Users == "" {
 		return nil, nil
@@ -266,7 +267,7 @@ func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, erro
 	return &pressure.AtLimit{Segment: segment, Limit: c.Limit}, nil
 }
 
-// show prints the result, the counts of messages per person, as JSON, as one CSV table, or as all tables.
+// The method show prints the counts of messages per person, as JSON, as one CSV table, or as all tables.
 func (c *PressureCommand) show(on *terminal.Streams, answer *api.Pressure) error {
 	switch {
 	case c.JSON:

@@ -9,7 +9,8 @@ import (
 // maxLength is the maximum number of bytes in a line, including the line break.
 const maxLength = 1 << 20
 
-// reader reads whole lines. Each read returns all lines of the input that are available without waiting.
+// The type reader reads whole lines. Each read returns the available lines of the input, and waits only if no line is
+// available.
 type reader struct {
 	from io.Reader
 	read int64  // number of lines returned so far
@@ -17,7 +18,7 @@ type reader struct {
 	err  error  // error that ended the input
 }
 
-// block is a sequence of input lines with their line breaks. The last line of the input may have no line break.
+// A block is a sequence of input lines with their line breaks. The last line of the input may have no line break.
 type block struct {
 	text  []byte
 	start int   // beginning of the first line
@@ -31,8 +32,8 @@ const (
 	smallRead  = 4 << 10
 )
 
-// next reads at least one more line of the input, and returns the lines that it has read. At the end of the input,
-// next returns io.EOF.
+// The method next reads and returns at least one more line of the input. At the end of the input, the method returns
+// io.EOF.
 func (r *reader) next() (block, error) {
 	for r.err == nil {
 		if cap(r.rest)-len(r.rest) < smallRead { // allocate a new buffer, because callers still use the old one
@@ -56,7 +57,7 @@ func (r *reader) next() (block, error) {
 	return block{}, r.err
 }
 
-// cut splits a text into lines. cut stops at a line with more than maxLength bytes.
+// The method cut splits a text into lines, and stops at a line with more than maxLength bytes.
 func (r *reader) cut(text []byte) (block, error) {
 	b := block{text: text}
 	for start := 0; start < len(text); {
@@ -78,14 +79,15 @@ func (r *reader) cut(text []byte) (block, error) {
 	return b, nil
 }
 
-// drop removes the first n lines from the block of input lines.
+// The method drop removes the first n lines from the block of input lines.
 func (b *block) drop(n int) {
 	if n > 0 {
 		b.start, b.ends = b.ends[n-1], b.ends[n:]
 	}
 }
 
-// skip reads and drops n lines of the input. skip returns the lines that it has read beyond the last dropped line.
+// The method skip reads and drops n lines of the input. The result holds lines after the dropped lines that the method
+// has already read.
 func (r *reader) skip(n int64) (b block, err error) {
 	for n > 0 && err == nil {
 		b, err = r.next()
@@ -106,7 +108,7 @@ func (e *shortError) Error() string {
 	return fmt.Sprintf("--skip: %d lines, but the input has only %d", e.Skip, e.Lines)
 }
 
-// count returns the number of lines in a text. If the last line has no line break, it also counts as a line.
+// The function count returns the number of lines in a text, including a last line without a line break.
 func count(from io.Reader) (n int64, err error) {
 	buffer, last := make([]byte, 1<<18), byte('\n')
 	for {

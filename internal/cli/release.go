@@ -18,7 +18,7 @@ func Release(ctx context.Context, on *terminal.Streams, service *Service, messag
 	switch {
 	case client.HasCode(err, client.CodeConflict):
 		return terminal.Hinted(err, "name the audience of the message instead: capper release AUDIENCE --message-id …")
-	case errors.As(err, new(*client.Error)) && !client.Passing(err): // a repetition gets the same answer
+	case errors.As(err, new(*client.Error)) && !client.Passing(err): // a repetition gets the same response
 		return service.Hinted(err)
 	case err != nil:
 		return terminal.Hinted(service.Hinted(err), "run the same command again; repeating a release is safe")

@@ -9,8 +9,8 @@ import (
 	"capper/client/api"
 )
 
-// Results collects the decisions about the users of an audience from the responses of the service. In the Results,
-// each user is allowed, denied or unavailable.
+// Results collects the decisions about the users of an audience from the responses of the service. Each user in the
+// Results is allowed, denied or unavailable (without a decision).
 type Results struct {
 	// IDs is the list to whose positions the bitmaps refer. If IDs is nil, the bitmaps contain dense ids.
 	IDs                            *IDs
@@ -53,7 +53,7 @@ func (r *Results) Add(batch *client.FilterResult) {
 	r.Generation, r.ConfigVersion = batch.Generation, batch.ConfigVersion
 }
 
-// wave holds the denied users whose denials end in the same hour.
+// A wave holds the denied users whose denials end in the same hour.
 type wave struct {
 	readyAt time.Time // time from which all users of the wave may be retried
 	users   *roaring.Bitmap
@@ -71,18 +71,19 @@ func (r *Results) addWave(of client.Wave) {
 	}
 }
 
-// Retry removes the unavailable users (without a decision) from the results, and returns them for a retry.
+// The method Retry removes the unavailable users (without a decision) from the results, and returns these users for a
+// retry.
 func (r *Results) Retry() *roaring.Bitmap {
 	users := r.Unavailable
 	r.Unavailable, r.Summary.Unavailable, r.again = roaring.New(), 0, true
 	return users
 }
 
-// Answered reports whether the service has answered at least one call.
+// The method Answered reports whether the service has returned at least one response.
 func (r *Results) Answered() bool { return r.Generation != "" }
 
-// Missing returns those of the given users for whom no response has arrived. If a user is unavailable (without a
-// decision), a response contains the user, so the user is not missing.
+// Missing returns the given users who are in no response. Unavailable users (without a decision) are in a response, so
+// they are not missing.
 func (r *Results) Missing(users *roaring.Bitmap) *roaring.Bitmap {
 	known := roaring.FastOr(r.Allowed, r.Unavailable)
 	for _, denied := range r.Denied {

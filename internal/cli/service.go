@@ -11,14 +11,14 @@ import (
 	"capper/internal/terminal"
 )
 
-// Service holds the command-line flags for calling a running service.
+// Service holds the command-line flags for API calls to a running service.
 type Service struct {
 	URL  string `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service."`
 	JSON bool   `help:"Print the result as JSON."`
 }
 
-// StatusSays is advice for users of the command if the service repeatedly cannot decide about some users. If the
-// store has lost the records of these users, a retry does not help.
+// StatusSays is advice for the case that the service repeatedly cannot decide about some users. If the store has lost
+// the records of these users, a retry does not help.
 const StatusSays = "capper status shows the reason"
 
 // KeyVariable is the name of the environment variable with the API key, in the form id.secret. No command-line flag
@@ -28,7 +28,7 @@ const KeyVariable = "CAPPER_API_KEY"
 // Key returns the API key from the environment, or "" if the variable is not set.
 func Key() string { return os.Getenv(KeyVariable) }
 
-// Client returns a client for calls to the service. Client itself makes no call.
+// Client returns a client for calls to the service. The method Client makes no call.
 func (r *Service) Client() (*client.Client, error) {
 	api, err := client.New(client.Config{URL: r.URL, Key: Key()})
 	if err != nil {
@@ -37,8 +37,8 @@ func (r *Service) Client() (*client.Client, error) {
 	return api, nil
 }
 
-// patientAttempts is how often a client from PatientClient tries one call. The attempts of one call take about a
-// minute in total.
+// patientAttempts is the number of attempts that a client from PatientClient makes for one call. All attempts of one
+// call take about a minute.
 const patientAttempts = 20
 
 // PatientClient returns a client that repeats a failed call for about a minute, and prints each pause.

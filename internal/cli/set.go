@@ -27,7 +27,7 @@ func (c *SetMembersCommand) Help() string {
 		"The API key needs the scope read or lists."
 }
 
-// Run prints the live changes of the set: the users whom API calls added or removed.
+// Run prints the live changes of the set: the additions and removals of users by API calls.
 func (c *SetMembersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	service, err := c.Client()
 	if err != nil {
@@ -76,8 +76,8 @@ type changeList struct {
 	rows [][]any
 }
 
-// add adds a change of a set to the output. The argument "answer" is the change for the JSON output, and the argument
-// "user" is the text for the table.
+// The method add adds a change of a set to the output. The argument "answer" is the change for the JSON output, and the
+// argument "user" is the text for the table.
 func (l *changeList) add(answer, user any, change *api.MemberChange) error {
 	if l.json {
 		return jsonLine(l.on, answer)

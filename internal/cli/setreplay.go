@@ -38,7 +38,7 @@ func (c *SetReplayCommand) Help() string {
 		"The API key needs the scope lists."
 }
 
-// Run reads from the audit which API calls changed sets, and repeats these calls.
+// Run reads from the audit the API calls that changed sets, and repeats these calls.
 func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error 
 	return damaged(r.faults)
 }
 
-// replay repeats, according to the given audit records, the API calls that changed sets.
+// The type replay repeats API calls that changed sets, as audit records describe them.
 type replay struct {
 	service                 *client.Client
 	only                    []string
@@ -96,8 +96,8 @@ type replay struct {
 	unknown                 int64
 }
 
-// add makes the API call that an audit record describes again. If the API call fails, add() calls the argument
-// "stop", which is a function.
+// The method add repeats the API call that an audit record describes. If the API call fails, the method add calls the
+// function "stop".
 func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) error {
 	if !p.wants(record.Change.Set) {
 		return nil
@@ -133,7 +133,7 @@ func (p *replay) add(ctx context.Context, stop func(), record *audit.Record) err
 }
 
 // usersOf returns the users in a group of an audit record: dense ids (32-bit numbers), or the id images (64-bit hashes)
-// of other ids. usersOf also works for id images that no segments generation can convert to ids.
+// of other ids. usersOf needs no segments generation, because usersOf does not convert id images to ids.
 func usersOf(g *audit.Group) (dense []uint32, images []uint64) {
 	if g.Users != nil {
 		return g.Users.IDs(), nil

@@ -48,7 +48,7 @@ func (p *sampleShare) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// check rejects invalid values and combinations of the flags for the comparison with the store.
+// The method check rejects invalid values and combinations of the flags for the comparison with the store.
 func (f *StoreFlags) check(span *Span) error {
 	switch {
 	case !f.Store && (f.Sample.value > 0 || f.SampleSalt != "" || f.Missing != "" || f.Settle != 0):
@@ -87,7 +87,7 @@ type storeAsker struct {
 	rows     *csv.Writer
 }
 
-// open checks the kind of user ids and the settings of the service before the comparison reads the audit.
+// The method open checks the kind of user ids and the settings of the service, before the comparison reads the audit.
 func (f *StoreFlags) open(
 	ctx context.Context, on *terminal.Streams, at *Place, ids audit.IDs, name archive.Name,
 ) (*storeAsker, error) {
@@ -148,9 +148,9 @@ func (a *storeAsker) sameIDs(ctx context.Context, service *Service) error {
 	return nil
 }
 
-// columns returns the column names in the file of missing sends. If user ids are not dense (not 32-bit numbers), the
-// column "image" identifies the user by the id image (64-bit hash). If the user id is unknown, the column "user_id"
-// contains the text of the id image (archive.ImageName).
+// The method columns returns the column names in the file of missing sends. If user ids have a kind other than dense
+// (32-bit numbers), the column "image" contains the user's id image (64-bit hash). If the user id is unknown, the
+// column "user_id" contains the text of the id image (archive.ImageName).
 func (a *storeAsker) columns() []string {
 	columns := []string{"user_id", "at", "channel", "message_id", "namespace"}
 	if !a.ids.Dense() {
@@ -159,12 +159,12 @@ func (a *storeAsker) columns() []string {
 	return columns
 }
 
-// noNamespace is a text that is not a valid namespace. If the API key has a namespace, the service rejects a call
-// that has noNamespace as its namespace.
+// noNamespace is a text that is not a valid namespace. If the API key has a namespace, the service rejects a call with
+// the namespace noNamespace.
 const noNamespace = "-"
 
-// mayAsk returns an error if the API key has a namespace, because the service would then answer only about this
-// namespace.
+// mayAsk returns an error if the API key has a namespace. With such a key, the service tells the sends of this
+// namespace only.
 func (a *storeAsker) mayAsk(ctx context.Context) error {
 	err := a.check(ctx, &client.SendsCheckRequest{MessageID: "-", Namespace: noNamespace}, []capping.UserID{0},
 		&verify.Answer{})
@@ -174,8 +174,8 @@ func (a *storeAsker) mayAsk(ctx context.Context) error {
 	return nil
 }
 
-// check asks the service which of the users have the send in the store, and adds the response to the answer in the
-// argument "to".
+// The method check asks the service about a send of the given users, and adds the response to the argument "to". The
+// response says which of the users have the send in the store.
 func (a *storeAsker) check(
 	ctx context.Context, r *client.SendsCheckRequest, users []capping.UserID, to *verify.Answer,
 ) error {
@@ -197,7 +197,8 @@ func (a *storeAsker) check(
 	return addImages(to, found)
 }
 
-// These constants say how long the command waits until finished releases (removals of sends) have reached the audit.
+// These constants are the default wait before the command reads the audit again. In this time, the records of finished
+// releases (removals of sends) reach the audit.
 const (
 	settleDirectory = 15 * time.Second
 	settleS3        = 10*time.Minute + settleMargin
@@ -216,8 +217,8 @@ func (f *StoreFlags) settleTime(at *Place) time.Duration {
 	return settleS3
 }
 
-// questions returns the functions through which package verify asks the store about sends. Through these functions,
-// package verify asks a running service which sends the store has recorded.
+// The method questions returns functions for package verify. The functions ask a running service which sends the store
+// has recorded.
 func (a *storeAsker) questions() *verify.Store {
 	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
 		Now: capping.InstantOf(a.now)}
@@ -246,7 +247,7 @@ func (a *storeAsker) sample() *share.Share {
 	return &s
 }
 
-// ask asks the service about the sends of a question. ask makes several API calls, at the rate that the flags set.
+// The method ask asks the service about the sends of a question, in several API calls, at the rate that the flags set.
 func (a *storeAsker) ask(ctx context.Context, q *verify.Question) (*verify.Answer, error) {
 	channel, configured := a.channels[q.Channel]
 	if q.Channel != 0 && !configured {
@@ -280,7 +281,7 @@ func addAnswer(to *verify.Answer, found *api.SendsCheck) {
 				missing.UserIDs)})
 			continue
 		}
-		for _, user := range missing.UserIDs { // the embedded store groups adjacent ids
+		for _, user := range missing.UserIDs { // the embedded store returns groups of adjacent ids
 			first := user &^ 0xFFFF
 			place := fmt.Sprintf("users %d to %d", first, first|0xFFFF)
 			to.Missing = append(to.Missing, verify.MissingUsers{Place: place,
@@ -308,7 +309,7 @@ func addImages(to *verify.Answer, found *api.SendsCheckStrings) error {
 			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: users})
 			continue
 		}
-		for _, user := range users { // the embedded store groups adjacent images
+		for _, user := range users { // the embedded store returns groups of adjacent images
 			const low = 1<<48 - 1
 			place := fmt.Sprintf("images %016x to %016x", uint64(user&^low), uint64(user|low))
 			to.Missing = append(to.Missing, verify.MissingUsers{Place: place, Users: []capping.UserID{user}})
@@ -339,8 +340,8 @@ func (a *storeAsker) hinted(err error) error {
 	return service.Hinted(err)
 }
 
-// released returns the number of sends of the message that the store has counted as released. If the store has only a
-// lower bound of the number of released sends, the result "counted" is false.
+// The method released returns the store's number of released sends of the message. If the store knows only a lower
+// bound of this number, the result "counted" is false.
 func (a *storeAsker) released(
 	ctx context.Context, message capping.Message,
 ) (sends int64, channels int, counted bool, err error) {
@@ -359,7 +360,8 @@ func (a *storeAsker) released(
 	return sends, len(found.Channels), counted, nil
 }
 
-// wait waits until the records of finished releases (removals of sends) have reached the audit.
+// The method wait waits for the time settle. In this time, the records of finished releases (removals of sends) reach
+// the audit.
 func (a *storeAsker) wait(ctx context.Context) error {
 	a.shown.Step(fmt.Sprintf("sends are missing: waiting %s for releases to reach the audit", a.settle), 0)
 	timer := time.NewTimer(a.settle)
@@ -385,8 +387,8 @@ func (a *storeAsker) write(m *verify.MissingSend) error {
 	return a.rows.Write(row)
 }
 
-// finish completes the file that lists the missing sends. If the comparison with the store failed, finish() writes no
-// file of missing sends.
+// The method finish completes the file that lists the missing sends. If the comparison with the store failed, the
+// method finish writes no file.
 func (a *storeAsker) finish(failed error) error {
 	if a.out == nil || failed != nil {
 		return nil

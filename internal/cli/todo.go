@@ -9,8 +9,7 @@ import (
 	"capper/internal/ids"
 )
 
-// Todo holds the users about whom the service has not decided yet: a set of users, or parts of an audience expression
-// that the service evaluates.
+// Todo holds the users who still need a decision of the service: a set of users, or parts of an audience expression.
 type Todo struct {
 	users    *roaring.Bitmap // nil: the audience is given by parts
 	list     *IDs            // nil: dense ids; otherwise the bitmaps hold positions in the list
@@ -26,12 +25,12 @@ func TodoIDs(list *IDs) *Todo {
 	return &Todo{users: list.all(), list: list}
 }
 
-// List returns the list of ids if the results contain positions in such a list. If the results in a Todo contain
-// dense ids (32-bit numbers) instead of positions, List returns nil.
+// List returns the list of ids to whose positions the results refer. If the results contain dense ids (32-bit numbers)
+// instead of positions, List returns nil.
 func (t *Todo) List() *IDs { return t.list }
 
-// Again returns a Todo (users who need a decision) for the unavailable users in the results r, and removes these
-// users from r.
+// The method Again removes the unavailable users (without a decision) from the results r. Again returns a Todo (users
+// who need a decision) with these users.
 func (t *Todo) Again(r *Results) *Todo { return &Todo{users: r.Retry(), list: t.list} }
 
 // TodoParts returns a Todo (users who need a decision) for parts of an audience expression. The argument "scheme"
@@ -45,7 +44,7 @@ func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *To
 	return t
 }
 
-// Users returns how many users still need a decision of the service.
+// Users returns the number of users who still need a decision of the service.
 func (t *Todo) Users() int64 {
 	if t.users != nil {
 		return int64(t.users.GetCardinality())
@@ -54,7 +53,7 @@ func (t *Todo) Users() int64 {
 }
 
 // Ask asks the service once for decisions about all users of the Todo (the users who need a decision), and adds the
-// responses to r. After each response, Ask calls the argument "report", which is a function.
+// responses to r. Ask calls the function "report" after each response.
 func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.FilterRequest, r *Results,
 	report func()) error {
 	add := func(batch *client.FilterRequest, result *client.FilterResult) error {
@@ -83,7 +82,7 @@ func (t *Todo) Ask(ctx context.Context, api *client.Client, request client.Filte
 	return api.FilterAll(ctx, &request, add)
 }
 
-// Rest returns a Todo (users who need a decision) for the users for whom Ask received no response. Unavailable users
+// Rest returns a Todo (users who need a decision) with the users who were in no response to Ask. Unavailable users
 // (without a decision) are in a response, so Rest leaves them out.
 func (t *Todo) Rest(r *Results) *Todo {
 	if t.users != nil {
@@ -102,8 +101,8 @@ func (t *Todo) Rest(r *Results) *Todo {
 	return rest
 }
 
-// found returns the list of the users whom the service found for an audience expression, for ids that are not dense
-// (not 32-bit numbers).
+// The method found returns the users whom the service found for an audience expression, if their ids are not dense
+// 32-bit numbers.
 func (t *Todo) found() (found *foundIDs, ok bool) {
 	if t.list == nil {
 		return nil, false

@@ -29,7 +29,7 @@ type verifyCommand struct {
 	StoreFlags
 }
 
-// uploading is how much later than an audit file a service may upload the index entry of this file.
+// The constant uploading is the maximum time between the upload of an audit file and the upload of its index entry.
 const uploading = 15 * time.Second
 
 // Help returns the help text below the flags.
@@ -87,13 +87,13 @@ func (c *verifyCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return verdict(report)
 }
 
-// name returns a function that returns the id of a user, for the output of findings.
+// The method name returns a function that returns the id of a user, for the output of findings.
 func (c *verifyCommand) name(ctx context.Context, on *terminal.Streams, ids audit.IDs) archive.Name {
 	names := Names{Segments: c.Segments}
 	return names.late(ctx, on, &c.Place, ids)
 }
 
-// verify checks the audit. If the command line has the flag --store, verify() also compares the audit with the store.
+// The method verify checks the audit. With the flag --store, the method also compares the audit with the store.
 func (c *verifyCommand) verify(
 	ctx context.Context, on *terminal.Streams, from *archive.Archive, config verify.Config,
 ) (*verify.Report, error) {
@@ -110,7 +110,7 @@ func (c *verifyCommand) verify(
 	return report, errors.Join(err, store.finish(err))
 }
 
-// verdict returns the error with which the command ends if the verification has findings, and otherwise nil.
+// The function verdict returns the error with which the command ends: nil if the verification has no findings.
 func verdict(r *verify.Report) error {
 	switch {
 	case !r.Healthy():
@@ -128,7 +128,7 @@ func verdict(r *verify.Report) error {
 	return nil
 }
 
-// found returns a text that says how many findings of each kind the verification of the audit has.
+// The function found returns a text with the number of findings of each kind in the verification of the audit.
 func found(r *verify.Report) string {
 	var list []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Found)) {
@@ -184,7 +184,7 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 	return err
 }
 
-// others returns how many findings of the verification concern anything else than a send above a limit.
+// The function others returns the number of findings that concern anything else than a send above a limit.
 func others(r *verify.Report) (n int) {
 	for kind, count := range r.Found {
 		if kind != verify.OverSend {
@@ -194,7 +194,7 @@ func others(r *verify.Report) (n int) {
 	return n
 }
 
-// namespaced returns text that names a message by its namespace and its id.
+// The function namespaced returns a text that names a message by its namespace and id.
 func namespaced(namespace, message string) string {
 	if namespace == "" {
 		return message

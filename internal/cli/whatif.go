@@ -53,7 +53,7 @@ func (c *WhatIfCommand) Validate() error {
 	return nil
 }
 
-// Run prints how the other limits or segments would have changed the recorded decisions.
+// Run prints the changes of the recorded decisions under other limits or other segments.
 func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	since, until, err := c.instants(time.Now())
 	if err != nil {
@@ -88,8 +88,8 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.show(on, faults, result)
 }
 
-// policy reads the limits to try. If the command line lacks the flag --limits, policy() returns nil, and the replay
-// decides each call under the limits that were in force.
+// The method policy reads the limits to try. If the command line lacks the flag --limits, the method policy returns
+// nil. The replay then decides each call under the limits that were in force at the call.
 func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if c.Limits == "" {
 		return nil, nil
@@ -109,7 +109,7 @@ func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	return policy, terminal.WithStatus(terminal.BadInput, err)
 }
 
-// replay returns the settings with which the command decides the recorded calls again, under the limits to try.
+// The method replay returns the settings of the replay, which decides the recorded calls again under the limits to try.
 func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, policy *capping.Policy) (whatif.Config,
 	error) {
 	read, err := c.generations(ctx, c.Segments, from.IDs())
@@ -138,7 +138,8 @@ func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, polic
 	}, nil
 }
 
-// widening returns the duration by which the configured store extends rolling windows, because of its clock tolerance.
+// The method widening returns the duration by which the configured store extends rolling windows, because of the
+// store's clock tolerance.
 func (p *Place) widening() time.Duration {
 	if p.configured == nil || p.configured.Store.Kind != config.Redis {
 		return 0
@@ -146,7 +147,7 @@ func (p *Place) widening() time.Duration {
 	return 2 * p.configured.Store.Redis.Options.ClockSkew
 }
 
-// show prints how the decisions change under the limits to try.
+// The method show prints the changes of the decisions under the limits to try.
 func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whatif.Result) error {
 	if c.HTML != "" {
 		if err := c.writePage(result); err != nil {
@@ -166,7 +167,7 @@ func (c *WhatIfCommand) show(on *terminal.Streams, faults []error, result *whati
 	return damaged(faults)
 }
 
-// what returns the title of the HTML page with the result; the title names the tried limits and segments.
+// The method what returns the title of the HTML page with the result. The title names the limits and segments to try.
 func (c *WhatIfCommand) what() string {
 	switch {
 	case c.Generation == "":
@@ -209,7 +210,7 @@ func (c *WhatIfCommand) print(on *terminal.Streams, result *whatif.Result) error
 	return nil
 }
 
-// aligned returns a copy of a table's rows in which blanks align the numbers to the right.
+// The function aligned returns a copy of a table's rows, with blanks before the numbers that align them to the right.
 func aligned(t whatif.Table) (rows [][]any) {
 	all := append([][]string{t.Head}, t.Rows...)
 	widths := make([]int, len(t.Head))

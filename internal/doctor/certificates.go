@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// soon is the remaining validity of a certificate below which `capper doctor` reports a warning.
+// If the remaining validity of a certificate is below soon, and below a third of the whole validity, `capper doctor`
+// reports a warning.
 const soon = 14 * 24 * time.Hour
 
-// ownCertificate checks the certificates that the service uses towards its callers and towards Redis.
+// ownCertificate checks the certificates that the service shows to callers and to Redis.
 func ownCertificate(s *Subject) check {
 	return check{Name: "certificates.own", Look: func(_ context.Context, n *notes) {
 		server, client := s.Config.Server.TLS, s.Config.Store.Redis.TLS

@@ -14,12 +14,11 @@ func openSource(ctx context.Context, s *Subject) (objects.Location, error) {
 	return objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 }
 
-// signedWithin is the largest clock difference with which S3 accepts a signed request.
+// S3 accepts a signed request if the clocks differ by at most signedWithin.
 const signedWithin = 15 * time.Minute
 
-// tolerable is the largest difference between the clocks of this machine and of S3 for which `capper doctor` prints
-// no warning. A difference of some seconds must be tolerable because S3 servers report their time only in whole
-// seconds.
+// If the clocks of this machine and of S3 differ by more than tolerable, `capper doctor` prints a warning. The value is
+// some seconds, because S3 servers report their time in whole seconds.
 const tolerable = 5 * time.Second
 
 // s3Clock compares the clock of this machine with the clock of the S3 server.
@@ -41,7 +40,8 @@ func s3Clock(s *Subject) check {
 			n.Skip("", "%v", err)
 			return
 		}
-		// The date of the server is a whole second, at some time between the request and the response.
+		// The server's date is a time between the request and the response, cut to a whole second. The code adds half a
+		// second, the average of the cut fraction.
 		off := date.Add(500 * time.Millisecond).Sub(before.Add(took / 2))
 		sure := 500*time.Millisecond + took/2
 		judgeS3Clock(n, at.Name(), off, sure)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// result is the result of one check of the environment, such as ok or failed.
+// The type result is the result of one check of the environment, such as ok or failed.
 type result string
 
 // These constants are the results of checks of the environment, from the best to the worst. The result Skipped means
@@ -21,8 +21,8 @@ const (
 	Failed  result = "failed"
 )
 
-// Finding is what a check found out about one component, with the recommended change and its reason if there is a
-// problem.
+// Finding is the result of a check for one component. For a problem, a Finding has the recommended change and the
+// reason.
 type Finding struct {
 	Check  string `json:"check"`        // name of the check, such as segments.list or redis.nodes
 	Of     string `json:"of,omitempty"` // the component, if the check covers several: a node, a file
@@ -32,11 +32,11 @@ type Finding struct {
 	Why    string `json:"why,omitempty"`    // consequence without the change
 }
 
-// check inspects one component of the environment, or several components of the same kind.
+// A check inspects one component of the environment, or several components of the same kind.
 type check struct {
 	Name string // letters and dots, beginning with the name of the group
-	// Within is the time limit of the check. The value 0 means defaultTime. After the time limit, the doctor abandons
-	// the check, and reports the check as failed.
+	// Within is the time limit of the check; 0 means defaultTime. After the time limit, the doctor abandons the check
+	// and reports it as failed.
 	Within time.Duration
 	// Look performs the check and adds its findings to notes. The doctor calls Look once, in a separate goroutine.
 	Look func(ctx context.Context, notes *notes)
@@ -45,8 +45,8 @@ type check struct {
 // defaultTime is the time limit of a check for which the field Within is 0.
 const defaultTime = 15 * time.Second
 
-// notes collects the findings of one check. notes is safe for concurrent use. After the time limit of its check, a
-// value of the type notes ignores further findings.
+// The type notes collects the findings of one check, and is safe for concurrent use. After the time limit of the check,
+// a value of this type ignores further findings.
 type notes struct {
 	check  string
 	mu     sync.Mutex
@@ -63,8 +63,8 @@ func (n *notes) add(f Finding) {
 	}
 }
 
-// OK adds the finding that a component is in order. The argument "of" names the component. If the check covers only
-// one component, "of" is "".
+// OK adds the finding that a component is in order. The argument "of" names the component, or is "" if the check covers
+// one component.
 func (n *notes) OK(of, format string, args ...any) {
 	n.add(Finding{Of: of, Result: OK, Seen: fmt.Sprintf(format, args...)})
 }
@@ -84,7 +84,7 @@ func (n *notes) Fail(of, seen, change, why string) {
 	n.add(Finding{Of: of, Result: Failed, Seen: seen, Change: change, Why: why})
 }
 
-// take returns the findings of a check so far. After a call of take(), the notes ignore findings that the check adds.
+// The method take returns the findings of a check so far. After this call, the notes ignore further findings.
 func (n *notes) take() []Finding {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -114,8 +114,8 @@ func Run(ctx context.Context, checks []check) *Report {
 	return report
 }
 
-// run runs a check and returns its findings. run does not wait for a check that exceeds its time limit, for example
-// because a file system does not respond.
+// The method run runs a check and returns its findings. The method does not wait for a check that exceeds its time
+// limit, for example because a file system does not respond.
 func (c *check) run(ctx context.Context) []Finding {
 	within := cmp.Or(c.Within, defaultTime)
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -139,5 +139,5 @@ func (c *check) run(ctx context.Context) []Finding {
 	return notes.take()
 }
 
-// grace is how long a check can still add findings after its time limit.
+// The constant grace is the time after the time limit in which a check can still add findings.
 const grace = time.Second

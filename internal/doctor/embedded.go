@@ -71,7 +71,7 @@ func (s *Subject) lookAtDirectory(_ context.Context, n *notes) {
 	tryDirectory(n, store.Path, "the store cannot write, and the service does not start")
 }
 
-// lookAtStoreRoom compares the free disk space with the disk space that the store needs for the planned users.
+// lookAtStoreRoom compares the free disk space with the store's need for the planned users.
 func (s *Subject) lookAtStoreRoom(_ context.Context, n *notes) {
 	path := s.Config.Store.Embedded.Path
 	if s.Users == 0 {
@@ -83,14 +83,15 @@ func (s *Subject) lookAtStoreRoom(_ context.Context, n *notes) {
 	judgeRoom(n, path, need, fmt.Sprintf("%d users with %g sends", s.Users, load.Sends))
 }
 
-// load returns the planned load (users and sends) from which the doctor computes the required memory and disk space.
+// The method load returns the planned load (users and sends). From this load, the doctor computes the required memory
+// and disk space.
 func (s *Subject) load() sizing.Load {
 	load := sizing.Load{Users: s.Users, Sends: s.Sends, Density: s.Density, IDs: s.kind()}
 	return load.WithDefaults()
 }
 
-// kind returns the kind of the user ids in the segments. If the ids are dense (32-bit numbers), or if their kind is
-// unknown, kind() returns "".
+// The method kind returns the kind of the user ids in the segments: "" if the ids are dense (32-bit numbers), or if
+// their kind is unknown.
 func (s *Subject) kind() string {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 	defer cancel()
@@ -105,8 +106,8 @@ func (s *Subject) kind() string {
 	return file.Kind.String()
 }
 
-// slowSync is the duration from which the doctor reports that disk syncs are slow, because each call to the service
-// waits for a sync. syncsMeasure is the number of syncs that the doctor measures.
+// The doctor measures syncsMeasure disk syncs. If the median is above slowSync, the doctor reports slow syncs, because
+// each call to the service waits for a sync.
 const (
 	slowSync     = 50 * time.Millisecond
 	syncsMeasure = 25
@@ -149,15 +150,15 @@ func (s *Subject) lookAtService(ctx context.Context, n *notes) {
 	}
 }
 
-// isRejected reports whether the service would reject the directory of the embedded store at its start, because of its
-// contents or because it is empty.
+// isRejected reports whether the service, at its start, would reject the directory of the embedded store, because of
+// its contents or because the directory is empty.
 func (s *Subject) isRejected() bool {
 	data, known, err := database.Look(s.Config.Store.Embedded.Path)
 	return err != nil || !data && (known || s.Config.Store.Embedded.MustExist)
 }
 
-// missingText returns text that says why a service is not ready: it lacks certain sets or, if no set is missing, it is
-// starting or stopping.
+// missingText returns a text with the reason why a service is not ready: sets are missing, or the service is starting
+// or stopping.
 func missingText(status *api.Status) string {
 	if len(status.Segments.Missing) == 0 {
 		return ", so it is starting or stopping"

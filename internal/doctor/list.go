@@ -11,19 +11,18 @@ type Subject struct {
 	File   string         // path of the configuration file
 	Config *config.Config // loaded configuration; nil: the file contains errors
 	// Users is the planned number of users, and Sends is the number of sends to each user within the longest window. If
-	// Users is 0, the doctor does not check whether memory and disk are sufficient for the planned users.
+	// Users is 0, the doctor does not check the memory and the disk space for planned users.
 	Users int64
 	Sends float64
-	// Density says what fraction of the numbers from the lowest to the highest user id are really ids of users. The
+	// Density is the fraction of the numbers between the lowest and the highest user id that are ids of users. The
 	// value 0 means 1.
 	Density float64
-	// Publisher says whether the doctor also checks the permissions that segmentbuild needs in the location of the
+	// If Publisher is true, the doctor also checks the permissions that segmentbuild needs at the location of the
 	// segments.
 	Publisher bool
 	// MaxAge is the maximum age of the segments generation in use. The value 0 means a week.
 	MaxAge time.Duration
-	// Process is the id of the process whose limits the doctor checks. The value 0 means the process of the doctor
-	// itself.
+	// Process is the id of the process whose limits the doctor checks. The value 0 means the process of the doctor.
 	Process int
 	// Key is an API key for reading the status of a running service. The value "" means no key.
 	Key string

@@ -9,12 +9,13 @@ import (
 	"capper/internal/pacing"
 )
 
-// permitsOfShard is the number of permits per second that one Redis master can grant, if each call requests one
-// permit. The number of permits per second is from the section "Pacing against others" of docs/benchmarks.md.
+// permitsOfShard is the number of permits per second that one Redis master can grant, if each call requests one permit.
+// The number is from the section "Pacing against others" of docs/benchmarks.md.
 const permitsOfShard = 50_000
 
-// pacers checks the total load of all pacers of a group, because one Redis master holds them. Pacers with a separate
-// limit for each message or key do not count, because the number of messages and keys is unknown.
+// The function pacers checks the total load of all pacers of a group, because one Redis master holds these pacers.
+// Pacers with a separate limit for each message or key do not count, because the number of messages and keys is
+// unknown.
 func pacers(s *Subject) check {
 	return check{Name: "pacers", Look: func(_ context.Context, n *notes) {
 		all := s.Config.Pacers.Pacers
@@ -39,10 +40,10 @@ func pacers(s *Subject) check {
 	}}
 }
 
-// load is the number of permits per second that pacers with one log can grant.
+// The type load is the number of permits per second that pacers with one log can grant.
 type load struct {
 	pacers       int     // number of these pacers
-	all, busiest float64 // sum over all these pacers, and over those of the busiest group
+	all, busiest float64 // sum over all pacers, and over the pacers of the busiest group
 }
 
 func loadOf(pacers []pacing.Pacer) (l load) {
@@ -58,7 +59,7 @@ func loadOf(pacers []pacing.Pacer) (l load) {
 	return l
 }
 
-// sustained returns the number of permits per second that a pacer can grant over a long time.
+// The function sustained returns the number of permits per second that a pacer can grant over a long time.
 func sustained(p *pacing.Pacer) float64 {
 	least := math.Inf(1)
 	for _, l := range p.Limits {

@@ -33,16 +33,16 @@ func (s *Subject) lookAtCache(ctx context.Context, n *notes) {
 	if at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3); err == nil {
 		if m, err := segments.ReadLiveManifest(ctx, at); err == nil {
 			for _, entry := range m.Entries() {
-				need += 2 * entry.SizeBytes // the next generation is written before the old one is removed
+				need += 2 * entry.SizeBytes // the service writes the next generation before it removes the old one
 			}
 		}
 	}
 	judgeRoom(n, dir, need, "two generations")
 }
 
-// tryDirectory writes a test file to a directory and removes the file, to check whether the service can write there.
-// tryDirectory reports whether the file could be written. If the directory does not exist, tryDirectory tests the
-// nearest parent directory that exists.
+// tryDirectory checks whether the service can write to a directory: tryDirectory writes a test file, and removes the
+// file. The result is true if the writing succeeded. If the directory does not exist, tryDirectory tests the nearest
+// existing parent directory.
 func tryDirectory(n *notes, dir, why string) bool {
 	at := nearest(dir)
 	file, err := os.CreateTemp(at, ".capper-doctor-*")
@@ -72,7 +72,8 @@ func tryDirectory(n *notes, dir, why string) bool {
 	return true
 }
 
-// nearest returns the given directory if it exists, and otherwise the nearest parent directory that exists.
+// The function nearest returns the given directory or, if the directory does not exist, the nearest existing parent
+// directory.
 func nearest(dir string) string {
 	for {
 		if about, err := os.Stat(dir); err == nil && about.IsDir() || filepath.Dir(dir) == dir {
@@ -82,7 +83,7 @@ func nearest(dir string) string {
 	}
 }
 
-// leastRoom is the minimum free disk space in bytes for each directory to which the service writes.
+// leastRoom is the minimum free disk space, in bytes, for each directory of files that the service writes.
 const leastRoom = 256 << 20
 
 // judgeRoom compares the free disk space for a directory with the required disk space.
@@ -155,8 +156,8 @@ func (s *Subject) tryAudit(ctx context.Context, n *notes, at objects.Location) {
 	n.OK(at.Name(), "wrote, listed and removed %s", key)
 }
 
-// judgeAuditIDs compares the kind and key of the user ids in the audit with the kind and key in the segments. If the
-// user ids are dense (32-bit numbers), judgeAuditIDs adds no finding.
+// judgeAuditIDs compares the user ids in the audit with the user ids in the segments, by kind and key. If the user ids
+// are dense (32-bit numbers), judgeAuditIDs adds no finding.
 func (s *Subject) judgeAuditIDs(ctx context.Context, n *notes, at objects.Source) {
 	const name, starts = "ids", "the service does not start"
 	want, err := s.auditIDs(ctx)
@@ -183,7 +184,7 @@ func (s *Subject) judgeAuditIDs(ctx context.Context, n *notes, at objects.Source
 	}
 }
 
-// auditIDs returns the kind and key of the user ids with which the service would record decisions.
+// auditIDs returns the kind and key of the user ids in the audit records that the service would write.
 func (s *Subject) auditIDs(ctx context.Context) (audit.IDs, error) {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 	if err != nil {
@@ -196,7 +197,7 @@ func (s *Subject) auditIDs(ctx context.Context) (audit.IDs, error) {
 	return audit.IDsOf(f.Scheme()), nil
 }
 
-// reachOr returns advice for an error of S3: which permissions are missing, or how to reach the S3 server.
+// reachOr returns advice for an error of S3, about missing permissions or about the connection to the S3 server.
 func reachOr(err error, rights string) string {
 	switch {
 	case err == nil || objects.IsDenied(err):
@@ -208,12 +209,12 @@ func reachOr(err error, rights string) string {
 		"credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared profile or the role of an instance)"
 }
 
-// networked lists file systems whose locks and syncs depend on another machine.
+// The variable networked lists file systems whose locks and syncs depend on another machine.
 var networked = []string{"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs",
 	"fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "afs", "gfs2", "ocfs2"}
 
 // fileSystem returns the type of the file system that contains a directory, according to the table of mounts. If the
-// table of mounts does not tell the type of the file system, fileSystem returns "".
+// table lacks the file system, fileSystem returns "".
 func fileSystem(mounts, dir string) (kind string) {
 	at, err := filepath.EvalSymlinks(nearest(dir))
 	if err != nil {
@@ -236,8 +237,8 @@ func fileSystem(mounts, dir string) (kind string) {
 
 func isNetworked(kind string) bool { return slices.Contains(networked, kind) }
 
-// syncTimes writes small blocks to a test file in the same directory as path. For each block, syncTimes measures how
-// long it takes until the block is durable on the disk. syncTimes returns the measured times in ascending order.
+// syncTimes writes small blocks to a test file in the directory of path. For each block, syncTimes measures the time
+// until the block is durable on the disk. The result holds the times in ascending order.
 func syncTimes(ctx context.Context, path string, times int) (took []time.Duration, file string, err error) {
 	f, err := os.CreateTemp(nearest(filepath.Dir(path)), ".capper-doctor-*")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"capper/internal/segments"
 )
 
-// proc returns the content of a file in the checked process's directory below /proc. If the file below /proc cannot
-// be read, proc() returns "".
+// The method proc returns the content of a file in the checked process's directory below /proc, or "" if the file is
+// unreadable.
 func (s *Subject) proc(name string) string {
 	process := "self"
 	if s.Process > 0 {
@@ -38,7 +38,7 @@ func (s *Subject) noProcess() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// absent returns the check that replaces all checks of the service's process if this process does not exist.
+// The function absent returns the only check of the service's process if this process does not exist.
 func absent(s *Subject) check {
 	return check{Name: "process", Look: func(_ context.Context, n *notes) {
 		n.Fail("", fmt.Sprintf("process %d does not exist", s.Process), "--pid $(systemctl show -p MainPID --value "+
@@ -46,7 +46,7 @@ func absent(s *Subject) check {
 	}}
 }
 
-// whose returns text for findings that says which process was checked.
+// The method whose returns a text for findings that names the checked process.
 func (s *Subject) whose() string {
 	if s.Process > 0 {
 		return fmt.Sprintf("process %d", s.Process)
@@ -54,7 +54,7 @@ func (s *Subject) whose() string {
 	return "this process: the limits of the service may differ, see --pid"
 }
 
-// variable returns the value of an environment variable of the checked process.
+// The method variable returns the value of an environment variable of the checked process.
 func (s *Subject) variable(name string) string {
 	if s.Process == 0 {
 		return os.Getenv(name)
@@ -67,8 +67,8 @@ func (s *Subject) variable(name string) string {
 	return ""
 }
 
-// besideConnections is how many open files the service needs besides connections of callers: for files of the embedded
-// store, and for connections to Redis.
+// besideConnections is the number of open files that the service needs in addition to the connections of callers: for
+// the embedded store, and for connections to Redis.
 const besideConnections = 1500
 
 // openFiles compares the maximum number of connections in the configuration with the limit on open files of the
@@ -78,7 +78,7 @@ func openFiles(s *Subject) check {
 		allowed := int64(-1)
 		for line := range strings.Lines(s.proc("limits")) {
 			if rest, ok := strings.CutPrefix(line, "Max open files"); ok && len(strings.Fields(rest)) >= 2 {
-				hard := strings.Fields(rest)[1] // the hard limit, to which Go raises the soft limit
+				hard := strings.Fields(rest)[1] // the hard limit; Go raises the soft limit to the hard limit
 				if hard == "unlimited" {
 					n.OK("", "no limit on open files")
 					return
@@ -109,7 +109,8 @@ func openFiles(s *Subject) check {
 	}}
 }
 
-// memory compares the maximum memory of the service (docs/operating.md) with the memory that the process may use.
+// The function memory compares the maximum memory of the service (docs/operating.md) with the memory that the process
+// may use.
 func memory(s *Subject) check {
 	return check{Name: "process.memory", Within: lookTime, Look: func(ctx context.Context, n *notes) {
 		need, parts := s.memoryNeed(ctx)
@@ -181,8 +182,8 @@ func (s *Subject) memoryNeed(ctx context.Context) (int64, string) {
 
 const machineMemory = "this machine"
 
-// memoryAllowed returns the lowest memory limit among the control groups of the process. If no control group has a
-// memory limit, memoryAllowed returns the memory of the machine, or 0 if it is unknown.
+// memoryAllowed returns the lowest memory limit of the process's control groups. If no control group has a memory
+// limit, memoryAllowed returns the memory of the machine, or 0 for an unknown memory.
 func (s *Subject) memoryAllowed() (least int64, from string) {
 	for line := range strings.Lines(s.total()) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemTotal:" {
@@ -222,7 +223,7 @@ func (s *Subject) total() string {
 	return string(text)
 }
 
-// processors checks that GOMAXPROCS is not larger than the number of processors that the process may use.
+// The function processors checks that GOMAXPROCS is not larger than the number of processors that the process may use.
 func processors(s *Subject) check {
 	return check{Name: "process.processors", Look: func(_ context.Context, n *notes) {
 		given := s.variable("GOMAXPROCS")

@@ -17,7 +17,7 @@ import (
 // surveyTime is the time limit for the requests to all Redis servers together.
 const surveyTime = 25 * time.Second
 
-// servers holds the data that one survey has collected from all Redis servers, for all checks of Redis.
+// The type servers holds the data of one survey of all Redis servers, for all checks of Redis.
 type servers struct {
 	*Subject
 	options redisstore.Config
@@ -50,9 +50,9 @@ func redisChecks(s *Subject) []check {
 	return checks
 }
 
-// survey collects data from all Redis servers at its first call, and returns the same data to each check. If
-// collecting the data fails, only the first check reports the error. To check TLS certificates, the doctor also
-// contacts Redis servers that do not respond to commands.
+// The method survey collects data from all Redis servers at the first call, and returns the same data to each check. If
+// the survey fails, the first check reports the error, and the other checks report that no server was checked. To check
+// TLS certificates, the doctor also contacts Redis servers that do not respond to commands.
 func (s *servers) survey(ctx context.Context, n *notes, check string) *redisstore.Report {
 	first := check == "redis.reach"
 	s.once.Do(func() {
@@ -75,7 +75,7 @@ func (s *servers) survey(ctx context.Context, n *notes, check string) *redisstor
 	return s.report
 }
 
-// kind returns text with the role and the address of a Redis node, such as "master 10.0.0.1:6379".
+// The function kind returns a text with the role and the address of a Redis node, such as "master 10.0.0.1:6379".
 func kind(n *redisstore.Node) string {
 	if n.Master == "" {
 		return "master " + n.Addr
@@ -83,8 +83,8 @@ func kind(n *redisstore.Node) string {
 	return "replica " + n.Addr
 }
 
-// answering returns the Redis nodes that responded. If the argument mastersOnly is true, answering() returns only
-// masters.
+// The function answering returns the Redis nodes that responded: all nodes, or only masters if the argument mastersOnly
+// is true.
 func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node) {
 	for _, n := range r.Nodes {
 		if n.Facts != nil && (!mastersOnly || n.Master == "") {
@@ -94,8 +94,8 @@ func answering(r *redisstore.Report, mastersOnly bool) (nodes []*redisstore.Node
 	return nodes
 }
 
-// far is the round-trip time to Redis above which the doctor reports a warning, because calls become noticeably
-// slower.
+// If the median round-trip time to a Redis server is above the constant far, the doctor reports a warning, because
+// calls become noticeably slower.
 const far = 20 * time.Millisecond
 
 func (s *servers) judgeReach(n *notes, r *redisstore.Report) {
@@ -125,7 +125,7 @@ func (s *servers) judgeReach(n *notes, r *redisstore.Report) {
 	}
 }
 
-// advice returns advice for an error that occurred while connecting to Redis.
+// The function advice returns advice for an error of a connection to Redis.
 func advice(err error) string {
 	if redisstore.IsAuth(err) {
 		return "the password is read from $" + app.RedisPassword + " or store.redis.password_file, and the user name " +
@@ -164,13 +164,12 @@ func (s *servers) judgeRights(n *notes, r *redisstore.Report) {
 }
 
 // isOfRole reports whether a warning says that the permission for the Redis command ROLE is missing. The store works
-// without the permission for ROLE, but needs the permissions for all other commands that it uses.
+// without the permission for ROLE, but needs the permissions for all its other commands.
 func isOfRole(warning string) bool {
 	return strings.Contains(warning, "may not run role") || strings.Contains(warning, "does not know role")
 }
 
-// isCopying reports whether the append-only file of a node is only temporarily off, while the node copies the data of
-// its master.
+// isCopying reports whether the append-only file of a node is off because the node copies the data of its master.
 func isCopying(node *redisstore.Node) bool {
 	switch f := node.Facts; {
 	case node.Master == "" || node.Settings["appendonly"] == "no":
@@ -182,7 +181,7 @@ func isCopying(node *redisstore.Node) bool {
 	}
 }
 
-// judgeSettings adds findings for Redis settings that the service rejects at its start or warns about.
+// judgeSettings adds findings for Redis settings about which the service, at its start, reports an error or a warning.
 func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 	for _, node := range answering(r, false) {
 		for _, refusal := range node.Refusals {
@@ -208,7 +207,7 @@ func (s *servers) judgeSettings(n *notes, r *redisstore.Report) {
 	}
 }
 
-// split splits an error or warning of the service's start into the observation and the advice.
+// The function split splits an error or warning of the service's start into the observation and the advice.
 func split(node *redisstore.Node, text string) (seen, change string) {
 	text = strings.TrimPrefix(text, "node "+node.Addr+": ")
 	if i := strings.LastIndex(text, ": "); i > 0 && strings.Contains(text[i:], "set") || i > 0 &&

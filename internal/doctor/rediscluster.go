@@ -16,22 +16,22 @@ import (
 	"capper/internal/server/gate"
 )
 
-// isExpiry reports whether the error means only that a certificate has expired or is not yet valid, which another
-// finding reports.
+// isExpiry reports whether the error says that a certificate has expired or is not yet valid. Another finding reports
+// such a certificate.
 func isExpiry(err error) bool {
 	var invalid x509.CertificateInvalidError
 	return errors.As(err, &invalid) && invalid.Reason == x509.Expired
 }
 
-// onlyHere reports whether all addresses are loopback addresses, so that the servers can only be on this machine.
+// onlyHere reports whether all addresses are loopback addresses. The servers are then on this machine.
 func onlyHere(addrs []string) bool {
 	return !slices.ContainsFunc(addrs, func(addr string) bool { return !gate.IsLoopback(addr) })
 }
 
 const allSlots = 16384
 
-// These constants are the recommended range for cluster-node-timeout, after which a Redis Cluster treats a node as
-// failed.
+// These constants are the recommended range for cluster-node-timeout. After this timeout, a Redis Cluster treats a
+// silent node as failed.
 const (
 	shortestNodeTimeout = time.Second
 	longestNodeTimeout  = 15 * time.Second
@@ -181,7 +181,7 @@ func (s *servers) judgeCopies(n *notes, master *redisstore.Node, working, all in
 	}
 }
 
-// judgeSpread adds a finding if, according to the addresses, one machine has several copies of the same Redis data.
+// judgeSpread adds a finding if, according to the addresses, one machine holds several copies of the same Redis data.
 func (s *servers) judgeSpread(n *notes, r *redisstore.Report) {
 	hosts, masters, count := map[string]bool{}, map[string]int{}, 0
 	for _, node := range r.Nodes {

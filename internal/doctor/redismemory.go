@@ -11,7 +11,7 @@ import (
 	"capper/internal/sizing"
 )
 
-// nearlyFull is the used fraction of maxmemory above which the doctor reports a warning about a Redis master.
+// If a Redis master uses more than the fraction nearlyFull of maxmemory, the doctor reports a warning.
 const nearlyFull = 0.8
 
 // judgeMemory compares the used memory of each Redis master with its setting maxmemory, and with the memory for the
@@ -88,8 +88,7 @@ func (s *servers) judgeMaster(n *notes, master *redisstore.Node, masters int) {
 	s.judgeHeadroom(n, master, bound, masters)
 }
 
-// judgeHeadroom compares the memory that a Redis master may use with the memory that it needs for its part of the
-// planned users.
+// judgeHeadroom compares the memory limit of a Redis master with the memory for the master's part of the planned users.
 func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, masters int) {
 	if s.Users == 0 {
 		return
@@ -112,8 +111,8 @@ func (s *servers) judgeHeadroom(n *notes, master *redisstore.Node, bound int64, 
 	}
 }
 
-// leastBacklog is the minimum size in bytes of the replication backlog. If the replication backlog has at least
-// leastBacklog bytes, a replica can catch up after a short interruption.
+// leastBacklog is the minimum size in bytes of the replication backlog. With such a backlog, a replica can catch up
+// after a short interruption.
 const leastBacklog = 64 << 20
 
 // judgeReplication checks whether a replica can catch up after an interruption.
@@ -145,8 +144,8 @@ func (s *servers) judgeReplication(n *notes, r *redisstore.Report) {
 	}
 }
 
-// judgeOutputLimit checks the Redis setting for the output buffers of replicas. The Redis setting for output buffers
-// is a text such as "normal 0 0 0 slave 268435456 67108864 60 …", with a class of connections and three numbers.
+// judgeOutputLimit checks the Redis setting for the output buffers of replicas. The value of the setting is a text such
+// as "normal 0 0 0 slave 268435456 67108864 60 …": a class of connections and three numbers, repeated.
 func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64) {
 	words := strings.Fields(master.Settings["client-output-buffer-limit"])
 	for i := 0; i+3 < len(words); i += 4 {
@@ -165,13 +164,13 @@ func (s *servers) judgeOutputLimit(n *notes, master *redisstore.Node, need int64
 	}
 }
 
-// orMany returns the given limit of a Redis setting, or a very large number for the limit 0, which means "no limit".
+// orMany returns the given limit of a Redis setting. The limit 0 means "no limit", so orMany returns a very large
+// number for 0.
 func orMany(bound int64) int64 {
 	return cmp.Or(bound, 1<<62)
 }
 
-// longFork is the duration of a fork in a Redis server above which the doctor reports a warning, because a fork
-// delays calls.
+// If a fork of a Redis server takes longer than longFork, the doctor reports a warning, because a fork delays calls.
 const longFork = 500 * time.Millisecond
 
 // judgePersistence adds findings for Redis servers that failed to write a snapshot or the append-only file.

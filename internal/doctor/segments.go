@@ -34,8 +34,8 @@ func segmentsChecks(s *Subject) []check {
 	return checks
 }
 
-// source opens the location of the segments for a check. If the location cannot be opened, source() adds a finding
-// and returns nil.
+// The method source opens the location of the segments for a check. After an error, the method adds a finding and
+// returns nil.
 func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 	at, err := objects.Open(ctx, s.Config.Segments.Source, s.Config.Segments.S3)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Subject) source(ctx context.Context, n *notes) objects.Location {
 
 const needsRead = "the service needs s3:GetObject on the prefix"
 
-// lookAtGeneration reads the whole published segments generation, in the same way as the service does.
+// lookAtGeneration reads the whole published segments generation, with the code of the service.
 func (s *Subject) lookAtGeneration(ctx context.Context, n *notes) {
 	at := s.source(ctx, n)
 	if at == nil {
@@ -172,9 +172,9 @@ func (s *Subject) judgeSets(n *notes, m *segments.Manifest) {
 	}
 }
 
-// judgeLosses checks, like the start of a service, how many users sets have lost from the cached segments generation
-// to the published one. If no segments generation is cached, judgeLosses compares with the previous generation at the
-// location.
+// judgeLosses makes the check that a service makes at its start: the number of users that sets have lost from the
+// cached segments generation to the published generation. Without a cached generation, judgeLosses compares with the
+// previous generation at the location.
 func (s *Subject) judgeLosses(ctx context.Context, n *notes, at objects.Location, m *segments.Manifest) {
 	for _, warning := range config.LooseLists(s.Config.Policy, m) {
 		n.Warn("lists", warning, "publish the set with only_grows, and check that it is the right set",
@@ -228,8 +228,8 @@ func (s *Subject) tryPublisher(ctx context.Context, n *notes) {
 		"s3:DeleteObject")
 }
 
-// tryWriting writes, replaces and removes a test object at the location of the segments, and adds a finding that names
-// the object.
+// tryWriting writes, replaces and removes a test object at the location of the segments, and adds a finding with the
+// name of the object.
 func tryWriting(ctx context.Context, n *notes, at objects.Location, rights string) {
 	key := "doctor-" + strings.ToLower(rand.Text()) + ".json"
 	_, _, err := at.ReadTagged(ctx, objects.ProbeKey, "")
@@ -254,7 +254,7 @@ func tryWriting(ctx context.Context, n *notes, at objects.Location, rights strin
 	remove(ctx, n, at, key, probed)
 }
 
-// remove removes the test object of a check, whatever the result of the check is.
+// The function remove removes the test object of a check, even if the check failed.
 func remove(ctx context.Context, n *notes, at objects.Location, key string, probed bool) {
 	written := []string{key}
 	if !probed {

@@ -7,13 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// OnAllCores calls do(0) … do(n-1) from as many goroutines as the process has cores, in any order. OnAllCores returns
-// when all n function calls have returned. OnAllCores is for tasks that compute.
+// OnAllCores calls do(0) … do(n-1) in any order, with one goroutine for each core. OnAllCores returns when all n
+// function calls have returned. OnAllCores is for tasks that compute.
 func OnAllCores(n int, do func(i int)) { AtMost(runtime.GOMAXPROCS(0), n, do) }
 
-// AtMost calls do(0) … do(n-1). The argument "limit" of AtMost is the maximum number of these calls that run at the
-// same time. AtMost returns when all n function calls have returned. AtMost is for tasks that mostly wait, such as
-// network requests.
+// AtMost calls do(0) … do(n-1). At most "limit" of these calls run at the same time. AtMost returns when all n function
+// calls have returned. AtMost is for tasks that mostly wait, such as network requests.
 func AtMost(limit, n int, do func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup

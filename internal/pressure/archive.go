@@ -11,12 +11,12 @@ import (
 	"capper/internal/capping"
 )
 
-// mostFaults is the maximum number of unreadable audit files that the result of a count names.
+// The result of a count names at most mostFaults unreadable audit files.
 const mostFaults = 5
 
-// Of returns how many messages each person received, according to the records of an audit. To know the limits, Of
-// reads the policies of the calls from the audit. If the audit lacks a policy, Of uses Config.Policy in its place. Of
-// ignores audit files that it cannot read. The Result of Of names missing policies and unreadable audit files.
+// The function Of returns the counts of messages per person, from the records of an audit. Of reads the policies of the
+// calls from the audit. If the audit lacks a policy, Of uses Config.Policy. Of ignores unreadable audit files. The
+// Result names missing policies and unreadable audit files.
 func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 	var faults []string
 	fault := func(err error) {
@@ -54,7 +54,7 @@ func Of(ctx context.Context, a *archive.Archive, cfg Config) (*Result, error) {
 }
 
 // Latest returns the configuration version and the segments generation of the latest call before the time "until". If
-// the audit contains no call before the time "until", the result "ok" of Latest is false.
+// the audit contains no such call, the result "ok" is false.
 func Latest(ctx context.Context, a *archive.Archive, until capping.Instant) (config, generation string, ok bool,
 	err error) {
 	for _, back := range []capping.Instant{1, 7, 31, 400} {

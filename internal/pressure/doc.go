@@ -1,52 +1,48 @@
-// Package pressure counts in the audit how many messages people receive, by week, segment, channel and namespace.
-// Package pressure also counts which users have reached a limit, which campaigns sent most messages, and which
-// campaigns caused denials for other campaigns.
+// Package pressure counts the messages that people receive, by week, segment, channel and namespace, from the audit.
+// Package pressure also finds the users who have reached a limit, the campaigns with the most messages, and the
+// campaigns that caused denials of other campaigns.
 //
 //	records in time order → messages: sends, minus releases → pages: numbers of each user → histograms → api.Pressure
 //	                      → denials by limits: who had sent to these users within the limit's window
 //
 // # Definitions
 //
-// A week is a period of 7 days. In a count of messages per person, the latest week ends at Config.Until, and each
-// earlier week ends where the next week begins. Weeks that end now are comparable on every day, while a calendar week
-// would contain almost no messages on each Monday. A caller who prefers calendar weeks sets Config.Until to the
-// beginning of a Monday.
+// A week is a period of 7 days. The latest week ends at Config.Until, and each earlier week ends where the next week
+// begins. Weeks that end now are comparable on every day, but the current calendar week would contain almost no
+// messages on a Monday. A caller who prefers calendar weeks sets Config.Until to the beginning of a Monday.
 //
-// A send counts in the week of its call. A send with "enforce": false counts too. If a caller repeats a call for the
-// same send, the repeated call does not count, because the first call has already been counted. If the result of the
-// first call for a send was unknown, the repeated call counts as a send at the time of the repeated call. A release
-// reduces a count: that of the week in which the latest send of the message on the channel was made. If a release has
-// an unknown result, it takes the send out of the counts when a repeated release reports that the user's log contains
-// no such send. If the audit does not contain a send, such as an imported send or a lost send, the send is not counted.
-// Messages to erased users are not counted, because readers of the audit leave them out. Erased users are counted as
-// users without messages until a new build of the segments no longer contains them.
+// A send counts in the week of the call. A send with "enforce": false counts, too. A repeated call for the same send
+// does not count, unless the result of the first call was unknown. In this case, the send counts at the time of the
+// repeated call. A release (removal of a send) reduces the count of the week with the latest send of the message on the
+// channel. A release with an unknown result reduces the count once a repeated release reports that the user's log
+// contains no such send. Sends that are missing in the audit, such as imported sends or lost sends, do not count.
+// Messages to erased users do not count, because readers of the audit hide erased users. Erased users count as users
+// without messages until a new build of the segments omits these users.
 //
-// For all weeks, package pressure takes the segment of a user from the current segments generation. The people
-// without a message are those users of a segment who received no message in a week. Package pressure cannot count how
-// many of the users in no segment received no message.
+// For all weeks, package pressure takes the segment of a user from the segments generation in use. The people without a
+// message are the users of a segment who received no message in a week. For users in no segment, package pressure
+// cannot count the people without a message.
 //
-// A user has reached a limit if the limit would deny the user the next send. Package pressure applies the limits of
-// the current policy to the sends in the audit. Shadow limits (on trial) deny nobody, so package pressure leaves them
-// out. Package pressure also leaves out limits with a maximum of 0.
+// A user has reached a limit if the limit would deny the next send to the user. Package pressure applies the limits of
+// the policy in force to the sends in the audit. Shadow limits (on trial) deny nobody, so package pressure omits shadow
+// limits. Package pressure also omits limits with a maximum of 0.
 //
 // A campaign is a message on one channel. A user counts as held back from a campaign when a limit denies the campaign
-// to the user for the first time within the counted weeks. Later denials of the user by the same limit for the same
-// campaign are not counted again. If suppression, the holdout (control group) or quiet hours deny a user, the user is
-// not counted as held back. If the limit of the user's segment had a maximum of 0, the denial is not counted, because
-// no other campaign caused it. The takers of a user who was held back are the campaigns whose earlier sends to the user
-// used up the limit. A user may have several takers. If several segments have limits with the same name and different
-// windows, the longest window decides which sends used up the limit. A campaign with fewer than Config.MinTaken sends
-// is never a taker (a campaign that kept users from other messages). If there are too many campaigns, only the
-// mostTakers largest campaigns can be takers.
+// to the user for the first time within the counted weeks. Later denials of the campaign to the user, by any limit, do
+// not count. Denials by suppression, the holdout (control group) or quiet hours do not count, either. If the limit of
+// the user's segment had a maximum of 0, the denial does not count, because no other campaign caused the denial. The
+// takers for a user who was held back are the campaigns whose earlier sends to the user used up the limit. A user may
+// have several takers. If several segments have limits with the same name and different windows, the longest window
+// decides which sends used up the limit. A campaign with fewer than Config.MinTaken sends is never a taker (campaign
+// that caused denials). Only the mostTakers largest campaigns can be takers.
 //
 // # Memory and speed
 //
-// For 65,536 consecutive users, package pressure stores the numbers of messages bit-sliced: one bitmap for each
-// binary digit (bitmap.Counts). For one week and one row of the output, each bitmap of 65,536 users takes a page of 8
-// KiB. A call with many users is cheap to count: it needs a few operations for each 64 users. If the bitmaps would
-// exceed Config.MemoryBytes, the pass over the audit records counts only the lower half of the users. A further pass
-// over the audit records counts the other users.
+// For 65,536 consecutive users, package pressure stores the numbers of messages bit-sliced: one bitmap for each binary
+// digit (bitmap.Counts). Each bitmap takes 8 KiB, for one week and one row of the output. A call with many users is
+// cheap to count, with a few operations for each 64 users. If the bitmaps would exceed Config.MemoryBytes, the pass
+// over the audit records counts only the lower half of the users. A further pass counts the other users.
 //
 // The sends of a message stay in memory, as bitmaps from the audit records, until no release and no limit can concern
-// them.
+// these sends.
 package pressure

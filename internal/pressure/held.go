@@ -10,14 +10,15 @@ import (
 	"capper/internal/capping"
 )
 
-// takers holds the messages with enough sends to use up a limit, and so to hold users back from other messages.
+// The type takers holds the messages with enough sends for takers (campaigns that cause denials of other campaigns).
 type takers struct {
 	min  int
 	all  map[*message]bool
 	list []*message // messages with the most sends; nil: must be computed again
 }
 
-// changed updates takers (messages that may hold users back) after the number of sends of a message has changed.
+// The method changed updates the takers (messages that may cause denials) after a change of a message's number of
+// sends.
 func (t *takers) changed(m *message) {
 	if (m.sends >= t.min) != t.all[m] {
 		if t.all == nil {
@@ -40,7 +41,7 @@ func (t *takers) remove(m *message) {
 	}
 }
 
-// largest returns the messages with the most sends, at most mostTakers of them.
+// The method largest returns the messages with the most sends, at most mostTakers messages.
 func (t *takers) largest() []*message {
 	if t.list != nil || len(t.all) == 0 {
 		return t.list
@@ -59,16 +60,15 @@ func (t *takers) largest() []*message {
 // limitKey identifies a limit by its name and by the version of the configuration.
 type limitKey struct{ config, limit string }
 
-// span holds all limits that have the same name in one configuration. Each segment may have its own limit with the
-// name that the span represents. Limits with a maximum of 0 are in a separate field of the span, because no campaign
-// causes their denials.
+// A span holds all limits with the same name in one configuration. Each segment may have its own limit with this name.
+// Limits with a maximum of 0 are in a separate field, because no campaign causes their denials.
 type span struct {
 	limits   []capping.Limit // limits with a maximum above 0
 	channels capping.ChannelSet
 	zero     []bool // by segment code: the segment has this limit with a maximum of 0; nil: no such segment
 }
 
-// spanOf returns the limits of all segments with the name and the configuration version in the given key.
+// spanOf returns the limits of all segments for the given key (name of a limit and configuration version).
 func (e *engine) spanOf(key limitKey) *span {
 	if s := e.spans[key]; s != nil {
 		return s
@@ -106,8 +106,8 @@ func (e *engine) spanOf(key limitKey) *span {
 	return s
 }
 
-// after returns the beginning of the longest window of the limits in the argument s, at the time of a recorded call.
-// A send after the returned time was within the window of at least one of the limits.
+// The method after returns the beginning of the longest window of the limits in the argument s, at the time of a
+// recorded call. A send after the returned time was within the window of at least one of these limits.
 func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	after := r.At
 	for i := range s.limits {
@@ -120,10 +120,10 @@ func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	return after
 }
 
-// lookedUp is the number of users whose segments are looked up in one step.
+// The constant lookedUp is the number of users whose segments are looked up in one step.
 const lookedUp = 1 << 16
 
-// taken returns those of the given users whose segment has the limit with a maximum above 0.
+// The method taken returns the given users whose segment does not have the limit with a maximum of 0.
 func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	switch {
 	case s.zero == nil:
@@ -153,7 +153,7 @@ func (e *engine) taken(s *span, users *roaring.Bitmap) *roaring.Bitmap {
 	return kept
 }
 
-// heldBack counts the users in a group of an audit record whom a limit denied the message for the first time.
+// heldBack counts the users in a group of an audit record to whom a limit denied the message for the first time.
 // heldBack also counts the campaigns that had sent to these users before.
 func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	week := e.week(r.At)
@@ -183,7 +183,7 @@ func (e *engine) heldBack(m *message, r *audit.Record, g *audit.Group) {
 	}
 }
 
-// common returns how many of the users have a send of the message after the given time.
+// The method common returns the number of the given users with a send of the message after the given time.
 func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64) {
 	if len(m.parts) == 0 || m.parts[len(m.parts)-1].at <= after {
 		return 0
@@ -197,7 +197,7 @@ func (m *message) common(users *roaring.Bitmap, after capping.Instant) (n uint64
 	return n
 }
 
-// together returns the set of all users who have a send of the message.
+// The method together returns the set of all users who have a send of the message.
 func (m *message) together() *roaring.Bitmap {
 	if m.union == nil {
 		m.union, m.joined = roaring.New(), 0

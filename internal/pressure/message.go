@@ -8,7 +8,7 @@ import (
 	"capper/internal/capping"
 )
 
-// message is a message on one channel, together with its sends that users' logs may still contain.
+// The type message is a message on one channel, together with the message's sends that users' logs may still contain.
 type message struct {
 	capping.Message
 	channel  capping.Channel
@@ -19,12 +19,12 @@ type message struct {
 	lastCall capping.Instant
 	union    *roaring.Bitmap // users of the first joined parts; nil: must be computed again
 	joined   int
-	// unknown holds the users without a known send for whom the latest call had an unknown result. doubt holds the
-	// users for whom a release had an unknown result. A nil bitmap contains no users.
+	// The field unknown holds the users without a known send for whom a call had an unknown result. The field doubt
+	// holds the users for whom a release had an unknown result. A nil bitmap contains no users.
 	unknown, doubt *roaring.Bitmap
 }
 
-// part holds those users of one filter call whose send of the message was not released.
+// A part holds the users of one filter call whose send of the message was not released.
 type part struct {
 	at    capping.Instant
 	week  int
@@ -39,7 +39,7 @@ func (p *part) set() *roaring.Bitmap {
 	return p.users
 }
 
-// message returns what the count knows about the message on the channel, and creates an empty entry if necessary.
+// The method message returns the data about the message on the channel, and creates empty data if necessary.
 func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	for _, m := range e.messages[of] {
 		if m.channel == channel {
@@ -54,8 +54,8 @@ func (e *engine) message(of capping.Message, channel capping.Channel) *message {
 	return m
 }
 
-// sweep frees the memory for sends that no user's log contains any more. sweep runs about twenty times within the
-// longest retention of a send.
+// The method sweep frees the memory of sends that no user's log contains any more. The method works about twenty times
+// within the longest retention of a send.
 func (e *engine) sweep(now capping.Instant) {
 	if now < e.swept+capping.Instant((e.keep/20).Milliseconds()) {
 		return
@@ -80,8 +80,7 @@ func (e *engine) sweep(now capping.Instant) {
 	}
 }
 
-// forget removes a message's sends that are not later than the horizon (the time up to which users' logs have lost
-// their sends).
+// The method forget removes the message's sends up to the horizon (users' logs have lost all sends up to this time).
 func (m *message) forget(horizon capping.Instant, t *takers) {
 	n := 0
 	for n < len(m.parts) && m.parts[n].at <= horizon {
@@ -95,7 +94,7 @@ func (m *message) forget(horizon capping.Instant, t *takers) {
 	}
 }
 
-// filter counts the sends and denials in the audit record of a filter call.
+// The method filter counts the sends and denials in the audit record of a filter call.
 func (e *engine) filter(r *audit.Record) {
 	m := e.message(r.Message, r.Channel)
 	m.lastCall = r.At
@@ -118,7 +117,7 @@ func (e *engine) filter(r *audit.Record) {
 	}
 }
 
-// sent counts one send of the message to each user of a call.
+// The method sent counts one send of the message to each user of a call.
 func (e *engine) sent(m *message, p part) {
 	n := int(p.raw.Cardinality())
 	if n == 0 {
@@ -136,8 +135,8 @@ func (e *engine) sent(m *message, p part) {
 	e.people.add(m, p.at, p.week, p.raw)
 }
 
-// replayed counts a send of the message to those users of a repeated call for whom the earlier call had an unknown
-// result.
+// The method replayed counts a send of the message to the users of a repeated call for whom an earlier call had an
+// unknown result.
 func (e *engine) replayed(m *message, at capping.Instant, users *bitmap.Bitmap) {
 	if m.unknown == nil || m.unknown.IsEmpty() {
 		return
@@ -147,7 +146,8 @@ func (e *engine) replayed(m *message, at capping.Instant, users *bitmap.Bitmap) 
 	e.sent(m, part{at: at, raw: bitmap.OfSorted(found.ToArray())})
 }
 
-// uncertain notes the users for whom a call had an unknown result, except users with a known send of the message.
+// The method uncertain notes the users for whom a call had an unknown result, except users with a known send of the
+// message.
 func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	news := users.Clone()
 	for i := range m.parts {
@@ -162,12 +162,12 @@ func (m *message) uncertain(users *roaring.Bitmap, horizon capping.Instant) {
 	m.unknown.Or(news)
 }
 
-// horizon returns the time of the oldest sends that users' logs still contained when a call was made.
+// The method horizon returns the horizon of a call: at the call, users' logs had lost all sends up to this time.
 func (e *engine) horizon(r *audit.Record) capping.Instant {
 	return r.At - capping.Instant(e.policies[r.Config].Retention(r.Widening).Milliseconds())
 }
 
-// release takes the sends in the audit record of a release out of the counts.
+// The method release subtracts the sends in the audit record of a release from the counts.
 func (e *engine) release(r *audit.Record) {
 	horizon := e.horizon(r)
 	for _, m := range e.messages[r.Message] {
@@ -195,8 +195,8 @@ func (e *engine) release(r *audit.Record) {
 	}
 }
 
-// settled removes users from the bitmaps of uncertain users (unknown and doubt), because it is now certain that their
-// logs contain no send of the message.
+// The method settled removes users from the bitmaps unknown and doubt, because the users' logs now certainly contain no
+// send of the message.
 func (m *message) settled(users *roaring.Bitmap) {
 	if m.doubt != nil {
 		m.doubt.AndNot(users)
@@ -206,8 +206,8 @@ func (m *message) settled(users *roaring.Bitmap) {
 	}
 }
 
-// takeBack subtracts from the counts the latest send of the message to each of the users, if this send is later than
-// the horizon (the time up to which logs have lost sends).
+// takeBack subtracts the latest send of the message to each user from the counts, if this send is later than the
+// horizon (users' logs have lost all sends up to this time).
 func (e *engine) takeBack(m *message, users *roaring.Bitmap, horizon capping.Instant) {
 	left := users.Clone()
 	for i := len(m.parts) - 1; i >= 0 && !left.IsEmpty() && m.parts[i].at > horizon; i-- {

@@ -14,7 +14,7 @@ import (
 	"capper/internal/capping"
 )
 
-// output collects the results of all passes over the audit records, each of which counts a part of the users.
+// The type output collects the results of all passes over the audit records. Each pass counts some of the users.
 type output struct {
 	*Config
 	names     []string // segment names by code; index 0 is ""
@@ -30,8 +30,8 @@ type output struct {
 	more      bool
 }
 
-// rowKey identifies a row in the table that says how many people received how many messages. A row of the table of
-// people and messages is for a segment, a channel or a namespace.
+// rowKey identifies a row in the table of people by number of messages. A row is for a segment, a channel or a
+// namespace.
 type rowKey struct {
 	name                 string // name of the namespace
 	channel              capping.Channel
@@ -39,11 +39,11 @@ type rowKey struct {
 	bySegment, byChannel bool
 }
 
-// spread contains two histograms of people by number of messages: for the users in any segment, and for the users in no
-// segment.
+// A spread contains two histograms of people by number of messages: for the users in any segment, and for the users in
+// no segment.
 type spread struct{ in, out histogram }
 
-// histogram says how many users received each number of messages, and how many messages they received in total.
+// A histogram holds the number of users for each number of messages, and the total number of their messages.
 type histogram struct {
 	users    [api.PressureMost + 1]int64
 	messages int64
@@ -66,7 +66,7 @@ type campaignKey struct {
 	channel capping.Channel
 }
 
-// campaign is the row of the output for a message on a channel, with numbers for each week.
+// The type campaign is the row of the output for a message on a channel, with numbers for each week.
 type campaign struct {
 	campaignKey
 	sends, released, held []int64
@@ -92,8 +92,8 @@ func (o *output) spread(key rowKey, week int) *spread {
 
 func (o *output) atLimit(code, limit, users int) { o.limits[code][limit] += int64(users) }
 
-// campaign returns the row of the output for a message on a channel. If the output already has mostCampaigns rows,
-// all further messages share one row.
+// The method campaign returns the row of the output for a message on a channel. If the output already has mostCampaigns
+// rows, all further messages share one row.
 func (o *output) campaign(m capping.Message, channel capping.Channel) *campaign {
 	key := campaignKey{m, channel}
 	if c := o.campaigns[key]; c != nil {
@@ -117,10 +117,10 @@ func (c *campaign) takenBy(by *campaign, users int64) {
 	c.takers[by] += users
 }
 
-// policies stores the policies of the counted calls, because channelName needs the names of channels.
+// The method policies stores the policies of the counted calls, because channelName needs the names of channels.
 func (o *output) policies(known map[string]*capping.Policy) { o.known = known }
 
-// channelName returns the name that a channel has in the current policy or had in an earlier policy.
+// channelName returns the name of a channel in the policy in force, or else in an earlier policy.
 func (o *output) channelName(c capping.Channel) string {
 	if c == 0 {
 		return ""
@@ -143,7 +143,7 @@ func policiesOf(known map[string]*capping.Policy, versions []string) (list []*ca
 	return list
 }
 
-// result returns the counts of messages per person in the form for the caller.
+// The method result returns the counts of messages per person in the form for the caller.
 func (o *output) result() *Result {
 	p := &api.Pressure{ConfigVersion: o.Policy.Version, Records: o.records, Gaps: o.sequences.Gaps(),
 		People: o.people(), AtLimits: o.atLimits()}
@@ -173,7 +173,7 @@ func (o *output) result() *Result {
 	return r
 }
 
-// people returns the rows of the table that says how many people received how many messages.
+// The method people returns the rows of the table of people by number of messages.
 func (o *output) people() []api.PressurePeople {
 	all := make([]spread, o.Weeks)
 	var rows []api.PressurePeople
@@ -203,8 +203,8 @@ func (o *output) people() []api.PressurePeople {
 	return rows
 }
 
-// keys returns the keys of the table rows for channels, sorted, followed by the keys of the table rows for namespaces,
-// sorted.
+// The method keys returns the sorted keys of the table rows for channels, and then the sorted keys of the table rows
+// for namespaces.
 func (o *output) keys() (keys []rowKey) {
 	for key := range o.spreads {
 		if !key.bySegment {
@@ -246,8 +246,8 @@ func (o *output) sizeOfAll() *int64 {
 	return &all
 }
 
-// row returns a row of the table that says how many people received how many messages. The row says, for each number of
-// messages, how many users received exactly this number of messages.
+// The method row returns a row of the table of people by number of messages. The row contains, for each number of
+// messages, the number of users with exactly this number of messages.
 func (o *output) row(by, name string, size *int64, spreads []spread) api.PressurePeople {
 	row := api.PressurePeople{By: by, Name: name, Size: size}
 	for i := range spreads {
@@ -267,7 +267,7 @@ func (o *output) row(by, name string, size *int64, spreads []spread) api.Pressur
 	return row
 }
 
-// atLimits returns, for each segment and limit, how many users have reached the limit.
+// The method atLimits returns, for each segment and limit, the number of users who have reached the limit.
 func (o *output) atLimits() []api.PressureAtLimit {
 	list := []api.PressureAtLimit{}
 	for i := range o.names {
@@ -307,8 +307,8 @@ func sum(list []int64) (total int64) {
 	return total
 }
 
-// sorted returns the campaigns for which the argument "by" (a function) returns more than 0, the highest value first.
-// sorted returns at most the configured number of campaigns.
+// The method sorted returns the campaigns for which the function "by" returns more than 0, the highest value first. The
+// result has at most the configured number of campaigns.
 func (o *output) sorted(by func(*campaign) int64) (list []*campaign) {
 	for _, c := range o.campaigns {
 		if by(c) > 0 {
@@ -327,7 +327,7 @@ func compare(a, b *campaign) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID), cmp.Compare(a.channel, b.channel))
 }
 
-// rows returns the rows for the campaigns with the most messages.
+// The method rows returns the rows for the campaigns with the most messages.
 func (o *output) rows() []api.PressureCampaign {
 	list := []api.PressureCampaign{}
 	for _, c := range o.sorted(func(c *campaign) int64 { return sum(c.sends) }) {
@@ -337,7 +337,7 @@ func (o *output) rows() []api.PressureCampaign {
 	return list
 }
 
-// held returns the campaigns that were denied to the most users.
+// The method held returns the campaigns that limits denied to the most users.
 func (o *output) held() []api.PressureHeld {
 	list := []api.PressureHeld{}
 	for _, c := range o.sorted(func(c *campaign) int64 { return sum(c.held) }) {

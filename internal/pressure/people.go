@@ -15,11 +15,11 @@ import (
 	"capper/internal/capping"
 )
 
-// people holds how many messages each user received, for those users whom one pass over the audit records counts.
+// The type people holds the number of messages of each user in one pass over the audit records.
 type people struct {
 	*Config
 	out         *output
-	from, until int // the pass counts pages whose keys are from from to below until
+	from, until int // the pass counts pages with keys of at least from and below until
 	pages       map[int]*page
 	bytes       int64
 	rows        map[rowKey]int // index of the row of a channel or namespace
@@ -31,21 +31,21 @@ type people struct {
 	spaceRow    int
 }
 
-// page holds how many messages each of 65,536 consecutive users received.
+// A page holds the number of messages of each of 65,536 consecutive users.
 type page struct {
 	weeks   [][]bitmap.Counts // by row and week; row 0 counts all messages
 	windows []bitmap.Counts
 }
 
-// window says which sends a limit counts now: on which channels, and from what time on.
+// A window selects the sends that a limit counts now, by the send's channel and time.
 type window struct {
 	after    capping.Instant
 	channels capping.ChannelSet
 }
 
-// segmentLimits holds the limits of a segment, and which sends they count now. If a limit has a calendar window, the
-// window may depend on the user's time zone. The field "windows" therefore has, for each limit, one entry for each time
-// zone, beginning with the users in no time zone.
+// segmentLimits holds the limits of a segment, and the present windows of the limits. The calendar window of a limit
+// may depend on the user's time zone. The field "windows" therefore has, for each limit, one entry for each time zone,
+// beginning with the users in no time zone.
 type segmentLimits struct {
 	limits  []*capping.Limit
 	windows [][]int
@@ -60,7 +60,7 @@ func newPeople(cfg *Config, out *output, from int) *people {
 	return p
 }
 
-// names returns the segment names by code. The segment code 0 means no segment, and has the name "".
+// The method names returns the segment names by code. The segment code 0 means no segment, and has the name "".
 func (c *Config) names() []string {
 	names := []string{""}
 	if c.Segments != nil {
@@ -102,8 +102,8 @@ func (p *people) limitsOf(segment string) (s segmentLimits) {
 	return s
 }
 
-// row returns the index of the row for a channel or namespace in the table of people. If the table already has
-// mostRows rows, all further channels or namespaces share one row.
+// The method row returns the index of the row for a channel or namespace in the table of people. If the table already
+// has mostRows rows, all further channels or namespaces share one row.
 func (p *people) row(key rowKey) int {
 	if row, known := p.rows[key]; known {
 		return row
@@ -118,7 +118,7 @@ func (p *people) row(key rowKey) int {
 	return p.rows[key]
 }
 
-// counts returns those counters of a page (65,536 users) that a send of the message at the given time changes.
+// The method counts returns the counters of a page (65,536 users) that a send of the message at the given time changes.
 func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*bitmap.Counts {
 	p.adding = p.adding[:0]
 	if week >= 0 && m.counts {
@@ -143,12 +143,13 @@ func (p *people) counts(on *page, m *message, at capping.Instant, week int) []*b
 	return p.adding
 }
 
-// use looks up the rows of the table in which the sends of a message count: those of its channel and namespace.
+// The method use looks up the two table rows in which the sends of a message count: the row of the channel and the row
+// of the namespace.
 func (p *people) use(m *message) {
 	p.channelRow, p.spaceRow = p.row(rowKey{channel: m.channel, byChannel: true}), p.row(rowKey{name: m.Namespace})
 }
 
-// add adds a send of the message to the count of each user in the bitmap.
+// The method add adds a send of the message to the count of each user in the bitmap.
 func (p *people) add(m *message, at capping.Instant, week int, users *bitmap.Bitmap) {
 	p.use(m)
 	for i := range users.Filled() {
@@ -162,7 +163,7 @@ func (p *people) add(m *message, at capping.Instant, week int, users *bitmap.Bit
 			p.pages[key] = on
 		}
 		counts := p.counts(on, m, at, week)
-		if len(counts) == 0 { // the send was before all counted weeks
+		if len(counts) == 0 { // no counter needs the send
 			continue
 		}
 		before := size(counts)
@@ -178,7 +179,8 @@ func size(counts []*bitmap.Counts) (bytes int64) {
 	return bytes
 }
 
-// remove subtracts from the counts the message's sends to the users in the bitmap, which add() added before.
+// The method remove subtracts the message's sends to the users in the bitmap from the counts. The method add must have
+// added these sends before.
 func (p *people) remove(m *message, at capping.Instant, week int, users *roaring.Bitmap) {
 	p.use(m)
 	var counts []*bitmap.Counts
@@ -198,8 +200,8 @@ func (p *people) remove(m *message, at capping.Instant, week int, users *roaring
 	}
 }
 
-// bound frees the upper half of the pages (65,536 users each) if the pass over the records needs too much memory. A
-// further pass then counts their users.
+// If the pass over the records needs too much memory, the method bound frees the upper half of the pages (65,536 users
+// each). A further pass counts the users of these pages.
 func (p *people) bound() {
 	if p.bytes <= p.MemoryBytes || len(p.pages) < 2 {
 		return
@@ -219,7 +221,7 @@ func (p *people) bound() {
 	}
 }
 
-// end adds to the output, for all users of the pass, how many messages they received.
+// The method end adds the numbers of messages of all users of the pass to the output.
 func (p *people) end(ctx context.Context) error {
 	l := newLookup(p)
 	for n, key := range slices.Sorted(maps.Keys(p.pages)) {
@@ -234,7 +236,7 @@ func (p *people) end(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// spread adds to the output how many users of a page (65,536 users) received each number of messages.
+// The method spread adds, for each number of messages, the number of users of a page (65,536 users) to the output.
 func (p *people) spread(on *page, l *lookup) {
 	for row, key := range p.rowKeys() {
 		if row >= len(on.weeks) || on.weeks[row] == nil {
@@ -292,7 +294,7 @@ func (p *people) atLimits(key int, on *page, l *lookup) {
 	}
 }
 
-// list adds users who have reached the requested limit to the list that the caller gets.
+// The method list adds users who have reached the requested limit to the caller's list.
 func (p *people) list(key, code int, limit string, users *bitmap.Words) {
 	if p.AtLimit == nil || p.AtLimit.Limit != limit || p.AtLimit.Segment != p.out.names[code] {
 		return
@@ -306,7 +308,7 @@ func (p *people) list(key, code int, limit string, users *bitmap.Words) {
 	p.out.images = append(p.out.images, p.numbers.Users(&images, numbers)...)
 }
 
-// lookup holds the segments and time zones of the 65,536 users in a page.
+// The type lookup holds the segments and time zones of the 65,536 users in a page.
 type lookup struct {
 	*people
 	segments []*bitmap.Words // by code
@@ -335,7 +337,7 @@ func newLookup(p *people) *lookup {
 	return l
 }
 
-// load reads the segments and time zones of the 65,536 users in a page.
+// The method load reads the segments and time zones of the 65,536 users in a page.
 func (l *lookup) load(key int) {
 	if l.Segments == nil {
 		return
@@ -369,7 +371,8 @@ func (l *lookup) load(key int) {
 	}
 }
 
-// zone sets the argument w to the users of the page who are in the given time zone. The zone 0 means no time zone.
+// The method zone sets the argument w to the users of the page who are in the given time zone. The zone 0 means no time
+// zone.
 func (l *lookup) zone(zone int, w *bitmap.Words) {
 	for i, z := range l.zones {
 		l.marks[i] = 0

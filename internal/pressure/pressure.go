@@ -17,32 +17,31 @@ import (
 	"capper/internal/segments"
 )
 
-// Config holds the settings for counting messages per person. The fields Policy, Policies and Until of the Config for
-// counting messages are required.
+// Config holds the settings for counting messages per person. The fields Policy, Policies and Until are required.
 type Config struct {
 	Until capping.Instant // end of the latest week
 	Weeks int             // 1 to MaxWeeks; 0: DefaultWeeks
 	// Channel and Namespace select the counted messages. A nil Channel selects all channels, and a nil Namespace all
-	// namespaces. Channel is a pointer, because the channel 0 means messages without a channel.
+	// namespaces. Channel is a pointer, because the number 0 stands for messages without a channel.
 	Channel   *capping.Channel
 	Namespace *string
-	// Policy contains the current limits. Policies returns the policy of a configuration version. Run calls Policies
-	// once for each version.
+	// Policy contains the limits in force. The function Policies returns the policy of a configuration version. Run
+	// calls Policies once for each version.
 	Policy   *capping.Policy
 	Policies func(version string) (*capping.Policy, error)
-	// Widen is the duration by which the rolling windows of Policy are longer than configured.
+	// Widen is the duration by which the store extends the rolling windows of Policy.
 	Widen time.Duration
-	// Segments is the current segments generation, and Sizes contains the number of users in each segment. If Segments
+	// Segments is the segments generation in use, and Sizes contains the number of users in each segment. If Segments
 	// is nil, no user is in a segment.
 	Segments Segments
 	Sizes    map[string]int64
-	// AtLimit selects users who have reached a limit, for a list. If AtLimit is nil, Run lists no users.
+	// AtLimit selects the users for a list: users who have reached a limit. If AtLimit is nil, Run lists no users.
 	AtLimit *AtLimit
-	// Most is the maximum length of each list: of campaigns, of campaigns in HeldBack, and of takers for each campaign
-	// in HeldBack. The value 0 means DefaultMost.
+	// Most is the maximum length of each list: campaigns, campaigns in HeldBack, and takers (campaigns that caused
+	// denials) for each campaign in HeldBack. The value 0 means DefaultMost.
 	Most int
-	// MinTaken is the minimum number of sends with which a campaign can be a taker (reason why users were held back).
-	// The value 0 means DefaultMinTaken.
+	// MinTaken is the minimum number of sends of a taker (campaign that caused denials of other campaigns). The value 0
+	// means DefaultMinTaken.
 	MinTaken int
 	// MemoryBytes limits the memory in bytes for the numbers of messages. The value 0 means DefaultMemory.
 	MemoryBytes int64
@@ -61,7 +60,7 @@ type Segments interface {
 
 var _ Segments = (*segments.Snapshot)(nil)
 
-// In puts the current segments generation, with the sizes of its segments, into the Config.
+// The method In puts a segments generation, and the sizes of the generation's segments, into the Config.
 func (c *Config) In(s *segments.Snapshot) {
 	c.Segments, c.Sizes = s, map[string]int64{}
 	for _, size := range s.Segments() {
@@ -91,21 +90,21 @@ const (
 	slackOfRetention = time.Hour
 )
 
-// Result contains how many messages people received, and the list of users that Config.AtLimit selects.
+// Result contains the counts of messages per person, and the list of users that Config.AtLimit selects.
 type Result struct {
 	*api.Pressure
-	// Users contains the users who have reached the limit. For ids that are not dense (not 32-bit numbers), Images
-	// contains their id images, and Users is nil.
+	// Users contains the users who have reached the limit. If ids are not dense 32-bit numbers, Images contains the id
+	// images of these users, and Users is nil.
 	Users  *bitmap.Bitmap
 	Images []capping.UserID
 }
 
 // Read is a function that returns the audit records from a given time on, in the order of time. Each pass over the
-// audit records calls the function Read once.
+// audit records calls Read once.
 type Read func(from capping.Instant) iter.Seq2[*audit.Record, error]
 
-// Run counts, from audit records, how many messages each person received. Run works in the caller's goroutine only,
-// and returns when the context ends.
+// Run counts the messages of each person from audit records. Run works in the caller's goroutine only, and returns when
+// the context ends.
 func Run(ctx context.Context, read Read, cfg Config) (*Result, error) {
 	if cfg.Policy == nil || cfg.Policies == nil || cfg.Until <= 0 {
 		return nil, errors.New("pressure: the fields Policy, Policies and Until of Config must all be set")
@@ -143,13 +142,13 @@ func (c *Config) defaults() {
 	c.MemoryBytes = cmp.Or(c.MemoryBytes, DefaultMemory)
 }
 
-// start returns the beginning of the earliest week to count.
+// The method start returns the beginning of the earliest week to count.
 func (c *Config) start() capping.Instant {
 	return c.Until - capping.Instant(c.Weeks)*capping.Instant(Week.Milliseconds())
 }
 
-// week returns the index of the week that contains a time: 0 for the latest week, and -1 for a time outside all counted
-// weeks.
+// The method week returns the index of the week that contains a time: 0 for the latest week, and -1 for a time outside
+// all counted weeks.
 func (c *Config) week(at capping.Instant) int {
 	if at >= c.Until || at < c.start() {
 		return -1
@@ -157,7 +156,7 @@ func (c *Config) week(at capping.Instant) int {
 	return int((c.Until - 1 - at) / capping.Instant(Week.Milliseconds()))
 }
 
-// engine is the state of one pass over the audit records, which counts a part of the users.
+// The type engine is the state of one pass over the audit records. A pass counts some of the users.
 type engine struct {
 	*Config
 	out      *output
@@ -186,7 +185,7 @@ func newEngine(cfg *Config, out *output, from int) *engine {
 	return e
 }
 
-// take counts the next audit record.
+// The method take counts the next audit record.
 func (e *engine) take(r *audit.Record) error {
 	if r.At < e.last {
 		return fmt.Errorf("audit record %d of instance %s must not have an earlier time than the record before it",
@@ -225,7 +224,7 @@ func (e *engine) take(r *audit.Record) error {
 	return nil
 }
 
-// notice takes over, from an audit record, the numbers about the audit itself, such as the number of missing records.
+// The method notice updates the numbers about the audit, such as the number of missing records, with an audit record.
 func (e *engine) notice(r *audit.Record) {
 	if e.out.records == 0 {
 		e.out.begins = r.At
@@ -234,7 +233,7 @@ func (e *engine) notice(r *audit.Record) {
 	e.out.sequences.Add(r.Instance, r.Sequence)
 }
 
-// know reads the policy of a configuration version, unless it is already in memory.
+// The method know reads the policy of a configuration version, unless the policy is already in memory.
 func (e *engine) know(version string) error {
 	if e.policies[version] != nil {
 		return nil
@@ -248,12 +247,12 @@ func (e *engine) know(version string) error {
 	return nil
 }
 
-// counts reports whether the Config selects the message on the channel, so that its sends are counted.
+// The method counts reports whether the Config selects the message on the channel for counting.
 func (e *engine) counts(m capping.Message, channel capping.Channel) bool {
 	return (e.Channel == nil || *e.Channel == channel) && (e.Namespace == nil || *e.Namespace == m.Namespace)
 }
 
-// end adds the results of the pass over the audit records to the output.
+// The method end adds the results of the pass over the audit records to the output.
 func (e *engine) end(ctx context.Context) error {
 	if e.first {
 		e.out.policies(e.policies)

@@ -19,14 +19,13 @@ type Table struct {
 }
 
 // Tables returns the counts of messages per person as tables. If the argument "whole" is true, the tables are for
-// programs: they have a column for each number of messages, and empty cells for unknown numbers. If a week ends before
-// the beginning of the audit, its numbers are unknown.
+// programs: with a column for each number of messages, and with empty cells for unknown numbers. If a week ends before
+// the beginning of the audit, the numbers of the week are unknown.
 func Tables(p *api.Pressure, whole bool) []Table {
 	return []Table{peopleTable(p, whole), atLimits(p), campaigns(p, whole), heldBack(p, whole)}
 }
 
-// shownMost is a number of messages. A table for human readers counts all users with at least shownMost messages in
-// one column.
+// A table for human readers counts all users with at least shownMost messages in one column.
 const shownMost = 7
 
 func peopleTable(p *api.Pressure, whole bool) Table {
@@ -77,7 +76,7 @@ func peopleTable(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// known reports whether the numbers of a week are known, because the audit begins before the end of the week.
+// The function known reports whether the numbers of a week are known: the audit must begin before the end of the week.
 func known(p *api.Pressure, week int) bool { return p.Weeks[week].To.After(p.AuditBegins) }
 
 func nameOf(name string, whole bool) string {
@@ -138,8 +137,8 @@ func campaigns(p *api.Pressure, whole bool) Table {
 	return t
 }
 
-// names returns the table cells that identify a campaign. If the table is for human readers, the cells contain the
-// title of the campaign; if it is for programs, they contain only the campaign's id.
+// The function names returns the table cells that identify a campaign. In a table for human readers, the cells contain
+// the title of the campaign. In a table for programs, the cells contain only the campaign's id.
 func names(m *api.PressureMessage, whole bool) []string {
 	message := m.MessageID
 	if !whole && m.Title != "" {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Load is a planned load, which consists of users, sends and calls.
+// Load is a planned load: users, sends and calls.
 type Load struct {
 	Users    int64   `json:"users"`         // number of users who receive messages
 	Sends    float64 `json:"sends"`         // average number of sends to a user within the longest window
@@ -17,11 +17,11 @@ type Load struct {
 	Density  float64 `json:"density"`       // fraction of the range of ids that belongs to users; 0: 1
 	Days     float64 `json:"days"`          // days in the longest window, for which the store keeps sends and messages; 0: 7
 	Messages float64 `json:"campaigns"`     // number of campaigns per day; 0: 10
-	// Blast is the number of users in the largest campaign (the blast), and Within is the time in which capper must
-	// decide about them. The zero values mean a tenth of all users, and ten minutes.
+	// Blast is the number of users in the largest campaign (the blast). Within is the time in which capper must decide
+	// about these users. The zero values mean a tenth of all users, and ten minutes.
 	Blast  int64         `json:"blast"`
 	Within time.Duration `json:"-"`
-	// Single is the number of calls per second for one user, while the blast runs.
+	// Single is the number of calls per second with one user each, while the blast (the largest campaign) runs.
 	Single float64 `json:"calls"`
 
 	Shards    int `json:"shards"`    // number of Redis masters; 0: the smallest sufficient number
@@ -29,8 +29,8 @@ type Load struct {
 	Instances int `json:"instances"` // number of instances of the service; 0: 2
 }
 
-// MarshalJSON encodes the load with the flags of `capper size` as names of the fields, and adds the unit to the name of
-// the duration.
+// MarshalJSON encodes the load. The names of the JSON fields are the flags of `capper size`; the name of the duration
+// also contains the unit.
 func (l Load) MarshalJSON() ([]byte, error) {
 	type numbers Load
 	return json.Marshal(struct {
@@ -41,7 +41,7 @@ func (l Load) MarshalJSON() ([]byte, error) {
 
 // These constants are the maximum values of the fields of Load. MaxUsers is the number of possible dense ids (32-bit
 // numbers). MaxShards is the number of partitions of the Redis store. MaxSends is the maximum number of sends in a
-// user's log for one channel. The maximum values other than MaxShards and MaxSends serve to detect typing errors.
+// user's log for one channel. All other maximum values serve to detect typing errors.
 const (
 	MaxUsers     = 1 << 32
 	MaxShards    = 64
@@ -54,7 +54,7 @@ const (
 	MaxInstances = 10_000
 )
 
-// WithDefaults returns a copy of the load in which each zero field has its default value.
+// WithDefaults returns a copy of the load, with default values in place of zero values.
 func (l Load) WithDefaults() Load {
 	l.Sends = cmp.Or(l.Sends, 5)
 	l.Density = cmp.Or(l.Density, 1)
@@ -71,8 +71,8 @@ func (l Load) WithDefaults() Load {
 	return l
 }
 
-// Validate returns an error that lists all invalid fields of the load, with the rule and the value. Call WithDefaults
-// before Validate. The error of Validate uses the flags of `capper size` as names of the fields.
+// Validate returns an error that lists all invalid fields of the load, with the rule and the value. The error names a
+// field by its flag of `capper size`. Call WithDefaults before Validate.
 func (l Load) Validate() error {
 	return errors.Join(
 		between("users", l.Users, 1, MaxUsers),
@@ -90,8 +90,8 @@ func (l Load) Validate() error {
 	)
 }
 
-// checkIDs returns an error if there are too few possible ids for all users. The density of a load says what fraction
-// of the possible ids belongs to users.
+// checkIDs returns an error if the number of possible ids is too small for all users. The density of a load is the
+// fraction of the possible ids that belongs to users.
 func (l Load) checkIDs() error {
 	if l.Users > 0 && l.Density > 0 && float64(l.Users)/l.Density > MaxUsers && l.Users <= MaxUsers {
 		return fmt.Errorf("density: must be at least %.4g for %d users, got %g",
@@ -107,7 +107,7 @@ func between[T int | int64 | time.Duration](name string, value, least, most T) e
 	return fmt.Errorf("%s: must be %v to %v, got %v", name, least, most, value)
 }
 
-// Comparisons with NaN are false. The conditions below are written in such a way that they reject NaN.
+// Comparisons with NaN are false. The conditions below have a form that rejects NaN.
 
 func share(name string, value float64) error {
 	if value > 0 && value <= 1 {
@@ -134,15 +134,15 @@ func fromZero(name string, value, most float64) error {
 // GiB needs only some minutes to copy its data to a new replica, or to load it at its start.
 const aShard = 10 << 30
 
-// busy is the maximum fraction of a processor that the commands of a Redis master should use. A Redis master needs the
-// remaining fraction of its processor for the disk, the replicas and unexpected load.
+// The constant busy is the maximum fraction of a processor that the commands of a Redis master should use. A Redis
+// master needs the rest of the processor for the disk, the replicas and unexpected load.
 const busy = 0.5
 
 // leastCluster is the minimum number of masters in a Redis Cluster.
 const leastCluster = 3
 
-// LeastShards returns the smallest number of Redis masters that is sufficient for the load. All fields of the load
-// except the field Shards must be valid.
+// LeastShards returns the smallest sufficient number of Redis masters for the load. All fields of the load except the
+// field Shards must be valid.
 func (l Load) LeastShards() int {
 	bySize := math.Ceil(RedisData(l) / aShard)
 	byTime := math.Ceil(l.RedisCores() / busy)
@@ -154,14 +154,14 @@ func (l Load) LeastShards() int {
 	}
 }
 
-// Spread reports whether the user ids are not dense (not 32-bit numbers). If ids are not dense, their id images
-// (64-bit hashes) are spread evenly over the buckets of the store (users who share a Redis key).
+// Spread reports whether the user ids have a kind other than dense (32-bit numbers). The id images (64-bit hashes) of
+// such ids are spread evenly over the buckets of the store (users who share a Redis key).
 func (l Load) Spread() bool { return l.IDs != "" }
 
-// Rate returns how many users per second capper decides in the blast (the largest campaign).
+// Rate returns the number of users per second about whom capper decides in the blast (the largest campaign).
 func (l Load) Rate() float64 { return float64(l.Blast) / l.Within.Seconds() }
 
-// largestShare returns the fraction of all partitions that the Redis master with most partitions holds.
+// largestShare returns the fraction of all partitions on the Redis master with most partitions.
 func (l Load) largestShare() float64 {
 	return math.Ceil(MaxShards/float64(l.Shards)) / MaxShards
 }

@@ -2,45 +2,44 @@ package sizing
 
 import "math"
 
-// together returns how many users of one bucket (users who share a Redis key) a blast (the largest campaign) decides
-// together: on average, and at least 1. The users of one bucket share a Redis key, so a call sends the bytes of this
-// key only once for all of them.
+// The function together returns the average number of users of one bucket about whom the blast (the largest campaign)
+// decides together. The result is at least 1. The users of a bucket share a Redis key, so a call sends the bytes of
+// this key once for all these users.
 func together(l Load) float64 {
 	return max(1, float64(l.Blast)/float64(l.Users)*l.Density*bucketSize)
 }
 
 // The test TestBytesOnTheWire measures the constant scriptUsers.
 const (
-	scriptUsers = 8 // number of users in a bucket that a script writes together
+	scriptUsers = 8 // number of users of a bucket in one write of a script
 )
 
-// replicatedBytes returns how many bytes a Redis master sends to one replica for each decided user. These bytes are,
-// for each user, the user's whole new log, the user's field name in the Redis hash, and a part of the bytes for the
-// key.
+// replicatedBytes returns the number of bytes that a Redis master sends to one replica for each decided user: the
+// user's whole new log, the user's field name in the Redis hash, and a part of the bytes for the key.
 func replicatedBytes(l Load) float64 {
 	return entrySize*(l.Sends+1) + 17.5 + 47/min(scriptUsers, together(l))
 }
 
-// ToRedis returns how many bytes the service sends to Redis masters for each decided user.
+// ToRedis returns the number of bytes that the service sends to Redis masters for each decided user.
 func ToRedis(l Load) float64 { return max(8.5, 3.4+44/together(l)) }
 
-// FromRedis returns how many bytes Redis masters send to the service for each decided user.
+// FromRedis returns the number of bytes that Redis masters send to the service for each decided user.
 func FromRedis(l Load) float64 { return 1.5 + 1.2/together(l) }
 
-// near returns a weight from 0 to 1. The weight is 1 if the blast (the largest campaign) decides at least 7 users of
-// each bucket (users who share a Redis key). For fewer users, the weight is lower.
+// The function near returns a weight from 0 to 1. The weight is 1 if the blast (the largest campaign) decides about at
+// least 7 users of each bucket (users who share a Redis key) together. For fewer users, the weight is lower.
 func near(l Load) float64 { return min(1, together(l)/7) }
 
 func mix(l Load, close, far float64) float64 { return close*near(l) + far*(1-near(l)) }
 
-// ToReplicas returns how many bytes a Redis master sends to all its replicas for each decided user.
+// ToReplicas returns the number of bytes that a Redis master sends to all its replicas for each decided user.
 func ToReplicas(l Load) float64 { return replicatedBytes(l) * float64(l.Replicas) }
 
 // IDBytes is the size in bytes of a user id in JSON, including a comma. An average id has nine digits.
 const IDBytes = 10.0
 
-// idBytes returns the size in bytes of a user id in JSON, including a comma. A user id in JSON takes 39 bytes if it
-// is a UUID, and 23 bytes if it is a number of 64 bits.
+// idBytes returns the size in bytes of a user id in JSON, including a comma. A UUID takes 39 bytes in JSON, and a
+// 64-bit number takes 23 bytes.
 func (l Load) idBytes() float64 {
 	switch l.IDs {
 	case "":
@@ -51,9 +50,9 @@ func (l Load) idBytes() float64 {
 	return 39
 }
 
-// BitmapBytes returns how many bytes a user id takes in base64: in a bitmap for dense ids (32-bit numbers), and
-// otherwise as packed id. In a bitmap, before the base64 encoding, an id takes 2 bytes if it is isolated, and one bit
-// if it is among consecutive ids.
+// BitmapBytes returns the number of bytes that a user id takes in base64: in a bitmap for dense ids (32-bit numbers),
+// and otherwise as a packed id. Before the base64 encoding, a bitmap has 2 bytes for an isolated id, and one bit for an
+// id among consecutive ids.
 func BitmapBytes(l Load) float64 {
 	switch l.IDs {
 	case "uint64":
@@ -65,8 +64,8 @@ func BitmapBytes(l Load) float64 {
 	return 4.0 / 3 * min(2, 1/(8*share))
 }
 
-// AppendOnly returns the disk space in bytes for the append-only file of a Redis master. The append-only file needs
-// three times the size of the data: for the snapshot, the writes before a rewrite, and the rewritten file.
+// AppendOnly returns the disk space in bytes for the append-only file of a Redis master: three times the size of the
+// data, for the snapshot, the writes before a rewrite, and the rewritten file.
 func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 
 // The tests TestEmbeddedDisk and TestEmbeddedDiskOfFewUsers measure the constants for the disk space of the embedded
@@ -74,8 +73,7 @@ func AppendOnly(l Load) float64 { return 3 * RedisData(l) * l.largestShare() }
 const (
 	embeddedUserBytes = 9.0 // bytes for the key of a user and its entry in a table
 	embeddedSpare     = 4.0 // maximum factor for disk space before a compaction
-	// embeddedBase is the disk space in bytes for seven write-ahead logs of 70 MiB, which are allocated in advance, and
-	// for manifests.
+	// embeddedBase is the disk space in bytes for manifests, and for seven preallocated write-ahead logs of 70 MiB.
 	embeddedBase = 512 << 20
 )
 
@@ -89,8 +87,8 @@ func EmbeddedData(l Load) float64 {
 	return float64(l.Users) * (l.embeddedUserBytes() + entrySize*l.Sends)
 }
 
-// embeddedSpreadBytes says how many more bytes a user needs in the embedded store if ids are not dense. If ids are
-// not dense, the keys in the embedded store have 8 bytes, and consecutive keys have few common bytes.
+// embeddedSpreadBytes is the number of additional bytes for a user in the embedded store if ids are not dense 32-bit
+// numbers. The keys of such ids have 8 bytes, and consecutive keys have few common bytes.
 const embeddedSpreadBytes = 9.0
 
 func (l Load) embeddedUserBytes() float64 {
@@ -103,8 +101,9 @@ func (l Load) embeddedUserBytes() float64 {
 // dictionaryBytes is the size in bytes of an id in the dictionary of a segments generation, if ids are not dense.
 const dictionaryBytes = 6.3
 
-// DictionaryBytes returns the memory in bytes for the dictionaries of ids that are not dense. A service instance
-// needs memory for two dictionaries, because it reads the next segments generation while it uses the current one.
+// DictionaryBytes returns the memory in bytes for the dictionaries of ids that are not dense. A service instance needs
+// memory for two dictionaries, because the instance reads the next segments generation while it uses the current
+// generation.
 func DictionaryBytes(l Load) float64 {
 	if !l.Spread() {
 		return 0
@@ -125,32 +124,32 @@ func AuditDay(l Load) float64 {
 	return l.Messages*float64(l.Blast)*min(2, 1/(8*share)) + l.Single*86400*35
 }
 
-// These constants are the seconds of processor time that the service needs to decide one user (docs/benchmarks.md).
-// jsonSeconds and bitmapSeconds are for the work of the service itself, and clientNear and clientFar are for the client
+// These constants are the seconds of processor time that the service needs for one user (docs/benchmarks.md).
+// jsonSeconds and bitmapSeconds are for the code of the service, and clientNear and clientFar are for the client
 // library of the store.
 const (
 	jsonSeconds, bitmapSeconds = 0.10e-6, 0.03e-6
 	clientNear, clientFar      = 0.08e-6, 0.29e-6
 )
 
-// ServiceCores returns how many processors the service uses during the blast (the largest campaign), for requests with
-// JSON lists and for requests with bitmaps.
+// ServiceCores returns the numbers of processors that the service uses during the blast (the largest campaign), with
+// JSON lists and with bitmaps in requests.
 func ServiceCores(l Load) (json, bitmap float64) {
 	client := mix(l, clientNear, clientFar)
 	return l.Rate() * (jsonSeconds + client), l.Rate() * (bitmapSeconds + client)
 }
 
-// SegmentBytes returns the memory in bytes for segments that contain every user. In memory, a segments generation
-// takes 3 bits for each id. A service instance needs memory for two generations, because it reads the next generation
-// while it uses the current one.
+// SegmentBytes returns the memory in bytes for segments that contain every user. In memory, a segments generation takes
+// 3 bits for each id. A service instance needs memory for two generations, because the instance reads the next
+// generation while it uses the current generation.
 func SegmentBytes(l Load) float64 { return 2 * float64(l.Users) / l.Density * 3 / 8 }
 
 // ServiceMemory returns the maximum memory in bytes of a service instance with the default bounds (docs/operating.md).
-// ServiceMemory adds up the memory for request bodies and responses, users of calls, segments, and the program itself.
+// ServiceMemory is the sum of the memory for request bodies and responses, users of calls, segments, and the program.
 func ServiceMemory(l Load) float64 {
 	return 2*2*(512<<20) + 64*4e6 + SegmentBytes(l) + DictionaryBytes(l) + 150<<20
 }
 
-// CallsAtOnce returns how many calls with 100,000 users the blast (the largest campaign) needs in parallel, if each
-// call takes 0.2 s.
+// CallsAtOnce returns the number of parallel calls with 100,000 users that the blast (the largest campaign) needs, if
+// each call takes 0.2 s.
 func CallsAtOnce(l Load) float64 { return math.Ceil(l.Rate() * 0.2 / 100_000) }

@@ -12,7 +12,7 @@ type Plan struct {
 	Notes   []string `json:"notes,omitempty"`
 }
 
-// Figure is a number in a plan, together with the text of the formula from which the number comes.
+// Figure is a number in a plan, together with the text of the number's formula.
 type Figure struct {
 	Room    string  `json:"room"` // group of the number, such as Redis or Service
 	Name    string  `json:"name"`
@@ -49,8 +49,8 @@ func bytesText(n float64) string {
 	return fmt.Sprintf("%.3g TiB", n)
 }
 
-// Of returns the plan of resources (memory, processors, disks) for a load. Call WithDefaults before Of. If the load
-// of a sizing plan is invalid, the error of Of lists all invalid fields.
+// The function Of returns the plan of resources (memory, processors, disks) for a load. Call WithDefaults before Of. If
+// the load is invalid, the error lists all invalid fields.
 func Of(l Load) (*Plan, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (p *Plan) redis(l Load) {
 		"at most %.2g; the rest is for replicas, the disk and a reserve", busy)
 }
 
-// denseLogs adds to the plan the size of a user's log, for dense ids (32-bit numbers).
+// denseLogs adds the size of a user's log to the plan, for dense ids (32-bit numbers).
 func (p *Plan) denseLogs(room string, l Load, data float64) {
 	p.add(room, "a user's logs", data/float64(l.Users), "bytes", "12 B per send + 5 B, and %d B + %d B per key "+
 		"of 190 ids, rounded up to the allocator's sizes, at density %.3g", listpackBytes, keyBytes, l.Density)

@@ -9,8 +9,8 @@ const (
 	entrySize  = 12 // bytes for a send
 )
 
-// These constants are sizes in the memory of Redis, and were measured with Redis 7.0, in a cluster with one node. The
-// test TestRedisMemory verifies the constants for the memory of Redis.
+// These constants are sizes in the memory of Redis, measured with Redis 7.0 in a cluster with one node. The test
+// TestRedisMemory verifies the constants for the memory of Redis.
 const (
 	keyBytes      = 160 // bytes for a key without its listpack: name, object, and entries in two tables
 	listpackBytes = 24  // bytes for a bucket without its users: header and expiry time
@@ -18,7 +18,7 @@ const (
 	serverBytes   = 4 << 20 // bytes for a server without users: tables, scripts, buffers of connections
 )
 
-// RedisData returns the memory in bytes that one copy of all users' logs takes, as Redis reports it in used_memory.
+// RedisData returns the memory in bytes of one copy of all users' logs, as in Redis' value used_memory.
 func RedisData(l Load) float64 {
 	if l.Spread() {
 		return float64(l.Users) * (entrySize*l.Sends + spreadBytes)
@@ -35,15 +35,15 @@ func RedisData(l Load) float64 {
 	return buckets * (bytes + used*keyBytes)
 }
 
-// spreadBytes is the maximum number of bytes that Redis needs for a user in addition to the sends, if ids are not
-// dense 32-bit numbers. spreadBytes is valid for 15 to 195 users in a bucket (users who share a Redis key).
+// spreadBytes is the maximum number of bytes that Redis needs for a user in addition to the sends, if ids are not dense
+// 32-bit numbers. spreadBytes is valid for 15 to 195 users in a bucket (users who share a Redis key).
 const spreadBytes = 20
 
 // RedisMessages returns the memory in bytes that Redis needs for the decision counts of messages.
 func RedisMessages(l Load) float64 { return l.Messages * l.Days * messageBytes }
 
-// userBytes returns how many bytes a user takes in a listpack of Redis. In a listpack of Redis, a user takes the
-// bytes for the number of the field, the value, and the overhead for both.
+// userBytes returns the number of bytes of a user in a listpack (compact hash) of Redis: for the number of the field,
+// the value, and the overhead of both.
 func userBytes(sends float64) float64 {
 	field := float64(128*2+62*3) / bucketSize // numbers up to 127 take one byte; each entry adds one byte (backlen)
 	value := entrySize * sends
@@ -56,9 +56,9 @@ func userBytes(sends float64) float64 {
 	return field + 2 + value + 2
 }
 
-// shares returns, for each n, the fraction of the buckets (users who share a Redis key) that contain n users. If the
-// density (used fraction of the possible ids) is below 1, shares assumes that the used ids are random, so the result
-// is the binomial distribution. If every possible id belongs to a user (density 1), every bucket of users is full.
+// The function shares returns, for each n, the fraction of the buckets (users who share a Redis key) that contain n
+// users. If the density (used fraction of the possible ids) is below 1, the function assumes that the used ids are
+// random, so the result is the binomial distribution. If the density is 1, every bucket is full.
 func shares(density float64) []float64 {
 	p := make([]float64, bucketSize+1)
 	if density >= 1 {
@@ -74,8 +74,8 @@ func shares(density float64) []float64 {
 	return p
 }
 
-// sizeClass returns the number of bytes that the allocator of Redis reserves for an object of the given size. Between
-// two neighbouring powers of two, the allocator of Redis has four size classes.
+// sizeClass returns the number of bytes that the allocator of Redis reserves for an object of the given size. The
+// allocator has four size classes between two neighbouring powers of two.
 func sizeClass(bytes float64) float64 {
 	if bytes <= 64 {
 		return math.Ceil(bytes/8) * 8
@@ -84,22 +84,21 @@ func sizeClass(bytes float64) float64 {
 	return math.Ceil(bytes/step) * step
 }
 
-// RedisMaster returns the memory of the Redis master with most partitions, as Redis reports it in used_memory. The
-// memory of a Redis master contains the data of its partitions and the replication backlog.
+// RedisMaster returns the memory of the Redis master with most partitions, as in Redis' value used_memory. This memory
+// contains the data of the master's partitions and the replication backlog.
 func RedisMaster(l Load) float64 {
 	return (RedisData(l)+RedisMessages(l))*l.largestShare() + serverBytes + Backlog(l)
 }
 
-// Backlog returns the recommended size in bytes of Redis' replication backlog. A replication backlog of the
-// recommended size suffices for one minute of the blast (the largest campaign), or for the whole blast if that is
-// less. The backlog has at least 64 MiB.
+// Backlog returns the recommended size in bytes of Redis' replication backlog. This size suffices for one minute of the
+// blast (the largest campaign), or for the whole blast if the blast is shorter. The size is at least 64 MiB.
 func Backlog(l Load) float64 {
 	missed := min(60*l.Rate(), float64(l.Blast))
 	return max(64<<20, missed*replicatedBytes(l)*l.largestShare())
 }
 
-// Maxmemory returns the value for the Redis setting maxmemory, which is 25 % more than the computed memory. With the
-// reserve of 25 % in maxmemory, Redis does not reject writes if users receive more sends than planned.
+// Maxmemory returns the value for the Redis setting maxmemory: 25 % more than the computed memory. With this reserve,
+// Redis accepts writes even if users receive more sends than planned.
 func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 
 // fragmentation is the number of bytes that the machine uses for each byte that Redis reports as used. The test
@@ -107,8 +106,8 @@ func Maxmemory(l Load) float64 { return 1.25 * RedisMaster(l) }
 const fragmentation = 1.10
 
 // CopyOnWrite returns the additional memory in bytes of a Redis master that rewrites its append-only file during the
-// blast (the largest campaign). Redis needs a second copy of each bucket of users (Redis key) that the blast (the large
-// campaign) changes during the rewrite.
+// blast (the largest campaign). Redis needs a second copy of each bucket (users who share a Redis key) that the blast
+// changes during the rewrite.
 func CopyOnWrite(l Load) float64 {
 	share := float64(l.Blast) / float64(l.Users)
 	touched := 0.0
@@ -120,10 +119,10 @@ func CopyOnWrite(l Load) float64 {
 	return RedisData(l) * l.largestShare() * touched / all
 }
 
-// RedisMachine returns how many bytes of memory the machine of a Redis master or replica needs.
+// RedisMachine returns the memory in bytes that the machine of a Redis master or replica needs.
 func RedisMachine(l Load) float64 { return Maxmemory(l)*fragmentation + CopyOnWrite(l) }
 
-// These constants are the seconds of processor time that Redis needs to decide one user (docs/benchmarks.md). The first
+// These constants are the seconds of processor time that Redis needs for one user (docs/benchmarks.md). The first
 // constant is for consecutive users in a blast (large campaign), and the second for random users. The third constant is
 // for calls with one user, because each of these calls needs a separate reply.
 const (
@@ -133,9 +132,9 @@ const (
 )
 
 // decisionSeconds returns the seconds of Redis processor time for one user of the blast (the largest campaign). The
-// processor time for a user is shorter if the blast (the large campaign) decides more users of the same Redis key
-// together.
+// time is shorter if the blast decides about more users of the same Redis key together.
 func (l Load) decisionSeconds() float64 { return mix(l, blastSeconds, randomSeconds) }
 
-// RedisCores returns how many processors the commands of all Redis masters use during the blast (the largest campaign).
+// RedisCores returns the number of processors that the commands of all Redis masters use during the blast (the largest
+// campaign).
 func (l Load) RedisCores() float64 { return l.Rate()*l.decisionSeconds() + l.Single*singleSeconds }

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns the text s as one line that is safe to print. Escape escapes the same characters as the type Writer,
-// and also line breaks and tabs, so that the text fits into one cell of a table.
+// Escape returns the text s as one line that is safe to print. Escape escapes line breaks, tabs, and all characters
+// that the type Writer escapes. The result fits into one cell of a table.
 func Escape(s string) string {
 	if !harmful(s) && !strings.ContainsAny(s, "\n\t") {
 		return s
@@ -30,7 +30,7 @@ type Writer struct {
 // NewWriter returns a Writer that passes the escaped text to another writer.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
-// Unwrap returns the underlying writer, which does not escape, for code that draws on the terminal.
+// Unwrap returns the underlying writer without escaping, for code that draws on the terminal.
 func (w *Writer) Unwrap() io.Writer { return w.to }
 
 // Write writes all bytes of p or returns an error.
@@ -66,8 +66,8 @@ func wholeCharacters(text []byte) int {
 	return len(text)
 }
 
-// harmful reports whether the text contains a character that must be escaped. If the text contains only ASCII, which
-// is the usual case, harmful is fast.
+// The function harmful reports whether the text contains a character that must be escaped. The function is fast for
+// ASCII text, which is the usual case.
 func harmful[T string | []byte](text T) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {

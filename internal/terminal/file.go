@@ -12,9 +12,9 @@ import (
 	"regexp"
 )
 
-// File is a file that is written atomically. Until a call of Commit, the file has a temporary name in the directory
-// of the target. While a program replaces the File, other programs that read it see either the old file or the new
-// file, even if the program crashes. A File is not safe for concurrent use.
+// File is a file that a program writes atomically. Until a call of Commit, the file has a temporary name in the
+// directory of the target. Other programs see either the old file or the complete new file, even after a crash. A File
+// is not safe for concurrent use.
 //
 // If the target is a pipe, a terminal or another device, CreateFile writes directly to the target.
 type File struct {
@@ -24,8 +24,8 @@ type File struct {
 
 var _ io.Writer = (*File)(nil)
 
-// CheckTarget checks whether a command can write a file to the path, before the command does its work. The directory
-// of the file must exist, and the path itself must not be a directory.
+// CheckTarget checks whether a command can write a file to the path, before the command does its work. The directory of
+// the file must exist, and the path must not be a directory.
 func CheckTarget(path string) error {
 	if path == "" {
 		return errors.New("the name of the output file must not be empty")
@@ -39,13 +39,13 @@ func CheckTarget(path string) error {
 	return nil
 }
 
-// CreateFile begins to write a file in an existing directory. At the end, the caller of CreateFile must call Commit
-// or Abort. If the path of the file is a symbolic link, Commit replaces the file to which the link points. If an
-// existing file is replaced, the new file gets the mode of that file, and otherwise the default mode.
+// CreateFile begins to write a file in an existing directory. At the end, the caller must call Commit or Abort. If the
+// path is a symbolic link, Commit replaces the file to which the link points. The new file gets the mode of the
+// replaced file, or the default mode if no file existed.
 func CreateFile(path string) (*File, error) { return create(path, 0) }
 
-// create creates a file with the given mode, regardless of the umask and of the mode of a replaced file. If the
-// argument "rights" is 0, create() works like CreateFile.
+// The function create creates a file with the given mode, regardless of the umask and of the mode of a replaced file.
+// If the argument "rights" is 0, the function works like CreateFile.
 func create(path string, rights fs.FileMode) (*File, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,8 +68,8 @@ func create(path string, rights fs.FileMode) (*File, error) {
 	return begin(target, cmp.Or(rights, info.Mode().Perm()))
 }
 
-// begin creates the temporary file in the directory of the target. If the argument "rights" is 0, the temporary file
-// has the default mode.
+// The function begin creates the temporary file in the directory of the target. If the argument "rights" is 0, the
+// temporary file has the default mode.
 func begin(target string, rights fs.FileMode) (*File, error) {
 	folder, base := filepath.Split(target)
 	for {
@@ -93,18 +93,18 @@ func begin(target string, rights fs.FileMode) (*File, error) {
 	}
 }
 
-// part matches the names of the temporary files that CreateFile creates.
+// The variable part matches the names of the temporary files that CreateFile creates.
 var part = regexp.MustCompile(`^\..+\.[0-9a-f]{8}\.part$`)
 
-// IsPart reports whether a file name is that of a temporary file of CreateFile. If a program is killed while it
-// writes, its temporary file remains.
+// IsPart reports whether a name is the name of a temporary file of CreateFile. Such a file remains if a program is
+// killed while it writes the file.
 func IsPart(name string) bool { return part.MatchString(name) }
 
 // Write appends to the file.
 func (f *File) Write(p []byte) (int, error) { return f.file.Write(p) }
 
-// Commit renames the temporary file to the name of the target. After a call of Commit, the file and its name survive
-// a crash of the machine. If Commit returns an error, the file that it should replace still exists.
+// Commit renames the temporary file to the name of the target. After a call of Commit, the file and its name survive a
+// crash of the machine. If Commit returns an error, the old file still exists.
 func (f *File) Commit() error {
 	if f.target == "" {
 		return f.file.Close()
@@ -126,8 +126,8 @@ func (f *File) Abort() {
 	}
 }
 
-// WriteFile writes a file; the argument "write" is a function that writes the content. If the function "write" returns
-// an error, WriteFile leaves no new file behind.
+// WriteFile writes a file atomically. The function "write" writes the content. If the function returns an error,
+// WriteFile leaves no new file behind.
 func WriteFile(path string, write func(io.Writer) error) error {
 	f, err := CreateFile(path)
 	if err != nil {
@@ -136,14 +136,14 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return f.fill(write)
 }
 
-// private is the mode of files with private data, such as a list of messages to a user.
+// The constant private is the mode of files with private data, such as a list of messages to a user.
 const private fs.FileMode = 0o600
 
 // CreatePrivateFile works like CreateFile, but only the owner can read the file; see WritePrivateFile.
 func CreatePrivateFile(path string) (*File, error) { return create(path, private) }
 
-// WritePrivateFile works like WriteFile, but only the owner can ever read the file. Neither the umask nor the mode of
-// a replaced file allows other users to read a file of WritePrivateFile.
+// WritePrivateFile works like WriteFile, but only the owner can read the file, regardless of the umask and of the mode
+// of a replaced file.
 func WritePrivateFile(path string, write func(io.Writer) error) error {
 	f, err := CreatePrivateFile(path)
 	if err != nil {
@@ -152,7 +152,7 @@ func WritePrivateFile(path string, write func(io.Writer) error) error {
 	return f.fill(write)
 }
 
-// fill calls the argument "write", a function that writes the content of the file, and then commits the file.
+// The method fill calls the function "write", which writes the content of the file, and then commits the file.
 func (f *File) fill(write func(io.Writer) error) error {
 	defer f.Abort()
 	if err := write(f); err != nil {

@@ -17,30 +17,30 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Program describes a command-line program, which is capper or segmentbuild.
+// Program describes a command-line program: capper or segmentbuild.
 type Program struct {
 	Name        string
 	Description string // text of --help, which is followed by the list of exit statuses
 	Version     string // text of --version
 	// Words contains texts by name. The help and the permitted values of flags can refer to such a text as ${name}.
 	Words map[string]string
-	// The program can end with all exit statuses from 0 to Last, and with those in Beyond, which are above Last.
-	// Statuses contains additional help texts for some exit statuses.
+	// The program can end with all exit statuses from 0 to Last, and with the higher statuses in Beyond. Statuses
+	// contains additional help texts for some exit statuses.
 	Last     Status
 	Beyond   []Status
 	Statuses map[Status]string
-	// Patience is the time after a signal in which a command can finish its work. Servers contains the commands without
-	// this time limit, because these commands stop in their own way.
+	// Patience is the time after a signal in which a command can finish its work. The commands in Servers have no such
+	// time limit, because these commands stop in their own way.
 	Patience time.Duration
 	Servers  []string
-	// Judge returns the exit status for an error of the program, and advice if the error has none. If Judge is nil or
-	// returns Done, StatusOf determines the exit status.
+	// The function Judge returns the exit status for an error of the program, and advice for an error without advice.
+	// If Judge is nil or returns Done, StatusOf determines the exit status.
 	Judge func(error) (Status, string)
 }
 
-// Run executes one command line and returns the exit status. The argument "commands" is a pointer to a struct, from
-// which the library kong takes the program's commands. Run of each command gets a *Streams and a
-// context.Context, which ends after a signal.
+// Run executes one command line and returns the exit status. The argument "commands" is a pointer to a struct with the
+// program's commands, for the library kong. The method Run of each command gets a *Streams, and a context.Context that
+// ends after a signal.
 func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	on := &Streams{Program: p.Name, In: stdin, Out: NewWriter(stdout), Err: NewWriter(stderr)}
 	exited := false
@@ -71,8 +71,8 @@ func (p Program) Run(ctx context.Context, commands any, args []string, stdin io.
 	return p.end(on, err)
 }
 
-// repeated returns an error if the command line has a flag for a single value twice, because one value would be
-// ignored.
+// The function repeated returns an error if the command line has a flag for a single value twice, because the program
+// would ignore one of the values.
 func repeated(command *kong.Context) error {
 	seen := map[*kong.Flag]bool{}
 	for _, path := range command.Path {
@@ -88,8 +88,8 @@ func repeated(command *kong.Context) error {
 	return nil
 }
 
-// misused adds advice and the exit status for wrong usage to an error of the command line. If the error already has
-// advice, the method misused() keeps this advice.
+// The method misused adds advice and the exit status for wrong usage to an error of the command line. If the error
+// already has advice, the method keeps this advice.
 func (p Program) misused(err error) error {
 	hint := p.Name + " --help lists the commands, " + p.Name + " COMMAND --help the flags of one"
 	if fault := (*kong.ParseError)(nil); errors.As(err, &fault) && fault.Context.Selected() != nil {
@@ -98,8 +98,8 @@ func (p Program) misused(err error) error {
 	return Hinted(Misuse(withoutEmpty{err}), cmp.Or(Hint(err), hint))
 }
 
-// withoutEmpty is an error of the command line whose text leaves out the empty value, with which the library kong
-// begins the list of permitted values of an optional flag.
+// The type withoutEmpty is an error of the command line. The library kong begins the list of permitted values of an
+// optional flag with an empty value. The text of withoutEmpty omits this value.
 type withoutEmpty struct{ error }
 
 func (e withoutEmpty) Error() string {
@@ -128,7 +128,8 @@ func decodeDuration(c *kong.DecodeContext, target reflect.Value) error {
 // helpWidth is the maximum number of characters in a line of help text.
 const helpWidth = 110
 
-// end prints the error with which a command ended and its advice, and returns the exit status of the program.
+// The method end prints the error of a command, and the advice of the error. The result is the exit status of the
+// program.
 func (p Program) end(on *Streams, err error) int {
 	if err == nil {
 		return int(Done)
@@ -147,8 +148,7 @@ func (p Program) end(on *Streams, err error) int {
 	return int(status)
 }
 
-// indent indents all lines of a message except the first line. indent does not change lines that are already
-// indented.
+// The function indent indents all lines of a message except the first line and lines that are already indented.
 func indent(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -159,12 +159,12 @@ func indent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// twice is the time for which further signals after the first one have no effect. The program timeout, for example,
-// sends each signal twice: to the command and to the command's process group.
+// For the time twice after the first signal, further signals have no effect. The program timeout, for example, sends
+// each signal twice: to the command and to the command's process group.
 const twice = 500 * time.Millisecond
 
-// UntilSignal returns a context that ends at the first interrupt or SIGTERM signal. After a second signal, the
-// program ends immediately, if the second signal comes more than half a second after the first one.
+// UntilSignal returns a context that ends at the first interrupt or SIGTERM signal. A second signal ends the program
+// immediately, if the signal comes more than half a second after the first signal.
 func UntilSignal() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() { time.AfterFunc(twice, stop) })

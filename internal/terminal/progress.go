@@ -10,7 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// Unit is what a Progress counts, such as bytes or users.
+// Unit is the unit of the numbers in a Progress, such as bytes or users.
 type Unit string
 
 // These constants are the units of a Progress: bytes of files, users of an audience, and lines of a text.
@@ -38,7 +38,7 @@ type Progress struct {
 	stopped     bool
 }
 
-// lineEvery is the minimum time between two printed lines about the progress of one step, without a progress bar.
+// Without a progress bar, lineEvery is the minimum time between two printed lines about the progress of one step.
 const lineEvery = 5 * time.Second
 
 // NewProgress returns a Progress that writes to standard error. The caller must call Stop at the end. While a
@@ -81,7 +81,7 @@ func (p *Progress) newBar() *mpb.Bar {
 		mpb.AppendDecorators(speed, decor.AverageETA(decor.ET_STYLE_GO, decor.WCSyncSpace), p.beside()))
 }
 
-// beside returns a function that draws the text after the numbers of the progress bar.
+// The method beside returns a function that draws the text after the numbers of the progress bar.
 func (p *Progress) beside() decor.Decorator {
 	return decor.Any(func(decor.Statistics) string {
 		if state := p.state.Load(); state != nil && *state != "" {
@@ -106,8 +106,8 @@ func (p *Progress) Add(done, total int64) {
 	}
 }
 
-// Reach sets the number of finished units in the current step, and a text about these units. The text about the
-// finished units appears next to the progress bar or, without a bar, in a line every few seconds.
+// Reach sets the number of finished units in the current step, and a text about these units. The text appears next to
+// the progress bar or, without a bar, in a line every few seconds.
 func (p *Progress) Reach(done int64, state string) {
 	p.done.Store(done)
 	p.state.Store(&state)
@@ -145,8 +145,8 @@ func rateOf(n int64, took time.Duration) string {
 	return fmt.Sprintf("%.0f/h", rate*3600)
 }
 
-// Note shows the reason why the current step waits. The reason for the wait appears next to the progress bar until
-// the step continues. If no progress bar is visible, Note prints the reason immediately.
+// Note shows the reason why the current step waits. The reason appears next to the progress bar until the step
+// continues. Without a progress bar, Note prints the reason immediately.
 func (p *Progress) Note(text string) {
 	if p.bars == nil {
 		p.on.Say("%s", text)
@@ -155,7 +155,7 @@ func (p *Progress) Note(text string) {
 	p.state.Store(&text)
 }
 
-// colon returns ": " followed by the text. For an empty text, colon() returns "".
+// The function colon returns ": " followed by the text, or "" for an empty text.
 func colon(text string) string {
 	if text == "" {
 		return ""
@@ -163,8 +163,8 @@ func colon(text string) string {
 	return ": " + text
 }
 
-// endStep ends the current step. The caller of endStep must hold the lock of the Progress. endStep prints a final
-// line only for steps that count bytes, because commands report the numbers of users and lines themselves.
+// endStep ends the current step. The caller of endStep must hold the lock of the Progress. endStep prints a final line
+// only for steps that count bytes, because commands print the numbers of users and lines at their end.
 func (p *Progress) endStep() {
 	if p.step == "" {
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // Status is the exit status of a command. Each exit status has the same meaning in all programs of this project. The
-// file docs/commands.md tells users how to react to each exit status.
+// page docs/commands.md describes the exit statuses.
 type Status int
 
 // These constants are the exit statuses of all programs.
@@ -25,15 +25,15 @@ const (
 	Findings                // a check has findings
 )
 
-// meanings contains the texts of the exit statuses in `--help`.
+// The variable meanings contains the texts of the exit statuses in `--help`.
 var meanings = [...]string{
 	Done: "done", Failure: "failure", Usage: "usage", BadInput: "bad input", Undecided: "users left undecided",
 	Refused: "refused by the guard", LostRace: "another process published first", OnHold: "publishing is on hold",
 	Findings: "findings",
 }
 
-// describe returns the help text about the exit statuses of a program: all statuses up to the argument "last", and the
-// statuses in the argument "beyond". The argument "more" contains additional texts for some statuses.
+// The function describe returns the help text about the exit statuses of a program: all statuses up to the argument
+// "last", and the statuses in the argument "beyond". The argument "more" contains additional texts for some statuses.
 func describe(last Status, beyond []Status, more map[Status]string) string {
 	var list []string
 	for status := Done; status <= Findings; status++ {
@@ -49,7 +49,7 @@ func describe(last Status, beyond []Status, more map[Status]string) string {
 	return "Exit status: " + strings.Join(list, ", ") + "."
 }
 
-// failed is an error with the exit status that it causes.
+// The type failed is an error together with an exit status.
 type failed struct {
 	error
 	status Status
@@ -57,8 +57,8 @@ type failed struct {
 
 func (f failed) Unwrap() error { return f.error }
 
-// WithStatus sets the exit status with which the program ends because of an error. For a nil error, WithStatus
-// returns nil. If WithStatus has set several exit statuses, the outermost one applies.
+// WithStatus sets the exit status with which the program ends because of an error. For a nil error, WithStatus returns
+// nil. If WithStatus has set several exit statuses for an error, the last status applies.
 func WithStatus(status Status, err error) error {
 	if err == nil {
 		return nil
@@ -69,9 +69,9 @@ func WithStatus(status Status, err error) error {
 // Misuse sets the exit status for wrong usage, for example for an error about contradictory flags.
 func Misuse(err error) error { return WithStatus(Usage, err) }
 
-// StatusOf returns the exit status that WithStatus has set for the error. If WithStatus has not set an exit status
-// for the error, StatusOf returns Failure. If the error is an interrupt or a time-out, StatusOf returns Failure
-// instead of BadInput, because such errors say nothing about the input.
+// StatusOf returns the exit status that WithStatus has set for the error. For an error without an exit status, StatusOf
+// returns Failure. For an interrupt or a time-out, StatusOf returns Failure instead of BadInput, because such errors
+// say nothing about the input.
 func StatusOf(err error) Status {
 	var f failed
 	switch {

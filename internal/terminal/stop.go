@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// UntilStopped calls the function "work" and returns its result, for commands that run once and end. After a signal
-// has ended ctx, the function "work" must return within the duration patience. If "work" does not return in time,
-// UntilStopped returns the cause of ctx as error, and the process must exit. UntilStopped needs a time limit because
-// some reads ignore contexts, such as a read from an idle pipe.
+// UntilStopped calls the function "work" and returns the function's result, for commands that run once and end. After a
+// signal has ended ctx, the function "work" must return within the duration patience. If "work" does not return in
+// time, UntilStopped returns the cause of ctx as the error, and the process must exit. The time limit is necessary,
+// because some reads ignore contexts, such as a read from an idle pipe.
 func UntilStopped[T any](ctx context.Context, patience time.Duration, work func() (T, error)) (T, error) {
 	type outcome struct {
 		result T

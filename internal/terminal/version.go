@@ -11,7 +11,7 @@ type VersionCommand struct {
 	JSON bool `name:"json" help:"Print the result as JSON, with version, commit, commit_date, go_version and zone_rules."`
 }
 
-// Run prints the version of the program in the same way as the flag --version.
+// Run prints the version of the program, like the flag --version.
 func (c *VersionCommand) Run(on *Streams) error {
 	if c.JSON {
 		return JSON(on.Out, version.Current())

@@ -1,6 +1,6 @@
-// Package testcluster starts real Redis servers for tests. The tests of a package share one cluster, but a test that
-// stops servers starts a separate cluster. The script scripts/cluster.sh starts all Redis servers of the tests on
-// free loopback ports. If the test process dies, this script also stops the servers.
+// Package testcluster starts real Redis servers for tests. The tests of a package share one Redis Cluster. A test that
+// stops servers starts a separate cluster. The script scripts/cluster.sh starts all Redis servers of the tests on free
+// loopback ports. If the test process dies, this script also stops the servers.
 package testcluster
 
 import (
@@ -21,12 +21,11 @@ import (
 	"capper/internal/testkit"
 )
 
-// Variable is the name of the environment variable with the addresses of a Redis Cluster that is already running, for
-// tests to share.
+// Variable is the name of the environment variable with the addresses of a running Redis Cluster that all tests share.
 const Variable = "CAPPER_TEST_REDIS"
 
-// ServerVariable is the name of the environment variable with the path of the Redis server binary. Through the variable
-// CAPPER_TEST_REDIS_SERVER, tests can use a Redis-compatible server other than the system's redis-server (see
+// ServerVariable is the name of the environment variable with the path of the Redis server binary. With this variable,
+// CAPPER_TEST_REDIS_SERVER, tests can use another Redis-compatible server than the system's redis-server (see
 // scripts/engines.sh).
 const ServerVariable = "CAPPER_TEST_REDIS_SERVER"
 
@@ -40,13 +39,13 @@ type Options struct {
 	Replicas    int           // number of replicas of each master; 0: no replicas
 	NodeTimeout time.Duration // 0: 2 s
 	Password    string        // password of the servers; "": no password
-	// ACL is the path of the servers' ACL file, in which the word capper replaces CHANGE-ME. "" means the line for the
-	// user capper in deploy/redis.acl.
+	// ACL is the path of the servers' ACL file. The word capper replaces CHANGE-ME in this file. The value "" means the
+	// line for the user capper in deploy/redis.acl.
 	ACL  string
 	User string // user that creates the cluster and replicates data; "": the user default
 	Host string // address on which the nodes listen; "": 127.0.0.1
 	// TLS is a directory with ca.crt, server.crt and server.key. If TLS is set, the nodes accept only TLS connections,
-	// also from each other.
+	// even from each other.
 	TLS      string
 	Settings []string // additional lines of redis.conf
 }
@@ -102,10 +101,10 @@ func Run(m *testing.M) int {
 	return status
 }
 
-// Shared returns the addresses of the Redis Cluster that the tests of a package share. If no environment variable
-// names a running cluster, the first call of Shared starts a cluster with 3 masters and 3 replicas. Tests must not
-// stop servers of the shared Redis Cluster. The time-outs of the shared Redis Cluster are long, so that a busy
-// machine causes no failover. The function Run stops the shared Redis Cluster.
+// Shared returns the addresses of the Redis Cluster that the tests of a package share. If no environment variable names
+// a running cluster, the first call of Shared starts a cluster with 3 masters and 3 replicas. Tests must not stop
+// servers of the shared cluster. The shared cluster has long time-outs, so that a busy machine causes no failover. The
+// function Run stops the shared cluster.
 func Shared(t testing.TB) []string {
 	t.Helper()
 	if addrs := os.Getenv(Variable); addrs != "" {
@@ -128,8 +127,8 @@ func Start(t testing.TB, options Options) *Cluster { return start(t, "up", optio
 // of the server, followed by the addresses of its replicas.
 func Single(t testing.TB, options Options) *Cluster { return start(t, "single", options) }
 
-// Spare starts servers in cluster mode that do not belong to any cluster yet. Options.Masters is the number of servers
-// that Spare starts.
+// Spare starts servers in cluster mode that do not belong to a cluster yet. Options.Masters is the number of these
+// servers.
 func Spare(t testing.TB, options Options) *Cluster { return start(t, "spare", options) }
 
 func start(t testing.TB, verb string, options Options) *Cluster {
@@ -160,7 +159,7 @@ func open(verb string, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// stop stops the servers at the end of a test and ignores errors. If stop() leaves servers running, the script
+// The method stop stops the servers at the end of a test, and ignores errors. If servers still run, the script
 // scripts/cluster.sh stops these servers when the test process ends.
 func (c *Cluster) stop() {
 	_ = script("down", c.dir)
@@ -199,7 +198,7 @@ func (c *Cluster) end(addr string, sig syscall.Signal) error {
 	return fmt.Errorf("node %s: its port is still open 30 s after %v", addr, sig)
 }
 
-// Pause suspends a Redis node with SIGSTOP. The connections of a suspended Redis node stay open but receive no
+// Pause suspends a Redis node with SIGSTOP. The connections to a suspended node stay open, but the node sends no
 // responses.
 func (c *Cluster) Pause(addr string) error { return c.signal(addr, syscall.SIGSTOP) }
 

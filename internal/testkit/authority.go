@@ -41,7 +41,7 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// sign signs a certificate, and writes the certificate and its private key to files.
+// The method sign signs a certificate, and writes the certificate and the private key to files.
 func (a *Authority) sign(t testing.TB, name string, certificate *x509.Certificate) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -66,8 +66,8 @@ func (a *Authority) sign(t testing.TB, name string, certificate *x509.Certificat
 // File returns the path of a file in the directory of the certificate authority.
 func (a *Authority) File(name string) string { return filepath.Join(a.Dir, name) }
 
-// Leaf issues a certificate for a TLS server or TLS client, with the given host names and IP addresses. The
-// certificate is valid for an hour. If the caller of Leaf passes no hosts, the certificate is for 127.0.0.1.
+// Leaf issues a certificate for a TLS server or TLS client, with the given host names and IP addresses. The certificate
+// is valid for an hour. Without hosts, the certificate is for 127.0.0.1.
 func (a *Authority) Leaf(t testing.TB, name string, hosts ...string) {
 	t.Helper()
 	a.LeafUntil(t, name, time.Now().Add(time.Hour), hosts...)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Log collects log text in memory, so that a test can read it. Tests may read a Log while other goroutines write to the
-// Log. The zero value is an empty Log.
+// Log collects log text in memory for a test. Tests may read a Log while other goroutines write to the Log. The zero
+// value is an empty Log.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -11,13 +11,13 @@ import (
 
 // Mount is a directory that changes like a mounted ConfigMap or Secret in a pod (pkg/volume/util/atomic_writer.go in
 // Kubernetes). Each set of files in a Mount has its own directory, and the symlink ..data points to the directory of
-// the current set. The visible files of a Mount are symlinks that lead through the symlink ..data. To change the
-// files, Swap renames a new symlink over ..data and removes the old files immediately.
+// the current set. The visible files of a Mount are symlinks through ..data. To change the files, Swap renames a new
+// symlink to ..data, and removes the old files immediately.
 type Mount struct {
 	Dir     string
 	t       testing.TB
 	serial  int
-	current string // the directory to which ..data points
+	current string // the directory behind the symlink ..data
 }
 
 // NewMount returns a Mount with the given files. The keys of the map "files" are the names of the files.
@@ -31,7 +31,7 @@ func NewMount(t testing.TB, files map[string]string) *Mount {
 	return m
 }
 
-// Path returns the visible path of the file that has the given name in the Mount.
+// Path returns the visible path of the file with the given name in the Mount.
 func (m *Mount) Path(name string) string { return filepath.Join(m.Dir, name) }
 
 // Swap replaces all files in the Mount by new files with the same names.

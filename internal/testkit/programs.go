@@ -9,12 +9,11 @@ import (
 	"testing"
 )
 
-// ProgramsVariable is the environment variable that contains the directory of the programs capper and segmentbuild.
-// In a whole test run, the script scripts/test.sh builds both programs once.
+// ProgramsVariable is the environment variable with the directory of the programs capper and segmentbuild. The script
+// scripts/test.sh builds both programs once for all tests.
 const ProgramsVariable = "CAPPER_TEST_BIN"
 
-// ownPrograms is the directory into which this process built the programs. Until this process has built the programs,
-// the text ownPrograms is empty.
+// ownPrograms is the directory into which this process built the programs, or "" before the build.
 var ownPrograms string
 
 var buildPrograms = sync.OnceValues(func() (dir string, err error) {
@@ -28,9 +27,8 @@ var buildPrograms = sync.OnceValues(func() (dir string, err error) {
 	return ownPrograms, nil
 })
 
-// Program returns the path of capper or segmentbuild. Program looks for it in the directory that the environment
-// variable CAPPER_TEST_BIN names. If the environment variable is not set, the first call of Program in a process
-// builds both programs.
+// Program returns the path of capper or segmentbuild in the directory that the environment variable CAPPER_TEST_BIN
+// names. If the variable is not set, the first call of Program in a process builds both programs.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv(ProgramsVariable)

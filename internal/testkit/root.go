@@ -16,9 +16,9 @@ func Root() string {
 	return root
 }
 
-// findRoot looks for the file scripts/test.sh in the working directory and in the directories above. Go runs a test
-// in the directory of the test's package. The test binary does not know the directory of its source, because the
-// build flag -trimpath removes it.
+// findRoot looks for the file scripts/test.sh in the working directory and in the directories above. Go runs a test in
+// the directory of the test's package. The build flag -trimpath removes the directory of the source from the test
+// binary.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 type Script = func(ts *testscript.TestScript, neg bool, args []string)
 
 // EndAtOnce sets an option of the race detector, so that programs with the race detector exit immediately. By default,
-// a program with the race detector waits for a second at its exit to find races in remaining goroutines.
+// such a program waits for a second at its exit, in order to find races in remaining goroutines.
 func EndAtOnce() {
 	if err := os.Setenv(raceVariable, strings.TrimSpace(os.Getenv(raceVariable)+" atexit_sleep_ms=10")); err != nil {
 		panic(err) // os.Setenv fails only if the constant raceVariable is wrong
@@ -29,8 +29,8 @@ func UseShipped(t testing.TB, env *testscript.Env) {
 	env.Setenv("PATH", filepath.Dir(Program(t, "capper"))+string(os.PathListSeparator)+env.Getenv("PATH"))
 }
 
-// WantStatus returns the testscript command `status N args…`. The testscript command "status" runs the program with
-// the arguments, and requires the exit status N.
+// WantStatus returns the testscript command `status N args…`. This command runs the program with the arguments, and
+// requires the exit status N.
 func WantStatus(program string) Script {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		got := "0"

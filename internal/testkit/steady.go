@@ -10,13 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// standstill is a delay of a goroutine or of the disk. If a delay is at least standstill, the machine is too busy to
-// show that code is slow.
+// If a goroutine or the disk has a delay of at least standstill, the machine is too busy to show that code is slow.
 const standstill = 50 * time.Millisecond
 
 // Steadily repeats a test of speed until the function "try" returns true, at most "tries" times. If no try succeeds,
 // Steadily fails the test, unless the machine stood still in more than half of the tries. A busy machine proves nothing
-// about the code. The function "try" itself must check what must hold on every machine.
+// about the speed of the code. The function "try" must check all other conditions.
 func Steadily(t testing.TB, tries int, try func() bool, message string) {
 	t.Helper()
 	judge(t, tries, func() (bool, time.Duration) {
@@ -26,7 +25,8 @@ func Steadily(t testing.TB, tries int, try func() bool, message string) {
 	}, message)
 }
 
-// judge repeats a measured try, which returns whether it succeeded and for how long the machine stood still.
+// The function judge repeats a measured try. The try returns whether it succeeded, and the longest time for which the
+// machine stood still.
 func judge(t testing.TB, tries int, try func() (done bool, pause time.Duration), message string) {
 	t.Helper()
 	still := 0
@@ -43,7 +43,7 @@ func judge(t testing.TB, tries int, try func() (done bool, pause time.Duration),
 	require.Greater(t, still, tries/2, "%s in each of %d tries", message, tries)
 }
 
-// pulse measures the longest time for which the machine did not run a goroutine or did not write to the disk.
+// A pulse measures the longest time for which the machine did not run a goroutine or did not write to the disk.
 type pulse struct {
 	stop    chan struct{}
 	running sync.WaitGroup
@@ -67,7 +67,7 @@ func beginPulse(t testing.TB) *pulse {
 	return p
 }
 
-// beat runs an action after each interval, and notes by how much the whole was late.
+// The method beat runs an action after each interval, and notes the delay of the interval and the action together.
 func (p *pulse) beat(interval time.Duration, act func() error) {
 	p.running.Go(func() {
 		ticker := time.NewTicker(interval)
@@ -88,7 +88,7 @@ func (p *pulse) beat(interval time.Duration, act func() error) {
 	})
 }
 
-// end stops the measurement and returns the longest pause.
+// The method end stops the measurement and returns the longest pause.
 func (p *pulse) end() time.Duration {
 	close(p.stop)
 	p.running.Wait()

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Torture returns the rounds of a test that injects random faults for the given number of minutes. Torture also
-// returns a random generator for the test. With the environment variables CAPPER_TORTURE_MINUTES and
-// CAPPER_TORTURE_SEED, a developer overrides the duration and the random seed.
+// Torture returns the rounds of a test that injects random faults for the given number of minutes, and a random
+// generator for the test. The environment variables CAPPER_TORTURE_MINUTES and CAPPER_TORTURE_SEED override the
+// duration and the random seed.
 func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int]) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano() % 1_000_000)
@@ -29,7 +29,7 @@ func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("torture of %.2g minutes, seed %d", minutes, seed) // logged first, so that a killed test has logged its seed
+	t.Logf("torture of %.2g minutes, seed %d", minutes, seed) // first, so that a killed test has logged its seed
 	return rand.New(rand.NewPCG(seed, 0)), func(yield func(int) bool) {
 		end := time.Now().Add(time.Duration(minutes * float64(time.Minute)))
 		for round := 1; round == 1 || time.Now().Before(end); round++ {
@@ -40,7 +40,7 @@ func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int
 	}
 }
 
-// Faults says how many faults of each name a torture test has injected.
+// Faults holds, by name, the number of faults that a torture test has injected.
 type Faults map[string]int
 
 // String returns one line for each name of a fault, and one line with the total number of faults.

@@ -16,16 +16,16 @@ import (
 // may be slow.
 const Patience = 2 * time.Minute
 
-// Eventually calls the argument "condition" (a function) repeatedly until it returns true. If the condition does not
-// become true within Patience, Eventually fails the test. The arguments in "message" have the form of the message
-// arguments in testify's assertions.
+// Eventually calls the function "condition" repeatedly until the function returns true. If the function does not return
+// true within Patience, Eventually fails the test. The arguments in "message" have the form of the message arguments in
+// testify's assertions.
 func Eventually(t testing.TB, condition func() bool, message ...any) {
 	t.Helper()
 	require.Eventually(t, condition, Patience, 5*time.Millisecond, message...)
 }
 
-// Poll calls the argument "condition" (a function) until it returns true. If the condition does not become true within
-// Patience, Poll returns false. Poll is for code that has no testing.TB.
+// Poll calls the function "condition" repeatedly until the function returns true. If the function does not return true
+// within Patience, Poll returns false. Poll is for code that has no testing.TB.
 func Poll(condition func() bool) bool {
 	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -35,8 +35,8 @@ func Poll(condition func() bool) bool {
 	return true
 }
 
-// FailsWith repeats a function call until the call returns an error that contains the text in the argument "why". Every
-// call must return an error. FailsWith repeats the call because, on a busy machine, the first errors may be time-outs.
+// FailsWith calls a function repeatedly until the error contains the text in the argument "why". Every call must return
+// an error. On a busy machine, the first errors may be time-outs.
 func FailsWith(t testing.TB, why string, call func() error) {
 	t.Helper()
 	var err error
@@ -48,8 +48,8 @@ func FailsWith(t testing.TB, why string, call func() error) {
 	require.True(t, said, "%v does not say %q", err, why)
 }
 
-// InTime repeats a function call as long as the call fails with a time-out, because servers on a busy machine may
-// respond late.
+// InTime repeats a function call as long as the result is a time-out, because servers on a busy machine may respond
+// late.
 func InTime(call func() error) (err error) {
 	Poll(func() bool {
 		err = call()
@@ -59,7 +59,7 @@ func InTime(call func() error) (err error) {
 	return err
 }
 
-// NoLeaks returns the exit status for the process that runs a package's tests. If goroutines of the tests still run,
+// NoLeaks returns the exit status of the process that ran a package's tests. If goroutines of the tests still run,
 // NoLeaks returns at least 1.
 func NoLeaks(status int, options ...goleak.Option) int {
 	err := goleak.Find(options...)
@@ -86,8 +86,8 @@ func Receive[T any](t testing.TB, from <-chan T, message ...any) T {
 	}
 }
 
-// OpenWhenRead waits until another process reads from a named pipe, and then opens the pipe for writing. The pipe
-// that OpenWhenRead opened stays open until the end of the test.
+// OpenWhenRead waits until another process reads from a named pipe, and then opens the pipe for writing. The pipe stays
+// open until the end of the test.
 func OpenWhenRead(t testing.TB, pipe string) *os.File {
 	t.Helper()
 	var writer *os.File

@@ -19,33 +19,33 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Config holds the settings of an Exporter. In the comments of the fields, the words in parentheses are keys in the
+// Config holds the settings of an Exporter. The words in parentheses in the comments of the fields are keys in the
 // section "tracing" of the configuration file. A zero value means the default value.
 type Config struct {
 	// Endpoint (endpoint) is the URL of the collector, with http:// or https://. The exporter appends the path
-	// /v1/traces unless the URL ends with it. If Endpoint is "", tracing is disabled.
+	// /v1/traces, unless the URL already ends with this path. If Endpoint is "", tracing is disabled.
 	Endpoint string
-	// Ratio (sample_ratio) is the fraction of requests that the service records, from 0 to 1, among requests whose
-	// caller does not trace them. The default in the configuration is 1. A caller that traces its requests decides
-	// itself which of them the service records.
+	// Ratio (sample_ratio) is the fraction, from 0 to 1, of requests that the service records, among requests that the
+	// caller does not trace. The default in the configuration is 1. If a caller traces a request, the caller decides
+	// whether the service records the request.
 	Ratio float64
-	// ServiceName (service_name) is the resource attribute service.name. The default is $OTEL_SERVICE_NAME, and
-	// otherwise the name capper.
+	// ServiceName (service_name) is the resource attribute service.name. The default is $OTEL_SERVICE_NAME or, without
+	// this variable, the name capper.
 	ServiceName string
 	// Timeout (timeout) is the time limit of one request to the collector, from 100ms to 1m. The default is 10s.
 	Timeout time.Duration
-	// MessageIDs (message_ids) says whether spans of calls about messages contain message ids. The default is false,
+	// If MessageIDs (message_ids) is true, spans of calls about messages contain message ids. The default is false,
 	// because message ids may contain personal data.
 	MessageIDs bool
 
 	// Version is the resource attribute service.version.
 	Version string
-	// Logger logs whether the collector accepts spans, at most once a minute. A nil Logger logs nothing.
+	// Logger logs failures and recoveries of the collector, at most once a minute. A nil Logger logs nothing.
 	Logger *slog.Logger
 	// Registerer registers the metrics. A nil Registerer registers no metrics.
 	Registerer prometheus.Registerer
 
-	// every replaces batchEvery, the maximum time that a span waits in the queue, in tests.
+	// In tests, the field every replaces batchEvery (maximum time of a span in the queue).
 	every time.Duration
 }
 
@@ -60,8 +60,8 @@ const (
 // tracesPath is the URL path under which collectors accept spans.
 const tracesPath = "/v1/traces"
 
-// ParseEndpoint returns the URL to which an exporter sends spans. The argument of ParseEndpoint is a text in the form
-// of Config.Endpoint. If the text is not a valid endpoint, the error says which rule the text breaks.
+// ParseEndpoint returns the URL to which an exporter sends spans. The argument is a text in the form of
+// Config.Endpoint. If the text is not a valid endpoint, the error names the broken rule.
 func ParseEndpoint(text string) (string, error) {
 	at, err := url.Parse(text)
 	switch {
@@ -91,8 +91,8 @@ func isPort(text string) bool {
 	return err == nil && port > 0
 }
 
-// shown returns the part of an invalid endpoint that an error text may contain. shown removes the text after the
-// host, because that text may be a secret.
+// The function shown returns the part of an invalid endpoint that an error text may contain. The result omits the text
+// after the host, because this text may be a secret.
 func shown(text string) string {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {
@@ -105,8 +105,8 @@ func shown(text string) string {
 	return strings.TrimSuffix(text, rest) + rest[:host] + "…"
 }
 
-// Probe checks whether the collector of spans accepts requests, by sending one request without spans. When Probe
-// sends its request, it uses the headers and certificates in the environment, in the same way as an Exporter.
+// Probe checks whether the collector of spans accepts requests: Probe sends one request without spans. The request uses
+// the headers and certificates in the environment, like the requests of an Exporter.
 func Probe(ctx context.Context, cfg Config) (err error) {
 	to, err := ParseEndpoint(cfg.Endpoint)
 	if err != nil {
@@ -122,9 +122,8 @@ func Probe(ctx context.Context, cfg Config) (err error) {
 	return client.UploadTraces(ctx, nil)
 }
 
-// checkHeaders returns an error if the environment contains malformed headers, because the OpenTelemetry library
-// would ignore the headers and print them. The error of checkHeaders leaves out the headers, because headers may be
-// secrets.
+// checkHeaders returns an error if the environment contains malformed headers, because the OpenTelemetry library would
+// ignore and print such headers. The error does not contain the headers, because headers may be secrets.
 func checkHeaders() error {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		given := os.Getenv(variable)

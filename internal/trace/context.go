@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// node is a context.Context that belongs to a request or to one span of a request. Every request needs a node. A node
-// contains both the request id and the span, so that a request needs only one allocation for both.
+// A node is a context.Context that belongs to a request or to one span of a request. Every request needs a node. A node
+// contains the request id and the span, so that both need one allocation.
 type node struct {
 	context.Context
 	id   string
@@ -22,7 +22,7 @@ type node struct {
 
 type nodeKey struct{}
 
-// Value implements context.Context. For the key nodeKey, the method Value returns the node itself.
+// Value implements context.Context. For the key nodeKey, the method Value returns the node.
 func (n *node) Value(key any) any {
 	if key == (nodeKey{}) {
 		return n
@@ -30,7 +30,7 @@ func (n *node) Value(key any) any {
 	return n.Context.Value(key)
 }
 
-// none is the node (context) that stands for all contexts that do not belong to a request.
+// The variable none is the node (context) of all contexts that do not belong to a request.
 var none = &node{span: &noop.Span{}}
 
 func of(ctx context.Context) *node {
@@ -43,10 +43,9 @@ func of(ctx context.Context) *node {
 	return at
 }
 
-// Begin returns a context for a request. The context that Begin returns contains the request id and a trace span. If
-// the exporter is nil or does not select the request, the span is not recorded. If the span is not recorded, the
-// service passes the span of the caller on to other services. If ctx already belongs to a request, the new span is a
-// child of the span in ctx.
+// Begin returns a context for a request. The context contains the request id and a trace span. If the exporter is nil
+// or does not select the request, the exporter does not record the span. The service then passes the span of the caller
+// on to other services. If ctx already belongs to a request, the new span is a child of the span in ctx.
 func Begin(ctx context.Context, e *Exporter, h http.Header, id string, at time.Time) (context.Context, Span) {
 	next := &node{Context: ctx, id: id}
 	if from := of(ctx); from != none {
@@ -57,7 +56,7 @@ func Begin(ctx context.Context, e *Exporter, h http.Header, id string, at time.T
 	return next, next.span
 }
 
-// WithID returns a context for a request that is not recorded.
+// WithID returns a context for a request without a recorded span.
 func WithID(ctx context.Context, id string) context.Context {
 	return &node{ctx, id, none.span}
 }
@@ -66,7 +65,8 @@ func WithID(ctx context.Context, id string) context.Context {
 // returns "".
 func RequestID(ctx context.Context) string { return of(ctx).id }
 
-// Of returns the span in the context. If the context contains no span, Of returns a span that records nothing.
+// The function Of returns the span in the context. If the context contains no span, Of returns a span that records
+// nothing.
 func Of(ctx context.Context) Span { return of(ctx).span }
 
 // Start begins a trace span that is a child of the span in the context. If the span in the context is not sampled,
@@ -89,7 +89,7 @@ const (
 // maxState is the maximum number of bytes in a tracestate header that the service forwards.
 const maxState = 512
 
-// incoming returns the span of the caller, which the headers of a request contain. incoming ignores a malformed
+// The function incoming returns the span of the caller from the headers of a request. The function ignores a malformed
 // traceparent header, several traceparent headers, and a tracestate header without a traceparent header.
 func incoming(h http.Header) Span {
 	given := h[parentHeader]
@@ -112,13 +112,13 @@ func incoming(h http.Header) Span {
 		propagation.MapCarrier{"traceparent": parent, "tracestate": state}))
 }
 
-// unselected is the span of all requests that the exporter has not selected. All unselected requests share one span,
-// because creating a span with the OpenTelemetry library would take 0.6 µs.
+// The variable unselected is the span of all requests that the exporter has not selected. These requests share one
+// span, because the OpenTelemetry library takes 0.6 µs to create a span.
 var unselected Span = &struct{ noop.Span }{}
 
 // Outgoing sets the trace headers of a request to another service. If the span in the argument ctx is recorded, the
 // headers contain this span. If the span in ctx is not recorded, the headers contain the span of the caller. If the
-// exporter did not select the request, the headers tell the other service not to record its part of the trace.
+// exporter did not select the request, the headers tell the other service to record no spans of the trace.
 func Outgoing(ctx context.Context, h http.Header) {
 	span := Of(ctx)
 	on := span.SpanContext()

@@ -5,12 +5,12 @@ import (
 	"log/slog"
 )
 
-// handler adds to each log record the ids of the request to which the context belongs.
+// The type handler adds the ids of the context's request to each log record.
 type handler struct{ slog.Handler }
 
-// Handler wraps a slog.Handler. The log handler that Handler returns adds "request_id" to each log record whose context
-// belongs to a request. If the request is traced, the log handler also adds "trace_id" and "span_id". If the handler
-// "next" is already wrapped, Handler returns it unchanged.
+// The function Handler wraps a slog.Handler. The returned log handler adds "request_id" to each log record whose
+// context belongs to a request. If the request is traced, the log handler also adds "trace_id" and "span_id". If "next"
+// is already a log handler of this kind, Handler returns "next" unchanged.
 func Handler(next slog.Handler) slog.Handler {
 	if known, ok := next.(handler); ok {
 		return known

@@ -18,15 +18,15 @@ const (
 	reportEvery = time.Minute // minimum time between two log lines about lost spans
 )
 
-// queue wraps the batch processor of the OpenTelemetry library, which holds ended spans until they are sent. The type
-// queue counts and logs lost spans, and stops sending after a timeout of Shutdown, because the OpenTelemetry library
-// does neither.
+// The type queue wraps the batch processor of the OpenTelemetry library, which holds ended spans until the upload. In
+// addition, the type queue counts and logs lost spans, and stops sending after a timeout of Shutdown. The OpenTelemetry
+// library does neither.
 type queue struct {
 	sdk.SpanProcessor
 	to *upload
 }
 
-// upload sends batches of spans to the collector, and counts and logs how many were sent or lost.
+// The type upload sends batches of spans to the collector, and counts and logs sent and lost spans.
 type upload struct {
 	sdk.SpanExporter
 	logger             *slog.Logger
@@ -68,8 +68,7 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// Shutdown sends all spans in the queue, and then stops the queue. If ctx ends first, the spans that were not sent
-// are lost.
+// Shutdown sends all spans in the queue, and then stops the queue. If ctx ends first, the remaining spans are lost.
 func (q *queue) Shutdown(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = q.to.Shutdown(context.Background()) })() // aborts requests
 	return q.SpanProcessor.Shutdown(ctx)
@@ -90,8 +89,8 @@ func (u *upload) ExportSpans(ctx context.Context, batch []sdk.ReadOnlySpan) erro
 	return nil
 }
 
-// report logs that the collector does not accept spans, at most once in the time reportEvery. report also logs when the
-// collector accepts spans again.
+// The method report logs that the collector does not accept spans, at most once in the time reportEvery. The method
+// also logs that the collector accepts spans again.
 func (u *upload) report(err error) {
 	switch {
 	case err != nil && (!u.broken || time.Since(u.reported) >= reportEvery):

@@ -24,8 +24,8 @@ func IDOf(h http.Header, at time.Time) string {
 	return NewID(at)
 }
 
-// NewID returns a unique request id of 24 hexadecimal digits, for a request that arrived at the given time. If the ids
-// that NewID returns are sorted, they are in the order of the milliseconds at which the requests arrived.
+// NewID returns a unique request id of 24 hexadecimal digits, for a request that arrived at the given time. The
+// alphabetical order of such ids is the order of the milliseconds at which the requests arrived.
 func NewID(at time.Time) string {
 	var raw [12]byte
 	random := rand.Uint64()

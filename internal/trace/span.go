@@ -13,7 +13,7 @@ import (
 // the span do nothing.
 type Span = otel.Span
 
-// Attribute is a key with a value, which describes a span or an event of a span.
+// Attribute is a key with a value that describes a span or an event of a span.
 type Attribute = attribute.KeyValue
 
 // Int returns a span attribute with a number as its value.
@@ -43,7 +43,7 @@ func Event(s Span, name string, attributes ...Attribute) {
 	s.AddEvent(name, otel.WithAttributes(attributes...))
 }
 
-// Fail marks a recorded span as failed, and notes the kind of the error.
+// The function Fail marks a recorded span as failed, and notes the kind of the error.
 func Fail(s Span, kind string) {
 	SetText(s, "error.type", kind)
 	s.SetStatus(codes.Error, "")
@@ -52,8 +52,8 @@ func Fail(s Span, kind string) {
 // EndAt ends a span at the given time.
 func EndAt(s Span, at time.Time) { s.End(otel.WithTimestamp(at)) }
 
-// Sampled reports whether this service records the span. If a span is sampled, its children are recorded even if they
-// begin after the end of the span.
+// Sampled reports whether this service records the span. The children of a sampled span are recorded even if the
+// children begin after the end of the span.
 func Sampled(s Span) bool {
 	if s == none.span { // faster than the next lines, and the usual case without tracing
 		return false

@@ -14,13 +14,13 @@ import (
 	otel "go.opentelemetry.io/otel/trace"
 )
 
-// Exporter records spans and sends them to a collector. An Exporter is safe for concurrent use.
+// Exporter records spans, and sends these spans to a collector. An Exporter is safe for concurrent use.
 type Exporter struct {
 	provider *sdk.TracerProvider
 	ratio    float64
 }
 
-// scope is the name of the OpenTelemetry instrumentation scope of all spans.
+// The constant scope is the name of the OpenTelemetry instrumentation scope of all spans.
 const scope = "capper"
 
 // OpenExporter returns an exporter that sends spans to the collector. OpenExporter does not check whether the collector
@@ -54,9 +54,9 @@ func OpenExporter(ctx context.Context, cfg Config) (*Exporter, error) {
 		sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(waiting)), cfg.Ratio}, nil
 }
 
-// resourceOf returns the OpenTelemetry resource of all spans, which describes the service. In the description of the
-// service, values in the configuration override $OTEL_SERVICE_NAME and $OTEL_RESOURCE_ATTRIBUTES, and these variables
-// override the defaults.
+// resourceOf returns the OpenTelemetry resource of all spans: a description of the service. In this description, values
+// in the configuration override $OTEL_SERVICE_NAME and $OTEL_RESOURCE_ATTRIBUTES, and these variables override the
+// defaults.
 func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	var own []attribute.KeyValue
 	if cfg.ServiceName != "" {
@@ -73,9 +73,9 @@ func resourceOf(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	return found, nil
 }
 
-// begin begins a span for a request. The argument "from" is the span of the caller, and the argument "at" is the time
-// at which the request arrived. If the exporter is nil, or if the caller does not record its own span, begin() returns
-// the span of the caller. begin never blocks.
+// The method begin begins a span for a request. The argument "from" is the span of the caller, and the argument "at" is
+// the time at which the request arrived. If the exporter is nil, or if the caller does not record the caller's span,
+// the method returns the span of the caller. The method never blocks.
 func (e *Exporter) begin(from Span, at time.Time) Span {
 	if e == nil {
 		return from
@@ -91,5 +91,5 @@ func (e *Exporter) begin(from Span, at time.Time) Span {
 	return s
 }
 
-// Close sends the recorded spans, until all of them are sent or ctx ends. Spans that end after Close are lost.
+// Close sends the recorded spans, until all spans are sent or ctx ends. Spans that end after Close are lost.
 func (e *Exporter) Close(ctx context.Context) error { return e.provider.Shutdown(ctx) }

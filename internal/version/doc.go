@@ -1,9 +1,8 @@
-// Package version describes the build of the program. The same description of the build appears in the output of
-// `capper version`, in --version of both programs, in the metric capper_build_info, and in the manifests that
-// segmentbuild writes.
+// Package version describes the build of the program. This description appears in the output of `capper version`, in
+// --version of both programs, in the metric capper_build_info, and in the manifests that segmentbuild writes.
 //
-// The linker sets the version, the commit and the date of a build. The builds of the Makefile, the container image,
-// the packages and the archives pass the version to the linker as follows (scripts/version.sh prints the options):
+// The linker sets the version, the commit and the date of a build. All builds (Makefile, container image, packages and
+// archives) pass the version to the linker in this way (scripts/version.sh prints the options):
 //
 //	go build -ldflags "-X capper/internal/version.version=v1.2.3 -X ….commit=… -X ….date=…"
 //

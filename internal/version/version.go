@@ -8,8 +8,8 @@ import (
 	"capper/internal/zones"
 )
 
-// version, commit and date describe the build of the program. The linker sets version, commit and date, and no code
-// changes them.
+// The variables version, commit and date describe the build of the program. The linker sets these variables, and no
+// code changes them.
 var version, commit, date string
 
 // Unknown is the text for a value that the build does not contain, for example after a build outside a checkout.
@@ -30,8 +30,8 @@ func Current() Build {
 	return of(Build{Version: version, Commit: commit, Date: date, Go: runtime.Version(), Zones: zones.Version()}, info)
 }
 
-// of returns a copy of the argument "b". If the argument "b" lacks a value, the copy has the value from the build
-// information that Go stores in the program.
+// The function of returns a copy of the argument "b". Missing values in the copy come from the build information that
+// Go stores in the program.
 func of(b Build, info *debug.BuildInfo) Build {
 	if info != nil {
 		fill(&b.Version, info.Main.Version)

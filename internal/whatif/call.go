@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// call is the state of a recorded call while the replay decides it again under the alternative policy.
+// The type call is the state of a recorded call while the replay decides the call again under the alternative policy.
 type call struct {
 	*engine
 	r       *audit.Record
@@ -17,14 +17,14 @@ type call struct {
 	token   capping.Token
 	counted bool
 	alike   *likeness
-	// whole is true if the recorded outcome remains valid for all users whose two histories are equal. A block of ids
-	// in which all histories are equal then needs no check of single users.
+	// The field whole is true if the recorded outcome remains valid for all users whose two histories are equal. If all
+	// users of a block of ids have equal histories, the replay then checks no single users of the block.
 	whole bool
-	// everybody is true if the replay must judge all users again, even users whose recorded outcome remains valid. The
-	// counts of shadow limits (limits on trial) would be wrong otherwise.
+	// The field everybody is true if the replay must judge all users again, even users whose recorded outcome remains
+	// valid. Otherwise, the counts of shadow limits (limits on trial) would be wrong.
 	everybody bool
-	// afresh is true if the replay counts users by segment itself, for both policies, by the segments generation that
-	// decides. If afresh is false, the replay uses the recorded counts by segment.
+	// If the field afresh is true, the replay counts the users by segment, for both policies, in the segments
+	// generation that decides the call. If afresh is false, the replay uses the recorded counts by segment.
 	afresh   bool
 	segments capping.Segments // nil: not loaded yet
 	sets     recordedSets     // segments, with the suppressed sets that the record shows
@@ -34,7 +34,7 @@ type call struct {
 	numbered bool
 
 	before, after sum
-	// released holds the channels of the released sends, for users whose sends are known.
+	// The field released holds counts of released sends by channel, for users whose sends are known.
 	released     map[capping.Channel]*pair[Counts]
 	users        []capping.UserID // users to check next, by the numbers of the histories
 	groups       []uint16         // for each user, an index into the record's groups
@@ -44,14 +44,14 @@ type call struct {
 	cursors      []int
 	judgedUsers  []capping.UserID
 	judgedGroups []uint16
-	images       []capping.UserID // users by their ids
+	images       []capping.UserID // ids of the users, in place of their numbers
 }
 
-// atOnce is the number of users that the replay checks together. The data of this number of users (atOnce) fits in the
-// cache of a processor core.
+// atOnce is the number of users that the replay checks together. The data of atOnce users fits in the cache of a
+// processor core.
 const atOnce = 1 << 12
 
-// begin prepares the call c for the replay of the next audit record.
+// The method begin prepares the call c for the replay of the next audit record.
 func (c *call) begin(e *engine, r *audit.Record, policy *inForce) error {
 	if len(r.Groups) >= 1<<16 {
 		return fmt.Errorf("audit record %d of instance %s has too many groups of users: %d",
@@ -66,7 +66,7 @@ func (c *call) begin(e *engine, r *audit.Record, policy *inForce) error {
 	return nil
 }
 
-// filter replays a filter call.
+// The method filter replays a filter call.
 func (c *call) filter() error {
 	c.alike = c.likenessOf(c.r, c.policy, c.token)
 	c.count()
@@ -85,7 +85,7 @@ func (c *call) filter() error {
 	return c.blocks(func(key int) error { return c.block(key) })
 }
 
-// lookUp loads the segments generation by which the replay decides the call.
+// lookUp loads the segments generation with which the replay decides the call.
 func (c *call) lookUp() (err error) {
 	if c.segments != nil {
 		return nil
@@ -103,11 +103,11 @@ func (c *call) lookUp() (err error) {
 	return nil
 }
 
-// own reports whether the replay decides the call by the segments generation that the audit record names.
+// The method own reports whether the replay decides the call with the segments generation of the audit record.
 func (c *call) own() bool { return c.cfg.Generation == "" || c.cfg.Generation == c.r.Generation }
 
-// count adds the numbers of users in the audit record to the counts of both policies. If the replay judges a user
-// again, it later corrects the counts of the alternative policy.
+// The method count adds the numbers of users in the audit record to the counts of both policies. If the replay later
+// judges a user again, the replay corrects the counts of the alternative policy.
 func (c *call) count() {
 	users, requested := int64(0), int64(0)
 	for i := range c.r.Groups {
@@ -156,9 +156,9 @@ func (c *call) anyDiverged() (found bool) {
 	return false
 }
 
-// blocks calls the function "each" for every block of 65,536 ids with users of the call, in ascending order. During a
-// call of the function "each", c.cursors holds, for each group of the record, the position of the block with this key,
-// or of the next block. After the last block of ids, blocks() checks the users who are still queued.
+// The method blocks calls the function "each" for every block of 65,536 ids with users of the call, in ascending order.
+// During a call of the function "each", c.cursors holds, for each group of the record, the position of the block with
+// this key, or of the next block. After the last block of ids, the method blocks checks the users in the queue.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
 	for {
@@ -182,13 +182,14 @@ func (c *call) blocks(each func(key int) error) error {
 	}
 }
 
-// in reports whether the group of the audit record has users in the current block of ids, which has the given key.
+// The method in reports whether the group of the audit record has users in the current block of ids. The argument "key"
+// is the key of this block.
 func (c *call) in(group, key int) bool {
 	users, at := c.r.Groups[group].Users, c.cursors[group]
 	return at < users.Filled() && users.KeyAt(at) == key
 }
 
-// block replays a filter call for its users in one block of 65,536 ids.
+// The method block replays a filter call for the call's users in one block of 65,536 ids.
 func (c *call) block(key int) error {
 	p := c.histories.pages[key]
 	whole := c.whole && (p == nil || p.diverged == 0)
@@ -223,7 +224,7 @@ func (c *call) block(key int) error {
 	return nil
 }
 
-// number returns the number by which users' histories (lists of their sends) refer to the call.
+// The method number returns the call's number in the histories (lists of users' sends).
 func (c *call) number() uint32 {
 	if !c.numbered {
 		c.n = c.histories.call(capping.Entry{At: c.r.At, Channel: c.r.Channel, Token: c.token})
@@ -232,7 +233,8 @@ func (c *call) number() uint32 {
 	return c.n
 }
 
-// take queues the users of a group who are in one block of ids, so that flush() checks them one by one.
+// The method take queues the users of a group who are in one block of ids. The method flush then checks these users one
+// by one.
 func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	c.ids = users.AppendAt(c.ids[:0], at)
 	c.users = capping.AppendUsers(c.users, c.ids)
@@ -245,7 +247,8 @@ func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	return c.flush()
 }
 
-// flush checks the queued users, and adds their outcomes to their histories (lists of sends) and to the counts.
+// The method flush checks the users in the queue, and adds the users' outcomes to the histories (lists of sends) and to
+// the counts.
 func (c *call) flush() error {
 	users, groups := c.users, c.groups
 	c.users, c.groups = c.users[:0], c.groups[:0]
@@ -266,8 +269,8 @@ func (c *call) flush() error {
 	return nil
 }
 
-// look finds out which of the queued users need a new decision. look judges a user again if the rules for the user
-// differ between the policies, or if the user's two histories differ.
+// The method look finds the queued users who need a new decision. A user needs a new decision if the policies have
+// different rules for the user, or if the user's two histories differ.
 func (c *call) look(users []capping.UserID, groups []uint16) {
 	c.codes, c.numbers = resized(c.codes, len(users)), resized(c.numbers, len(users))
 	c.segments.Numbers(c.byID(users), c.numbers)
@@ -295,15 +298,15 @@ func (c *call) look(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// byID converts users from their small numbers in the replay to their ids. The slice that byID returns is valid until
+// byID converts the users' small numbers in the replay to the users' ids. The slice that byID returns is valid until
 // the next call of byID.
 func (c *call) byID(users []capping.UserID) []capping.UserID {
 	return c.histories.numbers.Users(&c.images, users)
 }
 
-// decide decides users with the code of the service (capping.Capper). decide uses the time of the recorded call, and
-// the sets that the record shows. The argument "groups" says, for each user, to which group of the audit record the
-// user belongs.
+// The method decide decides users with the code of the service (capping.Capper), at the time of the recorded call, and
+// with the sets that the record shows. The argument "groups" holds, for each user, the index of the user's group in the
+// audit record.
 func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	if len(c.sets.names) > 0 {

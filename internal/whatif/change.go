@@ -10,8 +10,8 @@ import (
 
 // Change is a change of one limit of a policy, such as a new maximum.
 type Change struct {
-	// Segment is the segment whose limit changes. If it is empty, the limit changes for every segment that has it, and
-	// for users in no segment. Users in no segment have the segment "default".
+	// Segment is the segment whose limit changes. If Segment is empty, the limit changes for every segment that has the
+	// limit, and for users in no segment. The segment "default" stands for users in no segment.
 	Segment string
 	Limit   string // the name of the limit
 	Max     int    // the new maximum; unused if Remove is set
@@ -30,9 +30,9 @@ func (e *ChangeError) Error() string {
 	return fmt.Sprintf("change %d: %s: %s", e.Index, e.Field, e.Message)
 }
 
-// Changed returns a copy of the policy p, to which it has applied the changes in their order. The policy p itself is
-// unchanged. The argument "segments" lists the names of the published segments. If a segment has no limits of its own,
-// it has the default limits until a change names the segment. The error is a *ChangeError.
+// Changed returns a copy of the policy p with the changes, applied in their order. The policy p remains unchanged. The
+// argument "segments" lists the names of the published segments. If a segment has no limits of its own, it has the
+// default limits until a change names the segment. The error is a *ChangeError.
 func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.Policy, error) {
 	changed := *p
 	changed.Default, changed.Segments = slices.Clone(p.Default), maps.Clone(p.Segments)
@@ -50,8 +50,8 @@ func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.P
 	return &changed, nil
 }
 
-// apply applies the change to the policy. If the policy cannot have the change, the result "message" is the reason,
-// and "field" is the faulty field of the change.
+// The method apply applies the change to the policy. If the change is impossible in the policy, the result "message" is
+// the reason, and "field" is the faulty field of the change.
 func (c *Change) apply(p *capping.Policy, segments []string) (field, message string) {
 	if !c.Remove && (c.Max < 0 || c.Max > capping.LogBound) {
 		return "max", fmt.Sprintf("%d is not a number from 0 to %d", c.Max, capping.LogBound)

@@ -1,37 +1,37 @@
-// Package whatif replays the recorded calls under other limits or other segments, and computes how the decisions would
-// have changed.
+// Package whatif replays the recorded calls: it decides the calls again under other limits or other segments, and
+// counts the changes of the decisions.
 //
 //	records in time order → call: counted as recorded → users who are judged again: capping.Capper over their
 //	other history → both histories settled → tallies: what changes → Result → page: table and pictures
 //
 // # Demand
 //
-// Each user in a recorded filter call who was decided, even a denied user, counts as one request for a send. The replay
-// processes the requests in the order of the records. A caller may ask several times about a user who was denied. The
-// replay assumes that callers would ask equally often under other limits. If a user was unavailable, this call counts
-// as no request for the user, because the caller retries, and the retry counts. If a record calls a send a repetition,
-// but no record has the first send, the repetition counts as the first send. If no record has the first send, it is
-// older than the audit, or belongs to a call whose response was lost. A release removes the sends of the message from
-// both histories of a user: from the recorded sends and from those under the alternative policy. A send that ignored
-// the limits (exempt) counts in both histories of a user.
+// Each user in a recorded filter call counts as one request for a send, unless the user was unavailable (without a
+// decision). The replay processes the requests in the order of the records. A caller may ask several times about a
+// denied user. The replay assumes that callers would ask equally often under other limits. An unavailable user counts
+// as no request, because the caller retries the call for this user, and the retry counts. If a record calls a send a
+// repetition, but no record has the first send, the repetition counts as the first send. A first send without a record
+// is older than the audit, or belongs to a call whose response was lost. A release removes the sends of the message
+// from both histories of a user: from the recorded sends and from those under the alternative policy. A send that
+// ignored the limits (exempt) counts in both histories of a user.
 //
 // # Two histories
 //
 // Each user has two histories: the recorded sends, and the sends under the alternative policy. The recorded outcome for
-// a user remains valid while both histories of the user are equal and the rules for the user's send have not changed. A
-// recorded outcome that is still valid is used even if the decision depended on milliseconds that no record contains.
-// The replay judges all other users with the code of the service: a capping.Capper reads the sends under the
-// alternative policy, as of the record's time. If the alternative limits are those that were in force, the replay
-// therefore changes the outcome of no user.
+// a user remains valid while both histories of the user are equal and the rules for the user's send have not changed.
+// The replay uses a valid recorded outcome even if the decision depended on milliseconds that no record contains. The
+// replay judges all other users with the code of the service: a capping.Capper reads the sends under the alternative
+// policy, as of the record's time. If the alternative limits are equal to the limits that were in force, the replay
+// therefore changes no outcome.
 //
-// The rules for a send are the same if both policies have the same suppressed sets, the same holdout and the same
-// quiet hours on the channel. The rules for a user are the same if, in addition, both policies have the same limits
-// for the user's segment (likeness). If only one of the policies still keeps the first sends of the message in users'
-// logs, the replay judges all users of the call, too.
+// The rules for a send are the same if both policies have the same suppressed sets, the same holdout and the same quiet
+// hours on the channel. The rules for a user are the same if, in addition, both policies have the same limits for the
+// user's segment (likeness). The policies may keep sends in users' logs for different times. If only one of the
+// policies still keeps the first sends of the message, the replay judges all users of the call, too.
 //
 // If the replay uses another segments generation than the recorded call, the replay judges every user. With another
-// generation, the replay counts the users of both policies by segment in this generation, so that both counts of a
-// row concern the same users.
+// generation, the replay takes the users' segments for both policies from this generation, so that both counts of a row
+// concern the same users.
 //
 // # Memory and speed
 //
@@ -39,20 +39,19 @@
 // bytes. A page of the replay holds the histories (lists of sends) of 65,536 neighbouring ids. For each user, a slot
 // (an entry of 4 bytes) says where the memory block with the user's sends is. If a page has few users, it allocates
 // memory for 64 neighbouring ids at a time. A user has a second list of sends only if the user's two histories differ.
-// As long as the replay has judged no user of a page, the sends to the page's users remain in the bitmaps of the audit
-// records. If all users of a block of 65,536 ids have equal histories, and the rules are the same, the replay processes
-// the block's bitmap at once. As soon as one user of a page has another outcome under the alternative policy, the page
-// needs 2 bytes and one bit more for each id. The replay removes a send from the histories of users when no limit
-// counts the send any more. The replay checks 4,096 users at a time, so that the data of these users stays in the cache
-// of a processor core.
+// Until the replay judges a user of a page, the sends to the page's users remain in the bitmaps of the audit records.
+// If all users of a block of 65,536 ids have equal histories, and the rules are the same, the replay processes the
+// block's bitmap at once. As soon as one user of a page has another outcome under the alternative policy, the page
+// needs 2 bytes and one bit more for each id. When no limit counts a send any more, the replay removes the send from
+// the users' histories. The replay checks 4,096 users at a time, so that the data of these users stays in the cache of
+// a processor core.
 //
-// If ids are not dense 32-bit numbers, the replay numbers the users in the order in which they first occur in the
+// If ids are not dense 32-bit numbers, the replay numbers the users in the order of their first occurrence in the
 // records (package numbering). The numbering takes about 20 additional bytes of memory for each user. To look up users
 // in segments, sets and shares, the replay uses the id images (64-bit hashes of ids).
 //
 // # Report
 //
-// The command shows the result of a replay as tables of text, or as one HTML page with pictures. In the HTML page,
-// the numbers of each picture are in a table beside the picture. The HTML page with the result of a replay needs no
-// other files and no script.
+// The command shows the result of a replay as tables of text, or as one HTML page with pictures. In the HTML page, a
+// table beside each picture shows the picture's numbers. The HTML page needs no other files and no script.
 package whatif

@@ -15,20 +15,21 @@ import (
 
 // Config holds the settings of a replay. Policies and Generations are required.
 type Config struct {
-	// Policy is the alternative policy. If it is nil, the policy in force at each call applies.
+	// Policy is the alternative policy. If Policy is nil, the replay decides each call under the policy that was in
+	// force at the call.
 	Policy *capping.Policy
-	// Policies returns the policy of a configuration version; the replay calls it once for each version. Generations
-	// returns the segments of a generation. The replay keeps the few segments generations that it used last in memory,
-	// and calls Generations again for others.
+	// Policies returns the policy of a configuration version. The replay calls Policies once for each version.
+	// Generations returns the segments of a generation. The replay keeps the latest few generations in memory, and
+	// calls Generations again for others.
 	Policies    func(version string) (*capping.Policy, error)
 	Generations func(name string) (capping.Segments, error)
-	// Generation is the name of a segments generation by which the replay decides all records. If Generation is empty,
-	// the replay decides each record by the generation that the record names.
+	// Generation is the name of the segments generation with which the replay decides all records. If Generation is
+	// empty, the replay decides each record with the generation that the record names.
 	Generation string
-	// Widen is how much longer than configured rolling windows were: twice the store's clock tolerance.
+	// Widen is the time by which the store extended rolling windows: twice the store's clock tolerance.
 	Widen time.Duration
-	// Since and Until bound the calls that the result counts; 0 means no bound. The replay also replays earlier
-	// records, but does not count them.
+	// Since and Until bound the calls that the result counts; 0 means no bound. The replay also decides calls before
+	// Since again, but does not count them.
 	Since, Until capping.Instant
 	// MaxDecisions and MaxBytes bound the work and the memory of a replay; 0 means no bound. A replay that exceeds a
 	// bound ends with a *BoundError. MaxBytes does not cover the segments.
@@ -45,7 +46,7 @@ func (e *BoundError) Error() string {
 }
 
 // Run replays the records, which must be in the order of time, and returns the result under the alternative policy. Run
-// works in the caller's goroutine. Run keeps no audit records in memory, except some of their bitmaps.
+// works in the caller's goroutine. Run keeps no audit records in memory, except some bitmaps of the records.
 func Run(ctx context.Context, records iter.Seq2[*audit.Record, error], cfg Config) (*Result, error) {
 	e, err := newEngine(cfg)
 	if err != nil {
@@ -71,7 +72,7 @@ func cmpErr(errs ...error) error {
 	return nil
 }
 
-// engine is the state of a replay of recorded calls.
+// The type engine is the state of a replay of recorded calls.
 type engine struct {
 	cfg         Config
 	histories   *histories
@@ -87,13 +88,13 @@ type engine struct {
 	asked             *firstAsked
 	last              capping.Instant
 	c                 call // state of the current call; reused for each call
-	// observe is a hook for tests. It receives the verdicts for users whom the replay judged again or checked one by
-	// one.
+	// The function observe is a hook for tests. observe receives the verdicts for users whom the replay judged again or
+	// checked one by one.
 	observe func(r *audit.Record, users []capping.UserID, verdicts []capping.Verdict)
 }
 
-// inForce is a policy that was in force, together with the capping.Capper that decides the same calls by the
-// alternative policy.
+// The type inForce is a policy that was in force, together with the capping.Capper that decides the same calls under
+// the alternative policy.
 type inForce struct {
 	*capping.Policy
 	*judging
@@ -105,10 +106,10 @@ type alikeKey struct {
 	exempt  bool
 }
 
-// judging holds a capping.Capper, and the segments of the call that the Capper decides.
+// The type judging holds a capping.Capper, and the segments of the call that the Capper decides.
 type judging struct {
 	capper   *capping.Capper
-	segments capping.Segments // segments of the call that is decided
+	segments capping.Segments // segments of the call
 }
 
 func newEngine(cfg Config) (*engine, error) {
@@ -135,7 +136,7 @@ func (e *engine) judge(policy *capping.Policy) *judging {
 	return j
 }
 
-// replay decides the call of the next audit record again, under the alternative policy.
+// The method replay decides the call of the next audit record again, under the alternative policy.
 func (e *engine) replay(r *audit.Record) error {
 	if r.At < e.last {
 		return fmt.Errorf("audit record %d of instance %s has the time %s, but an earlier record has the later time %s",
@@ -170,7 +171,7 @@ func (e *engine) replay(r *audit.Record) error {
 	return e.bounded()
 }
 
-// bounded returns an error if the replay has exceeded its limit of decisions or memory.
+// The method bounded returns an error if the replay has exceeded its limit of decisions or memory.
 func (e *engine) bounded() error {
 	decisions, bytes := e.tallies.decided, e.histories.bytes+e.histories.numbers.Bytes()
 	if e.cfg.MaxDecisions > 0 && decisions > e.cfg.MaxDecisions || e.cfg.MaxBytes > 0 && bytes > e.cfg.MaxBytes {
@@ -179,7 +180,7 @@ func (e *engine) bounded() error {
 	return nil
 }
 
-// policy returns the policy of a configuration version.
+// The method policy returns the policy of a configuration version.
 func (e *engine) policy(version string) (*inForce, error) {
 	if p := e.policies[version]; p != nil {
 		return p, nil
@@ -198,7 +199,8 @@ func (e *engine) policy(version string) (*inForce, error) {
 	return p, nil
 }
 
-// retain extends the time for which the replay keeps users' sends: to the time for which the policy keeps them.
+// The method retain extends the time for which the replay keeps users' sends to at least the time for which the policy
+// keeps sends.
 func (e *engine) retain(policy *capping.Policy) {
 	retention := policy.Retention(e.cfg.Widen)
 	if e.longest = max(e.longest, retention); e.shortest == 0 || retention < e.shortest {
@@ -206,7 +208,7 @@ func (e *engine) retain(policy *capping.Policy) {
 	}
 }
 
-// generation returns the segments generation by which the replay judges the users of an audit record.
+// The method generation returns the segments generation with which the replay judges the users of an audit record.
 func (e *engine) generation(name string) (capping.Segments, error) {
 	if e.cfg.Generation != "" {
 		name = e.cfg.Generation
@@ -227,8 +229,8 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 // generations at a time, because the instances of a service use one or two different ones at the same moment.
 const keptGenerations = 4
 
-// use notes that a segments generation was used. If too many generations are in memory, use() removes the one that
-// was not used for the longest time.
+// The method use notes that a segments generation was used. If too many generations are in memory, the method removes
+// the generation that was not used for the longest time.
 func (e *engine) use(name string) {
 	if n := len(e.lastUsed); n > 0 && e.lastUsed[n-1] == name {
 		return
@@ -240,7 +242,7 @@ func (e *engine) use(name string) {
 	}
 }
 
-// likenessOf says for which users of the record the same rules hold under both policies.
+// likenessOf finds the users of the record for whom both policies have the same rules.
 func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Token) *likeness {
 	forgets := e.asked.since(token, r.Channel, r.At, e.longest) <= r.At-capping.Instant(e.shortest.Milliseconds()) &&
 		e.shortest < e.longest
@@ -249,8 +251,8 @@ func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Toke
 		return &likeness{}
 	case e.cfg.Policy == nil:
 		return &likeness{all: true, rest: true}
-	// If only one policy still keeps the earlier send of the message, the send is a repetition under this policy alone,
-	// whatever the limits say.
+	// If only one policy still keeps the earlier send of the message, the send is a repetition under this policy, and a
+	// new send under the other policy.
 	case forgets:
 		return &likeness{}
 	}
@@ -261,8 +263,8 @@ func (e *engine) likenessOf(r *audit.Record, policy *inForce, token capping.Toke
 	return e.alike[key]
 }
 
-// firstAsked holds the time of the first call for each message, for as long as users' logs may hold a send of the
-// message.
+// The type firstAsked holds the time of the first call for each message, for as long as users' logs may hold a send of
+// the message.
 type firstAsked struct {
 	young, old map[messageKey]capping.Instant
 	began      capping.Instant // time when young was begun
@@ -277,8 +279,8 @@ func newFirstAsked() *firstAsked {
 	return &firstAsked{young: map[messageKey]capping.Instant{}}
 }
 
-// since returns the time of the first call for a message, which may be the current call. If the last call for the
-// message was longer ago than the argument "longest", the current call counts as the first.
+// The method since returns the time of the first call for a message, which may be the current call. If the last call
+// for the message was longer ago than the argument "longest", the current call may count as the first.
 func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant,
 	longest time.Duration) capping.Instant {
 	if f.began+capping.Instant(longest.Milliseconds()) < now {
@@ -295,7 +297,7 @@ func (f *firstAsked) since(token capping.Token, channel capping.Channel, now cap
 	return first
 }
 
-// withholdsBySets reports whether a policy by which the replay decides denies sends to the members of sets.
+// withholdsBySets reports whether the replay uses a policy that denies sends to the members of sets.
 func (e *engine) withholdsBySets() bool {
 	for _, p := range e.policies {
 		if len(p.judging.capper.Policy().Sets()) > 0 {
@@ -305,7 +307,7 @@ func (e *engine) withholdsBySets() bool {
 	return false
 }
 
-// result returns the counts of the replay, with notes that say what the counts do not cover.
+// The method result returns the counts of the replay, with notes about the limits of these counts.
 func (e *engine) result() *Result {
 	r := e.tallies.result(e)
 	if r.Generation = e.cfg.Generation; r.Generation != "" && e.withholdsBySets() {
@@ -320,7 +322,7 @@ func (e *engine) result() *Result {
 	return r
 }
 
-// absentRules returns notes about rules that denied recorded sends, and that the alternative policy lacks.
+// absentRules returns notes about rules that denied recorded sends, and that are missing in the alternative policy.
 func absentRules(p *capping.Policy, denials []api.WhatIfChange) (notes []string) {
 	for _, rule := range []struct {
 		limit, key string

@@ -10,12 +10,12 @@ import (
 	"capper/internal/capping"
 )
 
-// histories holds two histories of every user: the recorded sends, and the sends that the alternative policy would have
-// allowed.
+// The type histories holds two histories of every user: the recorded sends, and the sends that the alternative policy
+// would have allowed.
 type histories struct {
 	pages []*page     // by the upper half of the ids; nil: no user of the page got a send
 	calls capping.Log // calls that sent something, by number: time, channel, message
-	// horizon is an instant. No policy counts sends at or before this instant.
+	// The field horizon is an instant. No policy counts sends at or before this instant.
 	horizon capping.Instant
 	bytes   int64
 	numbers *numbering.Numbers // nil: the ids are dense
@@ -29,8 +29,8 @@ func newHistories() *histories {
 	return &histories{pages: make([]*page, bitmap.MaxBlocks), bytes: bitmap.MaxBlocks * int64(unsafe.Sizeof(&page{}))}
 }
 
-// numbered returns a copy of the record with small numbers in place of the users: the dense ids themselves, or
-// numbers for id images (64-bit hashes).
+// The method numbered returns a copy of the record with small numbers in place of the users. The number of a user is
+// the dense id, or a small number for the user's id image (64-bit hash).
 func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 	if !slices.ContainsFunc(r.Groups, func(g audit.Group) bool { return g.Images != nil }) {
 		return r, nil
@@ -41,8 +41,8 @@ func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 	return h.numbers.Record(r)
 }
 
-// call stores time, channel and message of a call that sent a message, and returns the number by which the histories
-// of users refer to the call.
+// The method call stores the time, channel and message of a call that sent a message. The method returns the call's
+// number in the users' histories.
 func (h *histories) call(e capping.Entry) uint32 {
 	before := cap(h.calls)
 	h.calls = capping.Log(nil).Record(h.calls, e, -1)
@@ -50,13 +50,14 @@ func (h *histories) call(e capping.Entry) uint32 {
 	return uint32(h.calls.Len() - 1)
 }
 
-// entry returns time, channel and message of the call with the given number, as an entry of a user's log.
+// The method entry returns the time, channel and message of the call with the given number, as an entry of a user's
+// log.
 func (h *histories) entry(call uint32) []byte {
 	return h.calls[capping.EntrySize*int(call) : capping.EntrySize*int(call)+capping.EntrySize]
 }
 
-// page returns the page (the histories of 65,536 neighbouring users) with the given key, and creates the page if
-// necessary.
+// The method page returns the page (the histories of 65,536 neighbouring users) with the given key, and creates the
+// page if necessary.
 func (h *histories) page(key int) *page {
 	if h.pages[key] == nil {
 		h.pages[key] = &page{bytes: func(n int) { h.bytes += int64(n) }}
@@ -65,9 +66,9 @@ func (h *histories) page(key int) *page {
 	return h.pages[key]
 }
 
-// later notes that a call sent a message, under both policies, to the users in one block of 65,536 ids: the block
-// with the index i of a bitmap. A page of the replay keeps the users of a later call as one bitmap until the replay
-// needs the histories of single users.
+// The method later notes that a call sent a message, under both policies, to the users in one block of 65,536 ids: the
+// block with the index i of a bitmap. The page keeps these users as one bitmap until the replay needs the histories of
+// single users.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	for len(p.pending) > 0 && h.calls.At(int(p.pending[0].call)) <= h.horizon {
 		p.pending = p.pending[1:]
@@ -75,8 +76,7 @@ func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	p.pending = append(p.pending, sent{users, i, call})
 }
 
-// pendingBytes returns how many bytes of memory those bitmaps take whose sends are not yet in the histories of single
-// users.
+// pendingBytes returns the memory, in bytes, of the bitmaps whose sends are not yet in the histories of single users.
 func (h *histories) pendingBytes() (bytes int64) {
 	counted := map[*bitmap.Bitmap]bool{}
 	for _, p := range h.pages {
@@ -94,7 +94,7 @@ func (h *histories) pendingBytes() (bytes int64) {
 	return bytes
 }
 
-// settle adds the sends that a page has kept as whole bitmaps to the histories of the page's users.
+// The method settle adds the sends that a page has kept as bitmaps to the histories of the page's users.
 func (h *histories) settle(key int) {
 	p := h.pages[key]
 	if p == nil || len(p.pending) == 0 {
@@ -112,7 +112,8 @@ func (h *histories) settle(key int) {
 	p.pending = nil
 }
 
-// add adds a call to the recorded history of a user, to the history under the alternative policy, or to both.
+// The method add adds a call to the recorded history of a user, to the history under the alternative policy, or to
+// both.
 func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) {
 	if recorded && other && p.append(low, call) {
 		return
@@ -127,7 +128,7 @@ func (h *histories) add(p *page, low uint16, call uint32, recorded, other bool) 
 	p.set(low, h.first, h.second)
 }
 
-// read reads the two histories of a user, without the sends that no policy counts any more.
+// The method read reads the two histories of a user, without the sends that no policy counts any more.
 func (h *histories) read(p *page, low uint16) {
 	recorded, other := p.histories(p.place(low))
 	h.first = append(h.first[:0], h.live(recorded)...)
@@ -141,9 +142,9 @@ func (h *histories) live(calls []uint32) []uint32 {
 	return calls
 }
 
-// bounded returns those sends of a history that a store would keep, because a store bounds the number of sends in a
-// user's log. If the channel of the newest call has more than capping.LogBound calls, bounded() removes the oldest call
-// of this channel. bounded keeps at most as many calls as the constant "longest" says.
+// The method bounded returns the sends of a history that a store would keep, because a store bounds the number of sends
+// in a user's log. If the channel of the newest call has more than capping.LogBound calls, the method bounded removes
+// the oldest call of this channel. The result has at most as many calls as the constant "longest" says.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
@@ -163,11 +164,10 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 	return calls[max(0, len(calls)-longest):]
 }
 
-// release removes the sends of a message on a channel from both histories of a user; channel 0 means all channels.
-// The result "recorded" lists the channels of the sends that release() has removed from the recorded history. The
-// result "other" lists channels of sends that are later than the argument "after": those that release() has removed
-// from the history under the alternative policy. The slices that release() returns are valid until the next call of
-// release.
+// The method release removes the sends of a message on a channel from both histories of a user. Channel 0 means all
+// channels. The result "recorded" lists the channels of the sends that were removed from the recorded history. The
+// result "other" lists the channels of the sends after the instant "after" that were removed from the history under the
+// alternative policy. Both results are valid until the next call of release.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)
@@ -187,7 +187,7 @@ func (h *histories) release(p *page, low uint16, channel capping.Channel, token 
 	return h.released.before, h.released.after
 }
 
-// channelsOf returns the distinct channels of those calls that the argument "meant" (a function) selects.
+// channelsOf returns the distinct channels of the calls that the function "meant" selects.
 func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant func(uint32) bool) []capping.Channel {
 	for _, call := range calls {
 		if on := h.calls.Channel(int(call)); meant(call) && !slices.Contains(channels, on) {
@@ -197,7 +197,7 @@ func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant
 	return channels
 }
 
-// sent reports whether the recorded sends of the user contain the message on the channel.
+// The method sent reports whether the recorded sends of the user contain the message on the channel.
 func (h *histories) sent(p *page, low uint16, channel capping.Channel, token capping.Token) bool {
 	recorded, _ := p.histories(p.place(low))
 	for _, call := range slices.Backward(recorded) {

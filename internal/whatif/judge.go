@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// logs is a read-only store: a capping.Capper reads users' histories through it as if they were the users' logs. logs
-// records no sends; the replay itself adds them to the histories after it has decided a call.
+// The type logs is a read-only store. A capping.Capper reads the histories of the replay through logs, as if they were
+// users' logs. logs records no sends: the replay adds the sends to the histories after it has decided a call.
 type logs struct {
 	*histories
 	widen time.Duration
@@ -17,8 +17,8 @@ type logs struct {
 	mu     sync.Mutex       // guards the fields below, because batches of a call with many rules run in parallel
 	users  []capping.UserID // by the numbers of the histories, where ids are not dense
 	places []uint32
-	// headers is the sum of the prefetched headers. No code reads headers; it keeps the compiler from removing the
-	// prefetching reads.
+	// The field headers is the sum of the prefetched headers. No code reads the field; the sum only prevents the
+	// compiler from removing the prefetching reads.
 	headers uint32
 	log     []byte
 	bare    []capping.Verdict // by group: verdict for users without a history
@@ -27,8 +27,8 @@ type logs struct {
 
 var _ capping.Store = (*logs)(nil)
 
-// Filter decides every user of the batch with the function capping.Judge. Filter iterates over the users three times,
-// so that the processor loads the memory of many users at once.
+// Filter decides every user of the batch with the function capping.Judge. Filter iterates over the users three times.
+// In the first iterations, the processor loads the memory of many users at once.
 func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,8 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 	return nil
 }
 
-// of returns the log of a user. The argument "place" is the location of the memory block with the user's sends.
+// The method of returns the log of a user. The argument "place" is the location of the memory block with the user's
+// sends.
 func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	_, other := l.pages[user>>16].histories(place)
 	l.log = l.log[:0]
@@ -69,7 +70,7 @@ func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	return l.log
 }
 
-// resized returns a slice of n zero values. If the slice "s" has enough capacity, resized reuses its memory.
+// resized returns a slice of n zero values. If the slice "s" has enough capacity, resized reuses the memory of "s".
 func resized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -82,7 +83,7 @@ func resized[T any](s []T, n int) []T {
 // ClockTolerance returns the clock tolerance of the store that made the recorded decisions.
 func (l *logs) ClockTolerance() time.Duration { return l.widen / 2 }
 
-// Release returns errNotAsked, because a replay applies releases to the histories itself, as they were recorded.
+// Release returns errNotAsked, because a replay removes released sends from the histories without the store.
 func (l *logs) Release(context.Context, capping.Token, capping.Channel, []capping.UserID, []capping.Released) error {
 	return errNotAsked
 }

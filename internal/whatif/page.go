@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-// page holds the histories of the users in one block of 65,536 ids: the recorded sends, and the sends under the
+// A page holds the histories of the users in one block of 65,536 ids: the recorded sends, and the sends under the
 // alternative policy.
 //
 // Each user with sends has a memory block of 4, 8, 16 … words. A user's memory block has a header and then the numbers
@@ -17,23 +17,24 @@ import (
 // (diverged), the block then holds the numbers of the calls in the history under the alternative policy. A slot of a
 // page holds the location and the length of the memory block of a user.
 type page struct {
-	// A slot's value is the location of a user's memory block × 32, plus the binary logarithm of its words. The value 0
-	// means no history. A page with few users has its slots in groups. A page with many users has them in flat.
+	// A slot's value is 32 × the location of the user's memory block, plus the binary logarithm of the block's number
+	// of words. The value 0 means no history. A page with few users has its slots in the field groups, and a page with
+	// many users in the field flat.
 	groups   *[pageIDs / slotIDs]*[slotIDs]uint32
 	flat     []uint32
 	filled   int                  // number of groups that exist
 	words    [][]uint32           // blocks, in parts of partWords
-	free     [maxClass + 1]uint32 // by log2 of the words: the first free block; its first word points to the next one
-	pending  []sent               // calls whose users have no blocks for them yet, oldest first
+	free     [maxClass + 1]uint32 // by log2 of the words: first free block, whose first word points to the next
+	pending  []sent               // calls that are not in the users' blocks yet, oldest first
 	diverged int                  // users whose two histories differ
 
 	asked   *bitmap.Words         // users of the page who were in counted calls
-	changed *[pageIDs / 64]uint64 // users in asked about whom a decision differs
-	deltas  *[pageIDs]int16       // by id: difference in counted sends under the other policy
+	changed *[pageIDs / 64]uint64 // users in the field asked with a different decision
+	deltas  *[pageIDs]int16       // by id: difference in counted sends under the alternative policy
 	bytes   func(int)             // receives the size of allocated memory
 }
 
-// sent is a call that sent a message to users of the page (65,536 users).
+// The type sent is a call that sent a message to users of the page (65,536 users).
 type sent struct {
 	users *bitmap.Bitmap
 	at    int // index of the page's block in users
@@ -43,7 +44,7 @@ type sent struct {
 const (
 	pageIDs    = bitmap.BlockIDs
 	slotIDs    = 64
-	manyGroups = 100 // number of groups from which a page is flat, which is hardly larger and faster to read
+	manyGroups = 100 // number of groups from which a page is flat: hardly larger, and faster to read
 
 	minClass  = 2  // blocks of 4 words
 	maxClass  = 12 // longest block: two full histories
@@ -64,7 +65,7 @@ func otherIn(header uint32) int { return int(header &^ divergedBit >> countBits)
 
 func differ(header uint32) bool { return header&divergedBit != 0 }
 
-// slot returns the slot that says where a user's memory block is, and creates the slot if necessary.
+// The method slot returns a user's slot (location and length of the memory block), and creates the slot if necessary.
 func (p *page) slot(low uint16) *uint32 {
 	if p.flat != nil {
 		return &p.flat[low]
@@ -84,8 +85,8 @@ func (p *page) slot(low uint16) *uint32 {
 	return &p.groups[low/slotIDs][low%slotIDs]
 }
 
-// flatten replaces the slots of a page, which are in groups, by one slice with the slots of all ids of the page,
-// which is faster to read.
+// flatten moves the slots of a page from groups to one slice with the slots of all ids of the page. The slice is faster
+// to read.
 func (p *page) flatten() {
 	p.flat = make([]uint32, pageIDs)
 	for i, group := range p.groups {
@@ -97,8 +98,8 @@ func (p *page) flatten() {
 	p.groups = nil
 }
 
-// place returns the content of a user's slot (location and length of the memory block), or 0 if the user has no
-// sends.
+// The method place returns the content of a user's slot (location and length of the memory block), or 0 if the user has
+// no sends.
 func (p *page) place(low uint16) uint32 {
 	switch {
 	case p == nil:
@@ -111,19 +112,19 @@ func (p *page) place(low uint16) uint32 {
 	return p.groups[low/slotIDs][low%slotIDs]
 }
 
-// at returns the memory block at the given location in the page (the histories of 65,536 users).
+// The method at returns the memory block at the given location in the page (the histories of 65,536 users).
 func (p *page) at(place uint32) []uint32 {
 	from := place >> 5 % partWords
 	return p.words[place>>5/partWords][from : from+1<<(place&31)]
 }
 
-// header returns the first word (header) of a user's memory block at the given location.
+// The method header returns the first word (header) of the memory block at the given location.
 func (p *page) header(place uint32) *uint32 {
 	return &p.words[place>>5/partWords][place>>5%partWords]
 }
 
-// histories returns the numbers of the calls that sent a message to the user: the recorded calls, and the calls under
-// the alternative policy. The slices that the method histories() returns share the memory of the page.
+// The method histories returns the numbers of the calls that sent a message to the user: the recorded calls, and the
+// calls under the alternative policy. The slices that the method histories returns share the memory of the page.
 func (p *page) histories(place uint32) (recorded, other []uint32) {
 	if place == 0 {
 		return nil, nil
@@ -137,8 +138,8 @@ func (p *page) histories(place uint32) (recorded, other []uint32) {
 	return recorded, b[1+n : 1+n+otherIn(b[0])]
 }
 
-// append adds a sending call to both histories of a user. The result "ok" is false if the user's memory block has no
-// space left.
+// The method append adds a call to both histories of a user. The call sent a message to the user. The result "ok" is
+// false if the user's memory block has no space left.
 func (p *page) append(low uint16, call uint32) (ok bool) {
 	place := p.slot(low)
 	if *place == 0 {
@@ -155,7 +156,8 @@ func (p *page) append(low uint16, call uint32) (ok bool) {
 	return true
 }
 
-// set replaces both histories of a user. The arguments "recorded" and "other" must not share memory with the page.
+// The method set replaces both histories of a user. The arguments "recorded" and "other" must not share memory with the
+// page.
 func (p *page) set(low uint16, recorded, other []uint32) {
 	slot := p.slot(low)
 	if *slot != 0 && differ(*p.header(*slot)) {
@@ -180,8 +182,8 @@ func (p *page) set(low uint16, recorded, other []uint32) {
 	}
 }
 
-// resize replaces the memory block of a user's slot by an empty one with space for the given number of words. If the
-// argument "words" is 1, the user has no sends, and the slot gets no memory block.
+// The method resize replaces the memory block of a user's slot by an empty block with space for the given number of
+// words. If the argument "words" is 1, the user has no sends, and the slot gets no memory block.
 func (p *page) resize(slot *uint32, words int) {
 	class := uint32(max(minClass, bits.Len(uint(words-1))))
 	if words == 1 {
@@ -200,7 +202,7 @@ func (p *page) resize(slot *uint32, words int) {
 	}
 }
 
-// alloc returns the location of a new memory block for a user, of 1<<class words, whose content is undefined.
+// alloc returns the location of a new memory block of 1<<class words for a user. The content of the block is undefined.
 func (p *page) alloc(class uint32) (place uint32) {
 	if place = p.free[class]; place != 0 {
 		p.free[class] = *p.header(place)
@@ -223,8 +225,8 @@ func (p *page) alloc(class uint32) (place uint32) {
 	return uint32(at)<<5 | class
 }
 
-// ask notes that users of the page (65,536 users) were in a call that the result counts. The users in the call are
-// those in the bitmap's block with the given key.
+// The method ask notes that users of the page (65,536 users) were in a call that the result counts. These users are in
+// the bitmap's block with the given key.
 func (p *page) ask(users *bitmap.Bitmap, key int) {
 	if p.asked == nil {
 		p.asked = new(bitmap.Words)
@@ -233,8 +235,8 @@ func (p *page) ask(users *bitmap.Bitmap, key int) {
 	users.Add(key, p.asked)
 }
 
-// change notes that the alternative policy decided differently about a user. change adds the argument "more" to the
-// difference in the user's number of sends.
+// The method change notes that the alternative policy decided differently about a user. The method adds the argument
+// "more" to the difference in the user's number of sends.
 func (p *page) change(low uint16, more int) {
 	if p.changed == nil {
 		p.changed, p.deltas = new([pageIDs / 64]uint64), new([pageIDs]int16)

@@ -11,7 +11,7 @@ import (
 
 var errNotAsked = errors.New("a replay of the audit supports only decisions about recorded calls")
 
-// likeness says for which users of a call the same rules hold under both policies.
+// The type likeness names the users of a call for whom both policies have the same rules.
 type likeness struct {
 	all  bool            // all users have the same rules
 	of   map[string]bool // by segment that a policy names: same rules; unused if all is true
@@ -25,8 +25,8 @@ func (l *likeness) has(segment string) bool {
 	return l.rest
 }
 
-// compare says for which users the same rules hold on a channel under both policies. The argument "exempt" is true if
-// the sends ignore limits.
+// The function compare finds the users for whom both policies have the same rules on a channel. The argument "exempt"
+// is true if the sends ignore limits.
 func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likeness {
 	if !withholdAlike(a, b, channel, exempt) {
 		return &likeness{}
@@ -55,7 +55,7 @@ func withholdAlike(a, b *capping.Policy, channel capping.Channel, exempt bool) b
 		slices.EqualFunc(quietOn(a, channel), quietOn(b, channel), quietAlike)
 }
 
-// suppressed returns the sets whose users must not receive sends on the channel under the policy, in the order of the
+// The function suppressed returns the sets whose users must not receive sends on the channel, in the order of the
 // policy.
 func suppressed(p *capping.Policy, channel capping.Channel, exempt bool) (sets []string) {
 	for i := range p.Suppress {
@@ -116,7 +116,8 @@ func limitsOn(p *capping.Policy, segment string, channel capping.Channel) (limit
 	return limits
 }
 
-// shadows reports whether the policy has a shadow limit (a limit on trial, which denies nobody) on the channel.
+// The function shadows reports whether the policy has a shadow limit (a limit on trial, which denies nobody) on the
+// channel.
 func shadows(p *capping.Policy, channel capping.Channel) bool {
 	shadow := func(limits []capping.Limit) bool {
 		return slices.ContainsFunc(limits, func(l capping.Limit) bool { return l.Shadow && l.AppliesTo(channel) })

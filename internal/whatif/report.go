@@ -14,14 +14,14 @@ import (
 //go:embed page.html
 var pageText string
 
-// picture is a chart in a light and a dark version, with a description of the chart in words.
+// A picture is a chart in a light and a dark version, with a description of the chart in words.
 type picture struct {
 	Alt   string
 	Light template.URL
 	Dark  template.Srcset
 }
 
-// part is a table of the HTML page, with its picture if the table has one.
+// A part is a table of the HTML page, with the picture of the table, if any.
 type part struct {
 	Table
 	Picture *picture
@@ -53,7 +53,7 @@ func Page(to io.Writer, what string, r *Result, campaigns int) error {
 }
 
 // mostBars is the maximum number of bars in a picture of a table. The table beside the picture shows all rows, even
-// those without a bar.
+// rows without a bar.
 const mostBars = 20
 
 // drawTable draws a bar chart of a table. If the chart would show nothing, drawTable returns nil.
@@ -121,7 +121,7 @@ func both(alt string, labels []string, unit string, draw func(chart.Picture) ([]
 	return &picture{Alt: alt, Light: template.URL(inline(light)), Dark: template.Srcset(inline(dark))}, nil
 }
 
-// inline returns an SVG picture as a data URL.
+// The function inline returns an SVG picture as a data URL.
 func inline(svg []byte) string {
 	return "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)
 }

@@ -9,18 +9,18 @@ import (
 // Result is the result of a replay. The names of the JSON fields of a Result are stable.
 type Result struct {
 	// Since and Until bound the calls that the counts contain. Begins is the time of the first record that the replay
-	// read; it replays records before Since, but does not count them. Warm is the time from which on the replay asked
-	// for records.
+	// read: the replay reads records before Since, but does not count them. Warm is the time from which the replay
+	// requested records.
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
 	Begins time.Time `json:"audit_begins,omitzero"`
 	Warm   time.Time `json:"replayed_from,omitzero"`
 	// Policy is the configuration version of the alternative limits. Configs lists the configuration versions that were
-	// in force.
+	// in force at the calls.
 	Policy  string   `json:"limits_version"`
 	Configs []string `json:"config_versions"`
-	// Generation is the segments generation by which the replay decided all records. If Generation is empty, the replay
-	// decided each record by the generation that the record names.
+	// Generation is the segments generation (published version) with which the replay decided all records. If
+	// Generation is empty, the replay decided each record with the generation that the record names.
 	Generation string   `json:"generation,omitempty"`
 	Notes      []string `json:"notes"` // remarks for readers
 
@@ -43,7 +43,7 @@ type Result struct {
 	Limits []api.WhatIfChange `json:"limits"` // denials by limit, suppressed, holdout and quiet
 	Shadow []api.WhatIfChange `json:"shadow"` // users allowed whom a shadow limit would have denied
 
-	Users  api.WhatIfUsers `json:"users"` // their sends are counted without released sends
+	Users  api.WhatIfUsers `json:"users"` // numbers of users; released sends do not count
 	Memory memory          `json:"memory"`
 }
 
@@ -56,8 +56,8 @@ func newRow(name string, of *pair[Counts]) api.WhatIfRow {
 // Counts counts the decisions of calls under one policy, by their outcome; see api.WhatIfCounts.
 type Counts struct {
 	Sends, Replayed, Denied, Unjudged, Released int64
-	// gained counts sends that only the alternative limits allow. lost counts recorded sends that the alternative
-	// limits deny.
+	// The field gained counts sends that only the alternative limits allow. The field lost counts recorded sends that
+	// the alternative limits deny.
 	gained, lost int64
 }
 
@@ -76,7 +76,7 @@ func (c *Counts) add(o Counts) {
 	c.lost += o.lost
 }
 
-// memory says how much memory a replay uses when it ends.
+// The type memory holds the memory that a replay uses at its end.
 type memory struct {
 	Bytes        int64   `json:"bytes"`
 	Users        int64   `json:"users"` // with a history, or in a counted call

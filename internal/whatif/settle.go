@@ -31,16 +31,16 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// sends reports whether, according to the record, the call sent the message to the user. If the record calls the send
-// a repetition, but no record has the first send, the repetition counts as the first send. If no record has the first
-// send, the first send is older than the audit, or belongs to a call without a response.
+// The method sends reports whether, according to the record, the call sent the message to the user. If the record calls
+// the send a repetition, but no record has the first send, the repetition counts as the first send. A first send
+// without a record is older than the audit, or belongs to a call without a response.
 func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 	return outcome == audit.Allowed ||
 		outcome == audit.Replayed && !c.histories.sent(c.histories.pages[user>>16], uint16(user), c.r.Channel, c.token)
 }
 
-// countSegment adds the outcome of a user to the counts by segment. If the replay uses the recorded counts by
-// segment, countSegment only corrects them, because the recorded counts do not distinguish repeated sends from first
+// countSegment adds the outcome of a user to the counts by segment. If the replay uses the recorded counts by segment,
+// countSegment only corrects these counts, because the recorded counts do not distinguish repeated sends from first
 // sends.
 func (c *call) countSegment(to *sum, code uint8, outcome audit.Outcome, sent bool) {
 	counts := &to.byCode[code]
@@ -157,7 +157,7 @@ func (c *call) countShadow(d *capping.Decisions) {
 	}
 }
 
-// release replays the audit record of a release (removal of recorded sends).
+// The method release replays the audit record of a release (removal of recorded sends).
 func (c *call) release() {
 	for i := range c.r.Groups {
 		n := int64(c.r.Groups[i].Users.Cardinality())
@@ -186,8 +186,8 @@ func (c *call) release() {
 }
 
 // settleReleases removes the users' released sends from both histories: from the recorded sends and from the sends
-// under the alternative policy. If both histories of a user are equal, the user's released sends are already counted.
-// If a released send is not in the recorded history, it counts as released under both policies.
+// under the alternative policy. If both histories of a user are equal, the user's released sends are already counted. A
+// released send that is not in the recorded history counts as released under both policies.
 func (c *call) settleReleases(users []capping.UserID, groups []uint16) {
 	horizon := c.r.At - capping.Instant(c.policy.judging.capper.Policy().Retention(c.cfg.Widen).Milliseconds())
 	for i, user := range users {

@@ -40,8 +40,8 @@ func Sentences(r *Result) (lines []string) {
 	return append(lines, unjudged(r)...)
 }
 
-// unjudged returns sentences about recorded decisions that are missing from the counts, because the replay could not
-// judge them.
+// unjudged returns sentences about recorded decisions that the replay could not judge. These decisions are missing from
+// the counts.
 func unjudged(r *Result) (lines []string) {
 	add := func(n int64, format string) {
 		if n > 0 {
@@ -143,7 +143,7 @@ func users(u api.WhatIfUsers) Table {
 	return t
 }
 
-// number formats a count with thousands separators: 1,234,567.
+// The function number formats a count with thousands separators: 1,234,567.
 func number(n int64) string {
 	text := fmt.Sprint(n)
 	sign := ""
@@ -158,7 +158,7 @@ func number(n int64) string {
 	return sign + strings.Join(append([]string{text}, parts...), ",")
 }
 
-// many formats a count together with its noun, in singular or plural.
+// The function many formats a count together with its noun, in singular or plural.
 func many(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -166,7 +166,7 @@ func many(n int64, thing string) string {
 	return number(n) + " " + thing + "s"
 }
 
-// percent returns the relative change of a count, or "new" if the count was 0 before.
+// The function percent returns the relative change of a count, or "new" if the count was 0 before.
 func percent(before, after int64) string {
 	switch {
 	case before == after:

@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping"
 )
 
-// sum holds how many users one call allowed and denied under one policy, by segment and limit.
+// A sum holds the numbers of users whom one call allowed and denied under one policy, by segment and limit.
 type sum struct {
 	Counts
 	unavailable, erased, judged int64
@@ -49,17 +49,18 @@ func (s *sum) copy(from *sum) {
 	maps.Copy(s.shadow, from.shadow)
 }
 
-// resent takes one user out of the count of repeated sends and adds the user to the count of first sends.
+// The method resent moves one user from the count of repeated sends to the count of first sends.
 func (s *sum) resent() { s.Sends, s.Replayed = s.Sends+1, s.Replayed-1 }
 
-// segment appends a segment with the given name to the sum, and returns the counts of this segment, which are all 0.
+// The method segment appends a segment with the given name to the sum. The method returns the counts of this segment,
+// which are all 0.
 func (s *sum) segment(name string) *Counts {
 	s.segments = append(s.segments, segmentSum{name: name})
 	return &s.segments[len(s.segments)-1].Counts
 }
 
-// denied adds n to the count of denials by a limit. The counts of a call contain few limits, so a linear search is
-// cheaper than a map.
+// The method denied adds n to the count of denials by a limit. The counts of a call contain few limits, so a linear
+// search is cheaper than a map.
 func (s *sum) denied(limit string, n int64) {
 	for i := range s.limits {
 		if s.limits[i].name == limit {
@@ -75,10 +76,10 @@ type campaignKey struct {
 	channel capping.Channel
 }
 
-// pair holds the value of a number before and after the change of limits.
+// A pair holds the value of a number before and after the change of limits.
 type pair[T any] struct{ before, after T }
 
-// tallies holds the counts of decisions over all replayed calls.
+// The type tallies holds the counts of decisions over all replayed calls.
 type tallies struct {
 	first, last    capping.Instant // times of the first and the last replayed record
 	any            bool
@@ -113,18 +114,18 @@ func (t *tallies) began(r *audit.Record) {
 	t.last = r.At
 }
 
-// note stores an error that explains why users could not be judged.
+// The method note stores the reason (an error) why the replay could not judge users.
 func (t *tallies) note(err error) {
 	if err != nil {
 		t.faults[err.Error()] = true
 	}
 }
 
-// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without the limit
-// maxCampaigns, a caller who uses a separate message id for each user would exhaust the memory.
+// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without this maximum, a
+// caller with a separate message id for each user would exhaust the memory.
 const maxCampaigns = 100_000
 
-// others is the name of the row that sums up all campaigns beyond maxCampaigns.
+// The constant others is the name of the row for all campaigns beyond maxCampaigns.
 const others = "(others)"
 
 func at[K comparable, T any](m map[K]*pair[T], key K) *pair[T] {
@@ -141,7 +142,7 @@ func addTo(to *pair[Counts], before, after *Counts) {
 	to.after.add(*after)
 }
 
-// end adds the counts of one replayed call to the counts of all calls.
+// The method end adds the counts of one replayed call to the counts of all calls.
 func (t *tallies) end(c *call) {
 	before, after := &c.before, &c.after
 	t.decided += before.Sends + before.Replayed + before.Denied
@@ -207,7 +208,7 @@ func (t *tallies) endNamed(c *call) {
 	}
 }
 
-// result returns the tallies as a Result.
+// The method result returns the counts as a Result.
 func (t *tallies) result(e *engine) *Result {
 	r := &Result{
 		Configs: t.configs, Notes: []string{}, Calls: t.calls, Judged: t.judged, Decided: t.decided,
@@ -250,7 +251,7 @@ func (t *tallies) result(e *engine) *Result {
 // defaultName is the name that the result shows for users in no segment.
 const defaultName = "default"
 
-// byChange orders campaigns by how many of their sends change, and then by their number of sends.
+// byChange orders campaigns by the number of sends that change, and then by the number of sends.
 func byChange(a, b api.WhatIfRow) int {
 	change := func(r *api.WhatIfRow) int64 { return max(r.After.Sends-r.Before.Sends, r.Before.Sends-r.After.Sends) }
 	return cmp.Or(cmp.Compare(change(&b), change(&a)), cmp.Compare(b.Before.Sends, a.Before.Sends),
@@ -267,8 +268,8 @@ func changes(m map[string]*pair[int64]) []api.WhatIfChange {
 	return list
 }
 
-// channelName returns the name that the policies in the audit give to a channel. If the policies in the audit give a
-// channel different names, channelName returns the name in the other (alternative) policy.
+// channelName returns the name of a channel in the alternative policy, or else in the latest policy of the audit that
+// names the channel.
 func (e *engine) channelName(c capping.Channel) string {
 	if c == 0 {
 		return ""
@@ -292,7 +293,8 @@ func (e *engine) channelName(c capping.Channel) string {
 	return fmt.Sprint(int(c))
 }
 
-// users counts users by how many more or fewer sends they get under the alternative policy than they got.
+// The method users counts the users by the difference between their sends under the alternative policy and their
+// recorded sends.
 func (t *tallies) users(h *histories, r *Result) {
 	steps := map[int]int64{}
 	known := int64(0)
@@ -336,7 +338,7 @@ func (t *tallies) users(h *histories, r *Result) {
 	}
 }
 
-// known returns how many users of the page have sends or were in a counted call.
+// The method known returns the number of users of the page who have sends or were in a counted call.
 func (p *page) known() (n int64) {
 	if p.asked != nil {
 		return int64(p.asked.Count())

@@ -1,10 +1,10 @@
 // Command compose validates a compose file with the library of docker compose, in the same way as `docker compose
-// config`. If the compose file is valid according to the schema of the specification, the command prints it as JSON,
-// with all default values.
+// config`. If the compose file is valid according to the schema of the specification, the command prints the file as
+// JSON, with all default values.
 //
 //	compose FILE
 //
-// Command compose has a Go module of its own, because no other code needs the library of docker compose.
+// Command compose is a separate Go module, because no other code needs the library of docker compose.
 package main
 
 import (

@@ -9,11 +9,11 @@ import (
 	"capper/client/api"
 )
 
-// suppressed is the name of the set whose users receive no messages.
+// The constant suppressed is the name of the set whose users receive no messages.
 const suppressed = "opted-out"
 
-// known holds the limits and the users of segments and sets, as the service reports them. From these limits and users,
-// the demo computes the expected results of a blast (large campaign).
+// The type known holds the limits and the users of segments and sets, as the service reports them. From these data, the
+// demo computes the expected results of a blast (large campaign).
 type known struct {
 	limits   *api.Policy
 	segments map[string]*roaring.Bitmap
@@ -41,15 +41,14 @@ func learn(ctx context.Context, service *client.Client) (*known, error) {
 	return k, err
 }
 
-// wanted holds the numbers of users that a blast (large campaign) should allow and deny.
+// The type wanted holds the expected numbers of users whom a blast (large campaign) allows and denies.
 type wanted struct {
 	segments          map[string]api.SegmentSummary
 	daily, suppressed int
 }
 
-// want returns how many of the given users a message should reach. For the users in the bitmap "others", the message is
-// the m-th message of the day (the argument m). For all users outside the bitmap "others", the message is the n-th
-// message of the day (the argument n).
+// The method want returns the expected results of a message to the given users. For the users in the bitmap "others",
+// the message is the m-th message of the day. For all other users, the message is the n-th message of the day.
 func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int) *wanted {
 	w := &wanted{segments: map[string]api.SegmentSummary{}}
 	rest := users.Clone()
@@ -76,7 +75,8 @@ func (k *known) want(users *roaring.Bitmap, n int, others *roaring.Bitmap, m int
 	return w
 }
 
-// implied returns how many users of a segment may, by the limits, receive an n-th message on the same day.
+// The method implied returns the number of users of a segment who may, by the limits, receive an n-th message on the
+// same day.
 func (k *known) implied(segment string, users, n int) int {
 	list, ok := k.limits.Segments[segment]
 	if !ok {

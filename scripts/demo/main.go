@@ -1,6 +1,6 @@
-// Command demo makes the filter calls of large campaigns (blasts) to a running capper service and prints the
-// decisions. To check the service, the demo compares the totals of the decisions with the totals that follow from the
-// limits. The script scripts/demo.sh runs this command.
+// Command demo makes the filter calls of large campaigns (blasts) to a running capper service and prints the decisions.
+// The demo compares the totals of the decisions with the totals that follow from the limits. The script scripts/demo.sh
+// runs this command.
 package main
 
 import (
@@ -48,8 +48,8 @@ func main() {
 	}
 }
 
-// run makes the filter calls of all blasts (large campaigns) to the audience, and of a further blast to an audience
-// expression. run returns the users whom the first blast allowed.
+// The function run makes the filter calls of all blasts (large campaigns) for the audience, and of a further blast for
+// an audience expression. The function returns the users whom the first blast allowed.
 func run(ctx context.Context, out io.Writer, url, audience string, count uint64, blasts int) (allowed *roaring.Bitmap,
 	err error) {
 	service, err := client.New(client.Config{URL: url, BatchBitmap: 100_000})
@@ -87,12 +87,11 @@ func run(ctx context.Context, out io.Writer, url, audience string, count uint64,
 	return allowed, nil
 }
 
-// expression selects the users of the last blast (large campaign). The service, and not the demo, evaluates the
-// expression for the last blast (large campaign).
+// The constant expression selects the users of the last blast (large campaign). The service evaluates the expression.
 const expression = "vip | new - country/my"
 
-// sendExpression makes the filter calls of one more blast (large campaign), to an audience expression. Each user of the
-// earlier blasts (large campaigns) has already received one message from each earlier blast.
+// sendExpression makes the filter calls of one more blast (large campaign), for an audience expression. For the users
+// of the earlier blasts, this message is the message number blasts+1 of the day.
 func sendExpression(ctx context.Context, out io.Writer, service *client.Client, known *known, before *roaring.Bitmap,
 	blasts int) error {
 	fmt.Fprintf(out, "\nblast %d: audience '%s'\n", blasts+1, expression)
@@ -107,7 +106,7 @@ func sendExpression(ctx context.Context, out io.Writer, service *client.Client, 
 	return report(out, summary, known.want(users, 1, before, blasts+1), took)
 }
 
-// readBitmap reads the first users from a bitmap file; the argument "count" says how many.
+// readBitmap reads the first users from a bitmap file. The argument "count" is the number of users.
 func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -127,8 +126,8 @@ func readBitmap(file string, count uint64) (*roaring.Bitmap, error) {
 	return users, nil
 }
 
-// send makes filter calls for all users of a request, and prints the progress. send passes the allowed users to the
-// argument "allow", a function.
+// The function send makes filter calls for all users of a request, and prints the progress. The function "allow"
+// receives the allowed users.
 func send(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest,
 	allow func(*roaring.Bitmap)) (*api.Summary, time.Duration, error) {
 	start := time.Now()
@@ -147,7 +146,8 @@ func send(ctx context.Context, out io.Writer, service *client.Client, request *c
 	return &total, time.Since(start), err
 }
 
-// report prints the numbers of decisions about a blast (large campaign), and compares them with the expected numbers.
+// The function report prints the numbers of decisions about a blast (large campaign), and compares these numbers with
+// the expected numbers.
 func report(out io.Writer, s *api.Summary, want *wanted, took time.Duration) error {
 	fmt.Fprintf(out, "  %.2f s, %.0f users/s: %d allowed", took.Seconds(), float64(s.Requested)/took.Seconds(),
 		s.Allowed)

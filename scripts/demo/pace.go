@@ -14,22 +14,21 @@ import (
 	"capper/client"
 )
 
-// senders is the number of parallel senders in the demo. Each sender has a client of its own for the pacer, as if it
-// ran on a machine of its own. All senders use the same service.
+// The constant senders is the number of parallel senders in the demo. Each sender has its own client for the pacer,
+// like a sender on a separate machine. All senders use the same service.
 const senders = 8
 
-// together is the number of users in one batch of a sender. The sender sends to all users of a batch at the same
-// time.
+// The constant together is the number of users in one batch. A sender sends to all users of a batch at the same time.
 const together = 50
 
-// sent is a number of sends that one sender made at one time.
+// The type sent is a number of sends that one sender made at one time.
 type sent struct {
 	at    time.Time
 	users int
 }
 
-// pace sends to the users at the rate that the service's pacer (rate limiter) allows, and prints how long this takes.
-// pace then compares the actual rate with the configured rate.
+// The function pace sends to the users at the rate of the service's pacer (rate limiter), and prints the duration. The
+// function then compares the actual rate with the configured rate.
 func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) error {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -103,7 +102,8 @@ func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, e
 	return all, context.Cause(ctx)
 }
 
-// sender takes batches of users from the Go channel "work", and sends to each batch when the pacer allows it.
+// The function sender takes batches of users from the Go channel "work", and sends to each batch when the pacer allows
+// the sends.
 func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends []sent, err error) {
 	api, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -122,7 +122,7 @@ func sender(ctx context.Context, url, name string, work <-chan []uint32) (sends 
 	return sends, nil
 }
 
-// count returns the total number of sends, and the number of sends in the second with the most sends.
+// The function count returns the total number of sends, and the number of sends in the busiest second.
 func count(sends []sent) (total, busiest int) {
 	first, within := 0, 0
 	for _, s := range sends {
@@ -135,7 +135,7 @@ func count(sends []sent) (total, busiest int) {
 	return total, busiest
 }
 
-// firstOf returns the first users of a set. The result of firstOf contains at most "most" users.
+// firstOf returns the first users of a set, at most "most" users.
 func firstOf(users *roaring.Bitmap, most int) []uint32 {
 	list := make([]uint32, min(most, int(users.GetCardinality())))
 	return list[:users.ManyIterator().NextMany(list)]

@@ -16,15 +16,15 @@ import (
 	"capper/client"
 )
 
-// randomCalls is the number of parallel filter calls that the function random() makes, and randomBatch is the number of
+// randomCalls is the number of parallel filter calls that the function random makes, and randomBatch is the number of
 // users in each call.
 const (
 	randomCalls = 4
 	randomBatch = 10_000
 )
 
-// random makes filter calls with the ids from a file, in random order and as strings. random prints the number of
-// decided users per second. If the ids are UUIDs, random() sends them in packed form for every second message.
+// The function random makes filter calls with the ids from a file, in random order and as strings, and prints the
+// number of decided users per second. If the ids are UUIDs, every second message has the ids in packed form.
 func random(ctx context.Context, out io.Writer, url, file string) error {
 	service, err := client.New(client.Config{URL: url})
 	if err != nil {
@@ -52,7 +52,7 @@ func random(ctx context.Context, out io.Writer, url, file string) error {
 	return nil
 }
 
-// pack converts the texts of UUIDs to packed ids (16 bytes each). For other ids, the result "ok" is false.
+// The function pack converts the texts of UUIDs to packed ids (16 bytes each). For other ids, the result "ok" is false.
 func pack(ids []string) (packed [][16]byte, ok bool) {
 	for _, id := range ids {
 		raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
@@ -64,8 +64,8 @@ func pack(ids []string) (packed [][16]byte, ok bool) {
 	return packed, true
 }
 
-// sendAll makes filter calls for all users in batches, and prints the number of users per second. The argument "part"
-// is a function that stores the users of a batch in the request.
+// sendAll makes filter calls for all users in batches, and prints the number of users per second. The function "part"
+// stores the users of a batch in the request.
 func sendAll(ctx context.Context, out io.Writer, service *client.Client, request *client.FilterRequest, form string,
 	users int, part func(request *client.FilterRequest, from, to int)) error {
 	calls, ctx := errgroup.WithContext(ctx)

@@ -3,9 +3,9 @@
 //
 //	helm CHART RELEASE NAMESPACE [VALUES…]
 //
-// Command helm has a Go module of its own, because no other code needs Helm. Command helm uses only the engine of
-// Helm, because compiling all of Helm takes minutes. The target `make chart` runs the real Helm program on the same
-// chart.
+// Command helm is a separate Go module, because no other code needs Helm. Command helm uses only the engine of Helm,
+// because a build of the whole Helm program takes minutes. The target `make chart` runs the real Helm program on the
+// same chart.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Command sbom writes a software bill of materials for Go programs to standard output, in the format CycloneDX 1.5 as
 // JSON. The bill of materials lists all Go modules in the programs, with the versions and hashes that the linker
-// recorded. If the programs are the same, the bill of materials is always the same, byte for byte.
+// recorded. For the same programs, the bill of materials is always the same, byte for byte.
 //
 //	go run ./scripts/sbom -version v1.2.3 -date 2026-11-20T09:12:44Z PROGRAM…
 package main
@@ -36,8 +36,8 @@ type bill struct {
 	Version    int         `json:"version"`
 	Metadata   metadata    `json:"metadata"`
 	Components []component `json:"components"`
-	// The bill lists all modules as direct dependencies, because the linker does not record which module requires which
-	// other module.
+	// The bill lists all modules as direct dependencies, because the linker does not record the dependencies between
+	// modules.
 	Dependencies []dependency `json:"dependencies"`
 }
 
@@ -56,7 +56,7 @@ type component struct {
 	Licenses []license `json:"licenses,omitempty"`
 }
 
-// hash is the hash of a Go module's files, as in go.sum.
+// The type hash is the hash of a Go module's files, as in go.sum.
 type hash struct {
 	Algorithm string `json:"alg"`
 	Content   string `json:"content"`
@@ -95,8 +95,8 @@ func run(args []string, out io.Writer) error {
 	return encoder.Encode(describe(modules, *version, *date))
 }
 
-// add adds the Go modules in a program, including the standard library, to the map of modules. If a Go module is
-// replaced by a directory, the module belongs to this repository and has the version of the repository.
+// The function add adds the Go modules in a program, including the standard library, to the map of modules. A Go module
+// that is replaced by a directory belongs to this repository, and gets the version of the repository.
 func add(modules map[string]component, info *debug.BuildInfo, version string) {
 	note := func(path, version, sum string) {
 		purl := "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")

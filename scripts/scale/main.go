@@ -1,6 +1,6 @@
-// Command scale computes which machines a deployment of capper for hundreds of millions of users needs, and simulates
-// a large campaign (a blast) on it. The page docs/design/scale.md shows the output of command scale, and says which
-// constants were measured.
+// Command scale computes the machines for a deployment of capper with hundreds of millions of users, and simulates a
+// large campaign (a blast) on these machines. The page docs/design/scale.md shows the output of command scale, and
+// names the measured constants.
 //
 //	go run ./scripts/scale
 package main
@@ -22,12 +22,12 @@ func main() {
 	}
 }
 
-// These constants are the seconds of processor time that a decision about one user takes. The values for Redis masters,
-// for the service, and for calls with one user are measurements from docs/benchmarks.md. The values for the campaign
-// engine and for a replica were measured in the first blast (large campaign) of the demo.
+// These constants are the seconds of processor time for a decision about one user. The values for Redis masters, for
+// the service, and for calls with one user are measurements from docs/benchmarks.md. The values for the campaign engine
+// and for a replica are measurements from the first blast (large campaign) of the demo.
 const (
 	nearMaster  = 1.4e-6  // consecutive users, in calls with 65,536 users
-	farMaster   = 6.1e-6  // random users, who all have earlier sends
+	farMaster   = 6.1e-6  // random users, all with earlier sends
 	nearService = 0.11e-6 // for a bitmap: 0.03, and 0.08 in the Redis client
 	farService  = 0.32e-6 // 0.03, and 0.29 in the Redis client
 	single      = 25e-6
@@ -44,11 +44,11 @@ const (
 	objectPrice   = 0.023 // for 1 GiB in S3
 )
 
-// instances is the number of service instances in the assumed deployment. Each of three availability zones has one
-// service instance, because a zone may fail.
+// The constant instances is the number of service instances in the assumed deployment: one instance in each of three
+// availability zones, because a zone may fail.
 const instances = 3
 
-// loads returns the numbers of users and sends that docs/design/scale.md assumes, by name.
+// The function loads returns the numbers of users and sends that docs/design/scale.md assumes, by name.
 func loads() map[string]sizing.Load {
 	load := func(users int64, density, calls float64) sizing.Load {
 		return sizing.Load{Users: users, Density: density, Blast: 10_000_000, Within: 2 * time.Minute, Single: calls,
@@ -57,7 +57,7 @@ func loads() map[string]sizing.Load {
 	return map[string]sizing.Load{"270 million": load(270e6, 0.063, 500), "1 billion": load(1e9, 0.233, 2000)}
 }
 
-// order lists the names of the loads in the order of the output columns.
+// The variable order lists the names of the loads in the order of the output columns.
 var order = []string{"270 million", "1 billion"}
 
 func report(out io.Writer) error {
@@ -68,7 +68,7 @@ func report(out io.Writer) error {
 	return blasts(out)
 }
 
-// plans prints the machines, memory and costs that each assumed load requires.
+// The function plans prints the machines, the memory and the costs for each assumed load.
 func plans(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "plan\t%s\t%s\n", order[0], order[1])
@@ -85,7 +85,7 @@ func plans(out io.Writer) error {
 
 const gib = 1 << 30
 
-// rows contains the rows of the printed table of resources.
+// The variable rows contains the rows of the printed table of resources.
 var rows = []struct {
 	name  string
 	value func(sizing.Load) string
@@ -123,12 +123,12 @@ func redisDisk(l sizing.Load) float64 { return sizing.AppendOnly(l) * float64(l.
 // sendsADay returns the number of recorded sends per day, if the longest window has l.Days days.
 func sendsADay(l sizing.Load) float64 { return float64(l.Users) * l.Sends / l.Days }
 
-// auditDay returns how many bytes of audit records (decisions) a load writes per day: two bytes for each send, and 35
+// auditDay returns the size, in bytes, of a day's audit records (recorded decisions): two bytes for each send, and 35
 // bytes for each call with one user.
 func auditDay(l sizing.Load) float64 { return 2*sendsADay(l) + l.Single*86400*35 }
 
-// network returns the monthly price of the network traffic to Redis, from Redis, and to the replicas. Two thirds of
-// the traffic to and from Redis goes from one availability zone to another.
+// The function network returns the monthly price of the network traffic to Redis, from Redis, and to the replicas. Two
+// thirds of this traffic crosses the border of an availability zone.
 func network(l sizing.Load) float64 {
 	bytes := 30 * sendsADay(l) * (sizing.ToRedis(l) + sizing.FromRedis(l) + sizing.ToReplicas(l))
 	return bytes * 2 / 3 / gib * networkPrice
@@ -143,9 +143,9 @@ func gibs(bytes float64) string { return fmt.Sprintf("%.3g GiB", bytes/gib) }
 
 func dollars(n float64) string { return fmt.Sprintf("$%.0f", n) }
 
-// demo returns the deployment of `make demo`: 3 Redis masters with one replica each, one instance and the campaign
-// engine, on one machine. The argument "cores" is the number of cores of this machine, and the argument "recorded" is
-// the fraction of users whose sends are recorded.
+// The function demo returns the deployment of `make demo`: 3 Redis masters with one replica each, one instance and the
+// campaign engine, on one machine. The argument "cores" is the machine's number of cores, and "recorded" is the
+// fraction of users whose sends are recorded.
 func demo(blast, users int, recorded, cores float64) System {
 	return System{
 		Name:          fmt.Sprintf("demo, blast %d, %.2f cores", blast, cores),
@@ -166,9 +166,9 @@ func demo(blast, users int, recorded, cores float64) System {
 	}
 }
 
-// deployed returns the deployment for the load with the given name, with a separate machine for each process. The
-// argument "open" is the number of calls that run in parallel. The blast (large campaign) has 10 million random users,
-// so every decision reads a different bucket (key) of users in Redis.
+// The function deployed returns the deployment for the load with the given name, with a separate machine for each
+// process. The argument "open" is the number of parallel calls. The blast (large campaign) has 10 million random users,
+// so every decision reads a different Redis key.
 func deployed(name string, open int) System {
 	l := loads()[name]
 	return System{Name: fmt.Sprintf("%s, %d open", name, open), Blast: int(l.Blast), Call: 100_000, InFlight: open,
@@ -177,7 +177,7 @@ func deployed(name string, open int) System {
 		SingleWork: single}
 }
 
-// failing returns a copy of the system s with a failover, during which the Redis master with most users is down for
+// The function failing returns a copy of the system s with a failover: the Redis master with most users is down for
 // three seconds.
 func failing(s System) System {
 	s.Name += ", failover"
@@ -185,8 +185,8 @@ func failing(s System) System {
 	return s
 }
 
-// systems returns the deployments that docs/design/scale.md describes. For each blast (large campaign) of the demo,
-// the number of cores is the number that was available when the blast was measured.
+// The function systems returns the deployments in docs/design/scale.md. For each blast (large campaign) of the demo,
+// the number of cores is the number of available cores at the measurement.
 func systems() []System {
 	list := []System{
 		demo(1, 1_000_000, 0.728, 1.07), demo(2, 1_000_000, 0.436, 1.16), demo(3, 1_000_000, 0.049, 1.04),
@@ -198,7 +198,7 @@ func systems() []System {
 	return list
 }
 
-// blasts simulates the blast (large campaign) on each system and prints the results.
+// The function blasts simulates the blast (large campaign) on each system, and prints the results.
 func blasts(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "blast\ttook\tusers/s\tcall\tslowest\tmaster\treplica\tinstance\tto replicas\tone user waits")
@@ -213,6 +213,6 @@ func blasts(out io.Writer) error {
 	return w.Flush()
 }
 
-// replicated is the number of bytes that a Redis replica receives for a recorded send to a user with 5 earlier sends:
-// 12 × 6 + 64.5.
+// The constant replicated is the number of bytes that a Redis replica receives for a recorded send to a user with 5
+// earlier sends: 12 × 6 + 64.5.
 const replicated = 136.5

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// System is a deployment of capper, together with the large campaign (the blast) about which it decides. All fields
-// of a System for work are seconds of processor time for one user.
+// System is a deployment of capper, together with a large campaign (the blast). The fields Engine, Service, Master and
+// Replica are seconds of processor time for one user.
 type System struct {
 	Name string
 
@@ -27,18 +27,18 @@ type System struct {
 	Replica float64 // work of each replica for each recorded send
 	RTT     time.Duration
 
-	// Shared is the number of cores of a machine that all processes share. The value 0 means that each process has a
-	// machine of its own.
+	// Shared is the number of cores of a machine that all processes share. The value 0 means a separate machine for
+	// each process.
 	Shared float64
-	// Single is the number of calls per second with one user, while the blast runs. SingleWork is the processor time
-	// that a Redis master needs for such a call, in seconds.
+	// Single is the number of calls per second with one user, while the blast (large campaign) runs. SingleWork is the
+	// processor time of a Redis master for such a call, in seconds.
 	Single, SingleWork float64
-	// DownFor is the duration of a failover, during which the Redis master with most users does no work. The failover
-	// begins one second after the beginning of the blast.
+	// DownFor is the duration of a failover. During the failover, the Redis master with most users does no work. The
+	// failover begins one second after the beginning of the blast (large campaign).
 	DownFor time.Duration
 }
 
-// Result says how long the calls of a blast (large campaign) take on a system, and how busy the processes are.
+// Result holds the durations of the calls of a blast (large campaign) on a system, and the load of the processes.
 type Result struct {
 	Took       time.Duration
 	Median     time.Duration // median duration of a call
@@ -57,7 +57,8 @@ const (
 	pipelined = 2 * 2048
 )
 
-// server is a process of the simulated system, with a queue of work that it does in order.
+// The type server is a process of the simulated system, with a queue of work. The process does the work in the order of
+// the queue.
 type server struct {
 	cores float64 // number of cores that it may use
 	queue []piece
@@ -65,14 +66,14 @@ type server struct {
 	down  bool
 }
 
-// piece is the work that one API call causes in one simulated process.
+// A piece is the work that one API call causes in one simulated process.
 type piece struct {
 	call *call
 	work float64
 }
 
-// call is a simulated API call, which passes through the campaign engine, an instance, all Redis masters and their
-// replicas.
+// The type call is a simulated API call. The call passes through the campaign engine, an instance, all Redis masters
+// and their replicas.
 type call struct {
 	users int
 	began time.Duration
@@ -90,8 +91,8 @@ const (
 	over
 )
 
-// simulation is the state of a simulated system during a blast (large campaign). In a simulation, time advances in
-// ticks (short steps).
+// The type simulation is the state of a simulated system during a blast (large campaign). In a simulation, time
+// advances in ticks (short steps).
 type simulation struct {
 	System
 	now                       time.Duration
@@ -103,7 +104,7 @@ type simulation struct {
 	backlog                   float64 // maximum work that waited at the master with most users
 }
 
-// Simulate simulates the blast (large campaign) on the system and returns how long the calls take.
+// Simulate simulates the blast (large campaign) on the system, and returns the durations of the calls.
 func Simulate(s System) Result {
 	sim := &simulation{System: s, unsent: s.Blast,
 		engine: servers(1, 1), instance: servers(s.Instances, s.InstanceCores),
@@ -125,11 +126,11 @@ func servers(n int, cores float64) []*server {
 	return list
 }
 
-// fullest returns the fraction of all users that the Redis master with most users stores.
+// The function fullest returns the fraction of all users on the Redis master with most users.
 func fullest(shards int) float64 { return math.Ceil(partitions/float64(shards)) / partitions }
 
-// shareOf returns the fraction of all users whose data the Redis master i stores. The numbers of partitions that any
-// two Redis masters hold differ by at most one.
+// shareOf returns the fraction of all users on the Redis master i. The numbers of partitions of any two Redis masters
+// differ by at most one.
 func shareOf(i, shards int) float64 {
 	n := partitions / shards
 	if i < partitions%shards {
@@ -138,7 +139,7 @@ func shareOf(i, shards int) float64 {
 	return float64(n) / partitions
 }
 
-// step advances the time of the simulation by one tick (short step).
+// The method step advances the time of the simulation by one tick (short step).
 func (s *simulation) step() {
 	for s.unsent > 0 && len(s.open) < s.InFlight {
 		s.send()
@@ -153,7 +154,7 @@ func (s *simulation) step() {
 	s.open = slices.DeleteFunc(s.open, func(c *call) bool { return c.stage == over })
 }
 
-// send starts the next API call of the simulated blast (large campaign).
+// The method send starts the next API call of the simulated blast (large campaign).
 func (s *simulation) send() {
 	c := &call{users: min(s.Call, s.unsent), began: s.now, left: 1}
 	s.unsent -= c.users
@@ -161,8 +162,8 @@ func (s *simulation) send() {
 	s.engine[0].queue = append(s.engine[0].queue, piece{c, float64(c.users) * s.Engine})
 }
 
-// work lets every simulated process work for one tick (short step). If the processes on a shared machine need more
-// processor time than the machine has, each process gets only a fraction of the time that it needs.
+// The method work lets every simulated process work for one tick (short step). If the processes on a shared machine
+// need more processor time than the machine has, each process gets a fraction of its time.
 func (s *simulation) work() {
 	all := slices.Concat(s.engine, s.instance, s.masters, s.replicas)
 	s.masters[0].down = s.now >= time.Second && s.now < time.Second+s.DownFor
@@ -180,8 +181,8 @@ func (s *simulation) work() {
 	}
 }
 
-// copies returns how many processes the simulated server i represents. Each of the last Shards servers stands for all
-// replicas of one Redis master.
+// The method copies returns the number of processes that the simulated server i represents. Each of the last Shards
+// servers represents all replicas of one Redis master.
 func (s *simulation) copies(i, n int) float64 {
 	if i >= n-s.Shards {
 		return float64(s.Replicas)
@@ -189,7 +190,7 @@ func (s *simulation) copies(i, n int) float64 {
 	return 1
 }
 
-// waits returns how many seconds of processor time the work in the server's queue needs.
+// The method waits returns the processor time, in seconds, for the work in the server's queue.
 func (s *server) waits() (work float64) {
 	for _, p := range s.queue {
 		work += p.work
@@ -197,7 +198,7 @@ func (s *server) waits() (work float64) {
 	return work
 }
 
-// wants returns how many seconds of processor time the server can use in one tick (short step).
+// The method wants returns the processor time, in seconds, that the server can use in one tick (short step).
 func (s *server) wants() float64 {
 	if s.down {
 		return 0
@@ -205,7 +206,7 @@ func (s *server) wants() float64 {
 	return min(s.cores*tick.Seconds(), s.waits())
 }
 
-// run removes the given amount of work (processor time) from the server's queue.
+// The method run removes the given amount of work (processor time) from the server's queue.
 func (s *server) run(work float64) {
 	s.done += work
 	for len(s.queue) > 0 && s.queue[0].work <= work+1e-12 {
@@ -218,7 +219,7 @@ func (s *server) run(work float64) {
 	}
 }
 
-// advance adds the work of the next stage of a call to the queues of the servers.
+// The method advance adds the work of the next stage of a call to the queues of the servers.
 func (s *simulation) advance(c *call) {
 	c.stage++
 	users := float64(c.users)

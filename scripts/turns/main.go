@@ -1,9 +1,9 @@
-// Command turns compares the processor time that two versions of capper need for the same filter calls. Command turns
-// sends each filter call to one version after the other. Command turns measures the time per user, for the users of a
-// blast (large campaign) and for random users. Command turns prints the time of the service (HTTP, decoding, segments,
-// store) and the time of Redis. In addition to the two versions, a third service runs the new version with live changes
-// of a set for 1 % of the users. Each of the three services uses a separate Redis Cluster. Run command turns on an idle
-// machine, from the root of the repository:
+// Command turns compares the processor time of two versions of capper for the same filter calls. Command turns sends
+// each filter call to one version after the other. The result is the time per user, for the users of a blast (large
+// campaign) and for random users: the time of the service (HTTP, decoding, segments, store) and the time of Redis. In
+// addition, a third service runs the new version with live changes of a set (changes by API calls) for 1 % of the
+// users. Each of the three services uses a separate Redis Cluster. Run command turns on an idle machine, from the root
+// of the repository:
 //
 //	go run ./scripts/turns --before OLD/capper --segmentbuild OLD/segmentbuild
 package main
@@ -28,7 +28,7 @@ import (
 
 const batch = 10_000 // number of users in a call
 
-// side is one of the compared services: a running service together with its Redis Cluster.
+// A side is one of the compared services: a running service together with the service's Redis Cluster.
 type side struct {
 	name    string
 	url     string
@@ -94,7 +94,7 @@ func run(before, after, builder string, users, rounds int) error {
 	return nil
 }
 
-// publish publishes all users as one segment, and an empty set, with the program segmentbuild.
+// The function publish publishes all users as one segment, and an empty set, with the program segmentbuild.
 func publish(dir, builder string, ids []uint32) error {
 	var text bytes.Buffer
 	for _, id := range ids {
@@ -114,7 +114,7 @@ func publish(dir, builder string, ids []uint32) error {
 	return nil
 }
 
-// start starts three Redis masters, and a service that uses them.
+// The function start starts three Redis masters, and a service that uses these masters.
 func start(own, dir, name, program string) (*side, error) {
 	s := &side{name: name, servers: own + "-redis"}
 	out, err := exec.Command("scripts/cluster.sh", "up", s.servers, "--replicas", "0").CombinedOutput()
@@ -185,8 +185,8 @@ func (s *side) stop() {
 	_ = exec.Command("scripts/cluster.sh", "down", s.servers).Run()
 }
 
-// change makes API calls that remove 1 % of the users from the set. The users whom the method change() removes are
-// not in the set, so decisions do not change.
+// The method change makes API calls that remove 1 % of the users from the set. These users are not in the set, so
+// decisions do not change.
 func (s *side) change(ids []uint32) error {
 	var some []uint32
 	for i := 0; i < len(ids); i += 100 {
@@ -218,7 +218,7 @@ func (s *side) post(path string, body []byte, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// compare sends each filter call to all services in turn, and prints the medians over the rounds.
+// The function compare sends each filter call to all services in turn, and prints the medians over the rounds.
 func compare(load string, sides []*side, ids []uint32, rounds int) error {
 	service := make([][]float64, len(sides))
 	redis := make([][]float64, len(sides))
@@ -254,8 +254,8 @@ func compare(load string, sides []*side, ids []uint32, rounds int) error {
 	return nil
 }
 
-// filter makes a filter call, and returns the nanoseconds of processor time that the service and Redis used for the
-// call.
+// The method filter makes a filter call, and returns the processor time, in nanoseconds, that the service and Redis
+// used for the call.
 func (s *side) filter(body []byte) (service, redis float64, err error) {
 	service, redis = processorTime(s.service.Process.Pid), processorTime(s.redis...)
 	var answer struct {
@@ -270,7 +270,7 @@ func (s *side) filter(body []byte) (service, redis float64, err error) {
 	return processorTime(s.service.Process.Pid) - service, processorTime(s.redis...) - redis, nil
 }
 
-// encode returns the request bodies of the filter calls for the users.
+// The function encode returns the request bodies of the filter calls for the users.
 func encode(message string, ids []uint32) [][]byte {
 	var bodies [][]byte
 	for part := range slices.Chunk(ids[:len(ids)/batch*batch], batch) {
@@ -280,7 +280,7 @@ func encode(message string, ids []uint32) [][]byte {
 	return bodies
 }
 
-// processorTime returns the nanoseconds of processor time that all threads of the given processes have used.
+// processorTime returns the processor time, in nanoseconds, that all threads of the given processes have used.
 func processorTime(pids ...int) float64 {
 	total := 0.0
 	for _, pid := range pids {
@@ -295,7 +295,7 @@ func processorTime(pids ...int) float64 {
 	return total
 }
 
-// ratio returns the ratio of two processor times: the median over all rounds.
+// The function ratio returns the ratio of two processor times: the median over all rounds.
 func ratio(of, to []float64) float64 {
 	ratios := make([]float64, len(of))
 	for i := range of {

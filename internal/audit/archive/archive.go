@@ -24,15 +24,15 @@ type Archive struct {
 	policies map[string]*capping.Policy
 }
 
-// New returns an archive that reads audit records from the given location. The argument "parse" is a function that
-// decodes a stored policy, like config.ParsePolicy. New itself reads nothing.
+// New returns an archive that reads audit records from the given location. The function "parse" decodes a stored
+// policy, like config.ParsePolicy. New reads nothing.
 func New(at objects.Source, parse func(raw []byte) (*capping.Policy, error)) *Archive {
 	return &Archive{at: at, parse: parse, entries: map[objects.Object]*Entry{}, policies: map[string]*capping.Policy{}}
 }
 
-// Of makes the archive expect user ids with the given kind and key in the audit records, and returns the archive.
-// Without a call of Of, the archive expects dense ids (32-bit numbers) in the audit records. If an audit file has user
-// ids of another kind or with another key, the archive returns a *FileError that wraps an *audit.OtherIDsError.
+// The method Of sets the kind and key of the user ids that the archive expects in the audit records, and returns the
+// archive. Without a call of Of, the archive expects dense ids (32-bit numbers). If an audit file has user ids of
+// another kind or with another key, the archive returns a *FileError that wraps an *audit.OtherIDsError.
 func (a *Archive) Of(ids audit.IDs) *Archive {
 	a.ids = ids
 	return a
@@ -61,10 +61,10 @@ func ReadIDs(ctx context.Context, at objects.Source) (audit.IDs, error) {
 // Name returns the name of the audit location in the form in which the user wrote it.
 func (a *Archive) Name() string { return a.at.Name() }
 
-// Source returns the audit location from which the archive reads.
+// Source returns the audit location that the archive reads.
 func (a *Archive) Source() objects.Source { return a.at }
 
-// ErrNoPolicy reports that an audit location has no policy for a configuration version. ErrNoPolicy wraps
+// ErrNoPolicy reports that the audit location has no policy of a configuration version. ErrNoPolicy wraps
 // objects.ErrNotFound.
 var ErrNoPolicy = fmt.Errorf("the audit has no record of the limits of this configuration version: %w",
 	objects.ErrNotFound)
@@ -112,20 +112,20 @@ func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Poli
 	return policy, nil
 }
 
-// isVersion reports whether a text has the form of a configuration version. Without the check by isVersion, the version
-// in a damaged record could name an object outside the folder "policies".
+// isVersion reports whether a text has the form of a configuration version. Without this check, the version in a
+// damaged record could name an object outside the folder "policies".
 func isVersion(text string) bool {
 	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool {
 		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
 	})
 }
 
-// Instance says how many audit files and records one service instance wrote, and in which period.
+// Instance holds the numbers of audit files and records that one service instance wrote, and the period.
 type Instance struct {
 	Name        string
 	Files       int
 	Records     uint64 // number of records in complete files
-	Lost        uint64 // number of lost records that the instance itself noted
+	Lost        uint64 // number of lost records, according to the instance
 	First, Last capping.Instant
 	Open        bool // the instance is writing a file, or was when it died
 }

@@ -39,16 +39,16 @@ type openFile struct {
 	bytes    int64
 }
 
-// listing contains the audit files at a location: the open files and the index of the complete files.
+// A listing contains the audit files at a location: the open files and the index of the complete files.
 type listing struct {
 	entries []*Entry
 	open    []openFile
 	faults  []error // a *FileError for each damaged entry
 }
 
-// list finds the audit files that may hold records for a query. list lists open files before the index. Because list
-// reads open files first, a file that its writer closes and uploads during the listing appears in at least one of the
-// two lists.
+// The method list finds the audit files that may hold records for a query. The method reads the list of open files
+// first, and the index second. If a writer closes and uploads a file meanwhile, the file therefore appears in at least
+// one of the two lists.
 func (a *Archive) list(ctx context.Context, q Query) (listing, error) {
 	open, err := a.listOpen(ctx)
 	if err != nil {
@@ -110,9 +110,9 @@ func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entr
 	return slices.DeleteFunc(entries, func(e *Entry) bool { return e == nil }), damaged, nil
 }
 
-// entry returns the index entry of an audit file, from memory if the archive has read the index entry before. An
-// index entry changes only when a compaction rewrites its audit file. If a compaction has rewritten an audit file, a
-// caller that does not find the file under its old key reads the index entry again.
+// The method entry returns the index entry of an audit file, from memory if the archive has read the index entry
+// before. An index entry changes only when a compaction rewrites the audit file. A caller that does not find the file
+// under the old key then reads the index entry again.
 func (a *Archive) entry(ctx context.Context, o objects.Object) (*Entry, error) {
 	a.mu.Lock()
 	known := a.entries[o]
@@ -142,7 +142,7 @@ func (a *Archive) readEntry(ctx context.Context, key string) (*Entry, error) {
 	return e, nil
 }
 
-// ParseEntry decodes and validates the index entry that an audit location stores under the object key.
+// ParseEntry decodes and validates the index entry with the given object key.
 func ParseEntry(key string, raw []byte) (*Entry, error) {
 	e := &Entry{IndexKey: key}
 	if err := audit.Unseal(raw, &e.Entry); err != nil {
@@ -200,8 +200,8 @@ func isRecordsKey(key, sha256 string) bool {
 }
 
 // Entries returns the index entries of the rolled (complete) audit files that may hold records for a query, in the
-// order of their first records. The result "damaged" holds a *FileError for each index entry that the archive cannot
-// read.
+// order of the files' first records. The result "damaged" holds a *FileError for each index entry that the archive
+// cannot read.
 func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damaged []error, err error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/objects"
 )
 
-// CompactConfig says which audit files a compaction removes.
+// CompactConfig holds the settings of a compaction.
 type CompactConfig struct {
 	Keep time.Duration // age of a file's last call above which the file is removed; 0: no file is
 	Now  time.Time
@@ -26,17 +26,17 @@ type CompactConfig struct {
 type CompactReport struct {
 	Files     int   `json:"files"` // that the index has
 	Rewritten int   `json:"rewritten"`
-	Users     int64 `json:"users"` // entries of erased users that were taken out: a user counts in each record
+	Users     int64 `json:"users"` // removed users: a user counts once for each record
 	Dropped   int   `json:"dropped"`
 	Leftovers int   `json:"leftovers"`    // files that an earlier run left
 	Before    int64 `json:"bytes_before"` // bytes of all files
 	After     int64 `json:"bytes_after"`
 }
 
-// settle is the minimum age of an audit file without an index entry that a compaction removes.
+// A compaction removes an audit file without an index entry if the file is older than the constant settle.
 const settle = time.Hour
 
-// run is the state of one compaction of an audit location.
+// The type run is the state of one compaction of an audit location.
 type run struct {
 	at      objects.Location
 	archive *Archive
@@ -47,8 +47,8 @@ type run struct {
 }
 
 // Compact removes old audit files from a location, and removes erased users from all other audit files. The argument a
-// (an Archive) must read the same location as the argument "at". If Compact cannot process an audit file, it continues
-// with the others; the error of Compact names all files that Compact could not process.
+// (an Archive) must read the location in the argument "at". If Compact cannot process an audit file, Compact continues
+// with the other files. The error of Compact names all files that Compact could not process.
 func Compact(ctx context.Context, at objects.Location, a *Archive, config CompactConfig) (CompactReport, error) {
 	r := &run{at: at, archive: a, config: config}
 	var err error
@@ -59,7 +59,7 @@ func Compact(ctx context.Context, at objects.Location, a *Archive, config Compac
 	if err != nil {
 		return r.report, err
 	}
-	if r.faults = damaged; len(damaged) == 0 { // with damaged entries, the list of named files would be incomplete
+	if r.faults = damaged; len(damaged) == 0 { // with damaged index entries, the list of named files is incomplete
 		if err := r.leftovers(ctx, entries); err != nil {
 			return r.report, err
 		}
@@ -102,7 +102,7 @@ func (r *run) tooOld(last capping.Instant) bool {
 	return r.config.Keep > 0 && last.Time().Before(r.config.Now.Add(-r.config.Keep))
 }
 
-// drop removes an audit file that is too old, together with its index entry.
+// The method drop removes an audit file that is too old, together with the file's index entry.
 func (r *run) drop(ctx context.Context, e *Entry) error {
 	r.report.Dropped++
 	if r.config.Dry {
@@ -117,7 +117,7 @@ func (r *run) drop(ctx context.Context, e *Entry) error {
 	return nil
 }
 
-// rewrite replaces an audit file that contains erased users by an audit file without these users.
+// The method rewrite replaces an audit file with erased users by an audit file without these users.
 func (r *run) rewrite(ctx context.Context, e *Entry) error {
 	r.report.After += e.Bytes
 	if latest := r.erased.Latest(); latest <= e.From {
@@ -143,7 +143,8 @@ func (r *run) rewrite(ctx context.Context, e *Entry) error {
 	return r.replace(ctx, e, again, summary)
 }
 
-// replace writes the new audit file, then the index entry that names the new file, and then removes the old file.
+// The method replace writes first the new audit file, and then the index entry that names the new file. At the end, the
+// method removes the old file.
 func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.Summary) error {
 	entry := summary.Entry(raw)
 	sealed, err := audit.Seal(entry)
@@ -167,7 +168,7 @@ func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.
 	return nil
 }
 
-// without returns a copy of an audit file without the erased users, and the number of users that were removed.
+// The method without returns a copy of an audit file without the erased users, and the number of removed users.
 func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users int64, err error) {
 	reader, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -201,9 +202,9 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 	}
 }
 
-// leftovers removes audit files that no index entry names. An audit file without an index entry remains when a
-// compaction stops between two steps. leftovers keeps an audit file that may be new: if no index entry has the file's
-// number, and its records are not too old.
+// The method leftovers removes audit files that no index entry names. Such a file remains when a compaction stops
+// between two steps. The method keeps a file if no index entry has the file's number and the records are not too old,
+// because the file may be new.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

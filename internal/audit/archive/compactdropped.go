@@ -10,17 +10,17 @@ import (
 	"capper/internal/audit"
 )
 
-// notes is the list of the audit files of each instance that compactions have removed. From the notes, `capper audit
-// verify` knows whether an audit file was removed or is lost.
+// The type notes is the list of the audit files of each instance that compactions have removed. From this list, `capper
+// audit verify` knows whether a compaction removed a missing audit file, or whether the file is lost.
 type notes struct {
 	*run
 	known *Dropped
 }
 
-// begin stores which audit files the compaction will remove, before the compaction removes the first of them. After
-// begin has stored which files the compaction will remove, `capper audit verify` treats any other missing audit file
-// as lost. The argument "entries" must be sorted by instance and number. If no notes exist and the first audit files of
-// an instance are missing, begin assumes that an earlier version of capper removed them.
+// The method begin stores the numbers of the audit files that the compaction will remove, before the compaction removes
+// the first file. From then on, `capper audit verify` treats every other missing audit file as lost. The argument
+// "entries" must be sorted by instance and number. If no notes exist and the first audit files of an instance are
+// missing, the method assumes that an earlier version of capper removed these files.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}
 	for instance, d := range n.known.All() {
@@ -55,9 +55,8 @@ func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	return n.write(ctx, audit.Dropped{})
 }
 
-// adopt notes which of the first audit files of each instance are missing, so that they count as removed. adopt is for
-// locations that an earlier version of capper compacted without notes. adopt omits audit files that exist but have no
-// index entry.
+// The method adopt notes that the missing first audit files of each instance were removed, for locations that an
+// earlier version of capper compacted without notes. The method omits audit files that exist but have no index entry.
 func (n *notes) adopt(ctx context.Context, entries []*Entry, through map[string]uint64) error {
 	named := map[string]bool{}
 	for _, e := range entries {
@@ -98,13 +97,13 @@ func (n *notes) write(ctx context.Context, d audit.Dropped) error {
 	return nil
 }
 
-// noteKept is how long the note about an instance's removed audit files remains after the last of these files was
-// removed. If an instance writes audit files again after its note was removed, `capper audit verify` reports the
-// instance's first audit files as lost.
+// noteKept is the time for which the note about an instance's removed audit files remains after the last removal. If an
+// instance writes audit files again after the note is gone, `capper audit verify` reports the instance's first audit
+// files as lost.
 const noteKept = 366 * 24 * time.Hour
 
-// end removes the notes of instances whose audit files were all removed, and which have written nothing for the time
-// noteKept.
+// The method end removes the note of an instance if all audit files of the instance were removed, and the last removal
+// is longer ago than noteKept.
 func (n *notes) end(ctx context.Context, entries []*Entry) (err error) {
 	left := map[string]bool{}
 	for _, e := range entries {

@@ -14,21 +14,21 @@ import (
 
 // Dropped lists the audit files that compactions removed from an audit location.
 type Dropped struct {
-	// Noted is true if compactions recorded which files they removed. It is false if only an earlier version of capper
-	// has written to the location.
+	// Noted is true if compactions recorded the removed files. Noted is false if only an earlier version of capper has
+	// written to the location.
 	Noted bool
 	of    map[string]audit.Dropped
 }
 
-// Through returns the highest number among the audit files of an instance that a compaction removed, or 0 if none was
+// Through returns the highest number of an instance's audit files that a compaction removed, or 0 if no file was
 // removed.
 func (d *Dropped) Through(instance string) uint64 { return d.of[instance].Through }
 
-// All yields each instance together with those of its audit files that compactions removed.
+// All yields each instance together with the instance's audit files that compactions removed.
 func (d *Dropped) All() iter.Seq2[string, audit.Dropped] { return maps.All(d.of) }
 
-// Dropped reads from the audit location which audit files compactions removed. The result "damaged" holds a
-// *FileError for each document that the archive cannot read.
+// The method Dropped reads the list of the audit files that compactions removed from the audit location. The result
+// "damaged" holds a *FileError for each document that the archive cannot read.
 func (a *Archive) Dropped(ctx context.Context) (d *Dropped, damaged []error, err error) {
 	found, err := a.at.List(ctx, audit.DroppedPrefix)
 	if err != nil {

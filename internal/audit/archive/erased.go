@@ -14,7 +14,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// Erased is the set of users whose data was erased on request. Readers must hide all records of an erased user from
+// Erased is the set of users whose data was erased on request. Readers must hide an erased user in all records from
 // before the user's erasure.
 type Erased struct {
 	at  map[capping.UserID]capping.Instant // time of the user's last erasure
@@ -24,7 +24,7 @@ type Erased struct {
 // maxErasureBytes is the maximum size in bytes of the document that records one erasure of users.
 const maxErasureBytes = 64 << 20
 
-// Erased reads from the audit location which users were erased and when.
+// The method Erased reads the erased users, and the times of their erasures, from the audit location.
 func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 	found, err := a.at.List(ctx, audit.ErasedPrefix)
 	if err != nil {
@@ -42,8 +42,8 @@ func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 	return newErased(list, a.ids), nil
 }
 
-// isErasure reports whether an object is the document of an erasure. The object's key begins with the prefix of
-// erasures. An object with the prefix of erasures is either an erasure or a temporary file that a killed writer left.
+// isErasure reports whether an object is the document of an erasure. The key must begin with the prefix of erasures.
+// Each such object is an erasure, or a temporary file of a killed writer.
 func isErasure(key string) bool {
 	name := strings.TrimPrefix(key, audit.ErasedPrefix)
 	return strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, objects.TempPrefix)
@@ -52,7 +52,7 @@ func isErasure(key string) bool {
 func (a *Archive) readErasure(ctx context.Context, key string) (e audit.Erasure, err error) {
 	raw, err := a.at.Read(ctx, key, maxErasureBytes)
 	if errors.Is(err, objects.ErrNotFound) {
-		return e, nil // another process has merged it with other erasures
+		return e, nil // another process has merged this erasure with others
 	}
 	if err == nil {
 		err = audit.Unseal(raw, &e)
@@ -110,8 +110,8 @@ func (e *Erased) Latest() (latest capping.Instant) {
 	return latest
 }
 
-// Apply removes from a record all users who were erased after the call that the record describes. The result of Apply
-// is the number of users whom it has removed from the record.
+// Apply removes the users who were erased after the recorded call from the record. The result is the number of removed
+// users.
 func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	if len(e.at) == 0 {
 		return 0
@@ -133,7 +133,7 @@ func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	return taken
 }
 
-// without returns those of the given users whom readers may show in the record of a call at the given instant.
+// The method without returns the given users whom readers may show in the record of a call at the given instant.
 func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitmap {
 	if users.Cardinality() > uint64(len(e.at)) {
 		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {
@@ -154,7 +154,7 @@ func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitma
 	return set.Bitmap()
 }
 
-// withoutImages works like without(), for id images (64-bit hashes of ids) instead of dense ids.
+// withoutImages works like the method without, for id images (64-bit hashes of ids) instead of dense ids.
 func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []capping.UserID {
 	if len(images) <= len(e.at) {
 		return slices.DeleteFunc(images, func(image capping.UserID) bool { return e.Hides(image, at) })
@@ -180,10 +180,10 @@ func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []ca
 	return kept
 }
 
-// few is the largest number of users for which the archive checks each user separately for an erasure.
+// For at most this number of users (few), the archive checks each user separately for an erasure.
 const few = 4096
 
-// among returns those of the given users whom readers must hide in the record of a call at the given instant.
+// The method among returns the given users whom readers must hide in the record of a call at the given instant.
 func (e *Erased) among(users *bitmap.Bitmap, at capping.Instant) (hidden []capping.UserID) {
 	if users.Cardinality() <= uint64(len(e.at)) {
 		for id := range users.All() {

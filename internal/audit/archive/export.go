@@ -18,11 +18,11 @@ const (
 // Rows is a writer that exports audit records, with a row for each user of each record. A Rows is not safe for
 // concurrent use.
 type Rows interface {
-	// Add writes a row for each user of a record. channel is the name of the record's channel.
+	// Add writes a row for each user of a record. The argument "channel" is the name of the record's channel.
 	Add(r *audit.Record, channel string) error
-	// Rows returns how many rows Add has written.
+	// Rows returns the number of rows that Add has written.
 	Rows() int64
-	// Close writes the buffered rows. It does not close the underlying writer.
+	// Close writes the buffered rows. Close does not close the underlying writer.
 	Close() error
 }
 
@@ -37,14 +37,14 @@ func NewWriter(format string, to io.Writer) (Rows, error) {
 	return nil, fmt.Errorf("unknown export format %q: must be %s or %s", format, NDJSON, Parquet)
 }
 
-// Name is a function that returns the text for a user in an export, when user ids are not dense (not 32-bit numbers).
+// Name is a function that returns the text for a user in an export, for user ids that are not dense 32-bit numbers.
 type Name func(user capping.UserID) string
 
-// ImageName returns the text for a user whose id is unknown. The text of ImageName contains the id image (64-bit hash
-// of the id) in place of the id.
+// ImageName returns the text for a user whose id is unknown. The text contains the id image (64-bit hash of the id) in
+// place of the id.
 func ImageName(user capping.UserID) string { return ids.ImageName(uint64(user)) }
 
-// NewNamedWriter returns a writer that exports records whose user ids are not dense (not 32-bit numbers) in the given
+// NewNamedWriter returns a writer that exports records with user ids that are not dense 32-bit numbers, in the given
 // format.
 func NewNamedWriter(format string, to io.Writer, name Name) (Rows, error) {
 	w, err := NewWriter(format, to)
@@ -83,8 +83,8 @@ type row[ID int64 | string] struct {
 	Config     string `json:"config_version" parquet:"config_version,dict,snappy"`
 	Instance   string `json:"instance" parquet:"instance,dict,snappy"`
 	Sequence   int64  `json:"sequence" parquet:"sequence,snappy"`
-	// At and RequestID are set only for changes of sets: the time (RFC 3339) from which the change counts, and the id
-	// of the call. Parquet files do not have these columns.
+	// At and RequestID are set only for changes of sets. At is the time (RFC 3339) at which the change takes effect,
+	// and RequestID is the id of the call. Parquet files do not have these columns.
 	At        string `json:"at,omitempty" parquet:"-"`
 	RequestID string `json:"request_id,omitempty" parquet:"-"`
 }

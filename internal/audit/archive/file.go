@@ -16,8 +16,7 @@ import (
 	"capper/internal/objects"
 )
 
-// FileError reports a fault in one audit file. In spite of a FileError, the records of other audit files remain
-// readable.
+// FileError reports a fault in one audit file. The records of other audit files remain readable.
 type FileError struct {
 	Key string
 	Err error
@@ -29,7 +28,7 @@ func (e *FileError) Unwrap() error { return e.Err }
 // errNotAsIndexed reports that the SHA-256 of an audit file differs from the SHA-256 in its index entry.
 var errNotAsIndexed = errors.New("SHA-256 mismatch")
 
-// file is an audit file in memory, in which the checksums of all records were correct.
+// The type file is an audit file in memory, whose checksums were correct.
 type file struct {
 	key     string
 	raw     []byte
@@ -103,7 +102,7 @@ func (a *Archive) readOpen(ctx context.Context, o openFile) (*file, error) {
 	return f, nil
 }
 
-// scan checks the kind of ids and all frames (records with checksums) of an audit file. scan ignores an incomplete
+// The method scan checks the kind of ids and all frames (entries) of an audit file. The method ignores an incomplete
 // frame at the end of an open file.
 func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	f := &file{key: key, raw: raw, first: capping.Never}
@@ -130,7 +129,7 @@ func (a *Archive) scan(key string, raw []byte, open bool) (*file, error) {
 	}
 }
 
-// tornIs returns nil for an error that only reports the regular end of an audit file, or an incomplete record at the
+// tornIs returns nil for an error that reports the regular end of an audit file, or an incomplete frame (entry) at the
 // end of an open file. tornIs returns every other error unchanged.
 func tornIs(err error, open bool) error {
 	var torn *audit.TornError
@@ -140,8 +139,8 @@ func tornIs(err error, open bool) error {
 	return err
 }
 
-// settle computes, for each record of an audit file, the earliest beginning of a call among this record and all later
-// records.
+// The method settle computes, for each record of an audit file, the earliest beginning of the calls in this record and
+// all later records.
 func (f *file) settle() {
 	earliest := capping.Instant(math.MaxInt64)
 	for i := len(f.notLate) - 1; i >= 0; i-- {
@@ -153,9 +152,9 @@ func (f *file) settle() {
 	}
 }
 
-// cursor returns the records of an audit file in the order in which their calls began (At). In an audit file, the
-// calls are in the order in which they ended. To return records in the order of At, the cursor waits with a record
-// until no later record of the file can have an earlier beginning.
+// A cursor returns the records of an audit file in the order of At (the beginning of the call). An audit file has the
+// records in the order of the ends of the calls. The cursor therefore returns a record only when no later record of the
+// file can have an earlier At.
 type cursor struct {
 	file   *file
 	reader *audit.Reader
@@ -173,7 +172,7 @@ func newCursor(f *file) (*cursor, error) {
 	return c, err
 }
 
-// next returns, of the records that remain, the one whose call began first, or nil at the end of the file.
+// The method next returns the remaining record whose call began first, or nil at the end of the file.
 func (c *cursor) next() (*audit.Record, error) {
 	for c.read < len(c.file.notLate) && (len(c.held) == 0 || c.held[0].At > c.file.notLate[c.read]) {
 		frame, err := c.reader.Next()
@@ -191,7 +190,7 @@ func (c *cursor) next() (*audit.Record, error) {
 	return heap.Pop(&c.held).(*audit.Record), nil
 }
 
-// records is a heap of audit records, sorted by time and then by position in the file.
+// The type records is a heap of audit records, sorted by time and then by position in the file.
 type records []*audit.Record
 
 func (r records) Len() int           { return len(r) }
@@ -205,7 +204,7 @@ func (r *records) Pop() any {
 	return last
 }
 
-// before reports whether the archive returns the record a before the record b.
+// The function before reports whether the archive returns the record a before the record b.
 func before(a, b *audit.Record) bool {
 	switch {
 	case a.At != b.At:

@@ -9,18 +9,18 @@ import (
 	"capper/internal/capping"
 )
 
-// Grants lists the users who still have a recorded send of one message on one channel, according to the audit.
+// The type Grants lists the users who still have a recorded send of one message on one channel, according to the audit.
 type Grants struct {
 	Channel capping.Channel // 0: sends without a channel
-	// Users holds the users whose send was allowed and not released later. Unknown holds the users for whom the call
-	// ended with an unknown result. No user is in both sets.
+	// Users holds the users whose send was allowed and not released later. Unknown holds the users for whom the result
+	// of a call is unknown. No user is in both sets.
 	Users, Unknown *bitmap.Bitmap
 	// If ids are not dense 32-bit numbers, Users and Unknown are nil. Images and UnknownImages then hold the id images
 	// of the users in ascending order.
 	Images, UnknownImages []capping.UserID
 }
 
-// Lists returns two lists: users who have a send of the message, and users for whom the audit leaves this unknown.
+// Lists returns two lists: users who have a send of the message, and users who may have a send of the message.
 func (g *Grants) Lists() [2][]capping.UserID {
 	if g.Users == nil {
 		return [2][]capping.UserID{g.Images, g.UnknownImages}
@@ -28,9 +28,9 @@ func (g *Grants) Lists() [2][]capping.UserID {
 	return [2][]capping.UserID{capping.AppendUsers(nil, g.Users.IDs()), capping.AppendUsers(nil, g.Unknown.IDs())}
 }
 
-// Grants returns the users who have sends of the message, by channel. Sends without a channel come first. Channel 0
-// selects all channels. Grants omits channels on which no user has or may have a send of the message. If Grants returns
-// an error, some users may be missing from the result.
+// The method Grants returns the users who have or may have a recorded send of the message, for each channel. Sends
+// without a channel come first. The argument 0 selects all channels. The result contains no channels without users. If
+// an audit file is unreadable, Grants returns an error and no users.
 func (a *Archive) Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]Grants, error) {
 	byChannel := map[capping.Channel]*held{}
 	q := Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
@@ -62,7 +62,7 @@ func (a *Archive) Grants(ctx context.Context, message capping.Message, channel c
 	return list, nil
 }
 
-// held collects the users who have a send of the message, from the audit records that were read so far.
+// The type held collects the users who have a send of the message, from the audit records that were read so far.
 type held struct {
 	users, unknown bitmap.Set
 	images         map[capping.UserID]bool // used if ids are not dense; the value false means an unknown result
@@ -75,8 +75,8 @@ func (a *Archive) newHeld() *held {
 	return &held{images: map[capping.UserID]bool{}}
 }
 
-// grants returns two sets: users who have a send of the message, and users for whom the audit leaves this unknown.
-// The result "some" is false if no user has, or may have, a send of the message.
+// The method grants returns two sets: users who have a send of the message, and users who may have a send of the
+// message. The result "some" is false if both sets are empty.
 func (h *held) grants() (g Grants, some bool) {
 	if h.images == nil {
 		g.Users = h.users.Bitmap()

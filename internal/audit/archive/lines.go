@@ -12,7 +12,7 @@ import (
 )
 
 // ndjsonRows exports audit records as NDJSON. For each group of users with the same outcome, ndjsonRows encodes the
-// export line only once, except for the user id.
+// export line once, and then changes only the user id.
 type ndjsonRows struct {
 	out  *bufio.Writer
 	name Name // nil: ids are dense

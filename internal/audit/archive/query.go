@@ -16,7 +16,7 @@ type Query struct {
 	Kinds        []audit.Kind     // empty: all kinds
 }
 
-// wants reports whether the record matches the query in everything except the user.
+// The method wants reports whether the record matches all conditions of the query, apart from the user.
 func (q *Query) wants(r *audit.Record) bool {
 	return r.At >= q.Since && (q.Until == 0 || r.At < q.Until) &&
 		(q.Message == nil || *q.Message == r.Message) &&
@@ -24,7 +24,7 @@ func (q *Query) wants(r *audit.Record) bool {
 		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, r.Kind))
 }
 
-// has reports whether the record contains the user whom the query selects.
+// The method has reports whether the record contains the user whom the query selects.
 func (q *Query) has(r *audit.Record) bool {
 	return q.User == nil || GroupOf(r, *q.User) != nil
 }
@@ -54,11 +54,11 @@ func (q *Query) mayHold(e *Entry) bool {
 }
 
 // daySlack is the maximum number of days between the day in the key of an audit file and the time of a record in the
-// file. For daySlack, two days are enough, because an instance writes one audit file for hours at most, and a call
-// takes minutes.
+// file. Two days are enough, because an instance writes one audit file for hours at most, and a call takes minutes at
+// most.
 const daySlack = 2
 
-// mayBeOf reports whether audit files in the folder of a day may contain records that the query selects.
+// mayBeOf reports whether the audit files of a day may contain records that the query selects.
 func (q *Query) mayBeOf(day string) bool {
 	return (q.Since == 0 || day >= audit.Day(q.Since.Time().AddDate(0, 0, -daySlack))) &&
 		(q.Until == 0 || day <= audit.Day(q.Until.Time().AddDate(0, 0, 1)))

@@ -12,12 +12,12 @@ import (
 // filesAhead is the number of audit files that a merge reads and checks in advance.
 const filesAhead = 3
 
-// Records yields the audit records that the query selects, in the order of At, then by instance and sequence. An error
-// about one audit file is a *FileError, and the iteration continues with the records of the other files. Every other
-// error ends the iteration. Records omits erased users; see Erased. The caller owns each record.
+// Records yields the audit records that the query selects, sorted by At (beginning of the call), instance and sequence
+// number. After a *FileError (error about one audit file), the iteration continues with the records of the other files.
+// Every other error ends the iteration. Records omits erased users; see Erased. The caller owns each record.
 //
-// Records keeps in memory the audit files that cover the instant of the last yielded record, and the next few files.
-// For each instance, one or two audit files cover a given instant.
+// Records keeps the audit files around the instant of the last yielded record in memory, and the next few files. Each
+// instance has one or two audit files for a given instant.
 func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record, error] {
 	return func(yield func(*audit.Record, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -51,7 +51,7 @@ func (a *Archive) Records(ctx context.Context, q Query) iter.Seq2[*audit.Record,
 	}
 }
 
-// merge merges the records of several audit files in the order of time.
+// The type merge merges the records of several audit files in the order of time.
 type merge struct {
 	ctx     context.Context
 	archive *Archive
@@ -63,13 +63,13 @@ type merge struct {
 	files   cursors
 }
 
-// fetched is an audit file, or the error that occurred when the archive read the file.
+// The type fetched is an audit file, or the error that occurred when the archive read the file.
 type fetched struct {
 	file *file
 	err  error
 }
 
-// newMerge reads the open audit files, lists the complete audit files, and begins to merge the open files.
+// newMerge reads the open audit files, lists the complete audit files, and begins the merge with the open files.
 func (a *Archive) newMerge(ctx context.Context, q Query) (*merge, error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {
@@ -112,7 +112,7 @@ func (m *merge) readOpen(open []openFile) (rolled bool, err error) {
 	return rolled, nil
 }
 
-// next returns the next record of all audit files, or nil after the last record.
+// The method next returns the next record of all audit files, or nil after the last record.
 func (m *merge) next() (*audit.Record, error) {
 	if len(m.faults) > 0 {
 		err := m.faults[0]
@@ -142,8 +142,8 @@ func (m *merge) next() (*audit.Record, error) {
 	return r, nil
 }
 
-// start begins to read further audit files in advance. start reports whether the next record may be in the first of
-// these files.
+// The method start begins to read further audit files in advance. The result is true if the next record may be in the
+// first of these files.
 func (m *merge) start() bool {
 	for len(m.ahead) < filesAhead && len(m.entries) > 0 && m.ctx.Err() == nil {
 		e, done := m.entries[0], make(chan fetched, 1)
@@ -157,7 +157,7 @@ func (m *merge) start() bool {
 	return len(m.ahead) > 0 && (len(m.files) == 0 || m.starts[0] <= m.files[0].first.At)
 }
 
-// take waits for the first of the audit files that are read in advance, and adds the file to the merge.
+// The method take waits for the first of the audit files that are read in advance, and adds this file to the merge.
 func (m *merge) take() error {
 	got := <-m.ahead[0]
 	m.ahead, m.starts = m.ahead[1:], m.starts[1:]
@@ -170,7 +170,7 @@ func (m *merge) take() error {
 	return m.enter(got.file)
 }
 
-// enter adds an audit file to the files that are being merged.
+// The method enter adds an audit file to the merge.
 func (m *merge) enter(f *file) error {
 	c, err := newCursor(f)
 	if err != nil {
@@ -186,13 +186,13 @@ func (m *merge) enter(f *file) error {
 	return nil
 }
 
-// reading is an audit file whose records the archive merges with those of other files, together with its next record.
+// The type reading is an audit file in a merge, together with the file's next record.
 type reading struct {
 	*cursor
 	first *audit.Record
 }
 
-// cursors is a heap of audit files that the archive merges, sorted by their next records.
+// The type cursors is a heap of audit files in a merge, sorted by the next records of the files.
 type cursors []*reading
 
 func (c cursors) Len() int           { return len(c) }

@@ -35,7 +35,7 @@ func (w *Writer) Roll(t testing.TB, frames ...audit.Frame) audit.Entry {
 	return w.put(t, frames, audit.End{})
 }
 
-// Die writes an audit file whose writer died, and which another process has closed.
+// Die writes an audit file whose writer died. Another process has closed the file at the instant "closed".
 func (w *Writer) Die(t testing.TB, closed capping.Instant, frames ...audit.Frame) audit.Entry {
 	t.Helper()
 	return w.put(t, frames, audit.End{Recovered: true, Closed: closed})

@@ -10,7 +10,7 @@ import (
 	"capper/internal/ids"
 )
 
-// scheme converts the dense ids (32-bit numbers) of a test to id images (64-bit hashes) and back.
+// The variable scheme converts the dense ids (32-bit numbers) of a test to id images (64-bit hashes) and back.
 var scheme = ids.New(ids.Uint64, ids.Key{1})
 
 // IDs describes the kind and key of the user ids in the tests with id images (64-bit hashes).

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// beside runs functions in the background and lets a caller wait for them.
+// The type beside runs functions in the background, and lets a caller wait for their end.
 type beside struct {
 	mu      sync.Mutex
 	idle    *sync.Cond // signalled when the work of an epoch has ended
@@ -33,8 +33,8 @@ func (b *beside) end(epoch int) {
 	}
 }
 
-// wait waits for the background functions that began before the call of wait. wait returns early when ctx ends. wait
-// does not wait for background functions that begin later.
+// The method wait waits for the background functions that began before the call of wait, and not for functions that
+// begin later. When ctx ends, the method returns early.
 func (b *beside) wait(ctx context.Context) error {
 	b.waiting.Lock()
 	defer b.waiting.Unlock()

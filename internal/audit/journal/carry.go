@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping"
 )
 
-// carrier uploads the audit files of its own journal, and the audit files of instances that have died.
+// The type carrier uploads the audit files of the carrier's journal, and the audit files of instances that have died.
 type carrier struct {
 	*Journal
 	mu    sync.Mutex
@@ -26,15 +26,14 @@ type carrier struct {
 	seen  time.Time // time of the last search for spool directories
 }
 
-// These constants limit how long an upload of an audit file may take, and how long the carrier waits before it retries
-// an upload.
+// These constants limit the time of an upload of an audit file, and the pause before the carrier retries an upload.
 const (
 	carryTimeout = 10 * time.Minute // time limit for one object; a stalled upload fails earlier
 	firstPause   = time.Second      // pause after a failure, doubled after each further one
 	longestPause = 30 * time.Second
 )
 
-// add adds a complete audit file of the journal's own spool directory to the upload queue.
+// The method add adds a complete audit file of the journal's own spool directory to the upload queue.
 func (c *carrier) add(name string, size int64) {
 	c.mu.Lock()
 	if c.sizes == nil {
@@ -47,14 +46,14 @@ func (c *carrier) add(name string, size int64) {
 	c.deliverSoon()
 }
 
-// waitingFiles returns how many complete audit files wait for upload.
+// waitingFiles returns the number of complete audit files that wait for upload.
 func (c *carrier) waitingFiles() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.files
 }
 
-// loop uploads waiting audit files, and retries failed uploads after a pause, until ctx ends.
+// The method loop uploads waiting audit files, and retries failed uploads after a pause, until ctx ends.
 func (c *carrier) loop(ctx context.Context) {
 	defer c.done.Done()
 	pause := time.Duration(0)
@@ -80,7 +79,8 @@ func (c *carrier) loop(ctx context.Context) {
 	}
 }
 
-// deliver uploads all waiting audit files. If one file has a fault, deliver still uploads the other files.
+// The method deliver uploads all waiting audit files. If one file has a fault, the method still uploads the other
+// files.
 func (c *carrier) deliver(ctx context.Context) error {
 	if err := c.claim(ctx); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (c *carrier) findDead() {
 	}
 }
 
-// adopt adds a room (spool directory) to the rooms whose audit files the carrier uploads. The caller of adopt() must
-// hold the lock of the room (spool directory).
+// The method adopt adds a room (spool directory) to the rooms whose audit files the carrier uploads. The caller must
+// hold the lock of the room.
 func (c *carrier) adopt(r *room) {
 	names, _ := r.names(audit.FileExtension)
 	for _, name := range names {
@@ -163,17 +163,17 @@ func (c *carrier) forget(r *room) {
 	r.leave()
 }
 
-// leave unlocks the spool directories of dead instances that the carrier has taken over, so that another instance can
-// take them over.
+// The method leave unlocks the spool directories that the carrier has taken over from dead instances. Another instance
+// can then take these directories over.
 func (c *carrier) leave() {
 	for _, r := range c.dead {
 		r.leave()
 	}
 }
 
-// deliverRoom uploads the audit files of a room (spool directory). deliverRoom uploads the policies before the
-// records that refer to the policies. If an instance still writes to the spool directory, the argument "own" (a
-// function) returns the names of the instance's complete audit files.
+// deliverRoom uploads the audit files of a room (spool directory). deliverRoom uploads the policies before the records
+// that refer to the policies. If an instance still writes to the spool directory, the function "own" returns the names
+// of the instance's complete audit files.
 func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
 	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
 		return err
@@ -237,8 +237,8 @@ func (c *carrier) checkErasure(path string) error {
 	return nil
 }
 
-// move stores a document of a spool directory under an object key at the audit location, and removes the document from
-// the spool directory.
+// The method move stores a document of a spool directory under an object key at the audit location. The method then
+// removes the document from the spool directory.
 func (c *carrier) move(ctx context.Context, r *room, name, key string) error {
 	body, err := os.ReadFile(r.path(name))
 	if err != nil {
@@ -263,7 +263,7 @@ func (c *carrier) put(ctx context.Context, key string, body []byte) error {
 // directory.
 func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	file, err := os.ReadFile(r.path(name))
-	if errors.Is(err, fs.ErrNotExist) { // another process removed the file; the other files must not wait for it
+	if errors.Is(err, fs.ErrNotExist) { // another process removed the file
 		c.Logger.Error("an audit file disappeared before its upload", "file", r.path(name))
 		c.removed(r, name, -1)
 		return nil
@@ -301,7 +301,7 @@ func (c *carrier) deliverFile(ctx context.Context, r *room, name string) error {
 	return nil
 }
 
-// publish stores a closed audit file and then its index entry at the audit location.
+// The method publish stores a closed audit file, and then its index entry, at the audit location.
 func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Summary) error {
 	entry := summary.Entry(closed)
 	index, err := audit.Seal(entry)
@@ -314,7 +314,7 @@ func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Sum
 	return c.put(ctx, summary.IndexKey(), index)
 }
 
-// setAside renames a damaged audit file in the spool directory, so that the carrier ignores it and operators can
+// setAside renames a damaged audit file in the spool directory. The carrier then ignores the file, and operators can
 // inspect it.
 func (c *carrier) setAside(path string, fault error) error {
 	kept := path + damagedExtension
@@ -326,7 +326,7 @@ func (c *carrier) setAside(path string, fault error) error {
 	return nil
 }
 
-// removed notes that an audit file was uploaded, and removes it from the upload queue.
+// The method removed notes that an audit file was uploaded, and removes the file from the upload queue.
 func (c *carrier) removed(r *room, name string, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

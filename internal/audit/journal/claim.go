@@ -9,11 +9,10 @@ import (
 	"capper/internal/objects"
 )
 
-// claim ensures that all records at the audit location have the journal's kind and key of user ids. If the ids are
-// not dense (not 32-bit numbers), claim() stores a document that describes them, and returns every error. If the ids
-// are dense, claim() returns an error only if the document at the location describes other ids. The error about a
-// document with other ids wraps an *audit.OtherIDsError. After the first successful check, further calls of claim() do
-// nothing.
+// The method claim ensures that all records at the audit location have the journal's kind and key of user ids. If the
+// ids are not dense 32-bit numbers, the method stores a document that describes the ids, and returns every error. If
+// the ids are dense, the method returns an error only if the document at the location describes other ids. The error
+// about other ids wraps an *audit.OtherIDsError. After the first successful check, further calls of claim do nothing.
 func (j *Journal) claim(ctx context.Context) error {
 	if j.claimed.Load() {
 		return nil
@@ -34,7 +33,7 @@ func (j *Journal) claim(ctx context.Context) error {
 }
 
 // idsOfPlace returns the kind and key of the user ids in the records at the audit location. If the audit location has
-// no records, idsOfPlace stores the kind and key of the journal there.
+// no records, idsOfPlace stores the journal's kind and key at the location.
 func (j *Journal) idsOfPlace(ctx context.Context) (audit.IDs, error) {
 	found, named, err := j.namedIDs(ctx)
 	if err != nil || named || j.IDs.Dense() {

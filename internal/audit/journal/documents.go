@@ -16,8 +16,8 @@ import (
 const placeTimeout = 2 * time.Second
 
 // SetPolicy stores the policy of a configuration version at the audit location. The argument "text" is the policy as
-// YAML, as the method PolicyText of config.Config returns it. Callers must call SetPolicy before they record a call
-// that was decided with the configuration version.
+// YAML, as the method PolicyText of config.Config returns it. Callers must call SetPolicy before they record the first
+// call that was decided with this configuration version.
 func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	if j == nil {
 		return
@@ -39,8 +39,9 @@ func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	j.deliverSoon()
 }
 
-// Erase hides all earlier audit records of the user from readers. Erase returns as soon as the erasure is durable: at
-// the audit location, or on the local disk while the location is unavailable.
+// Erase hides all earlier audit records of the user from readers. Erase returns as soon as the erasure is durable at
+// the audit location. While the location is unavailable, Erase returns as soon as the erasure is durable on the local
+// disk.
 func (j *Journal) Erase(ctx context.Context, user capping.UserID) error {
 	if j == nil {
 		return nil

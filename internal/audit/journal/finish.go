@@ -10,10 +10,10 @@ import (
 	"capper/internal/capping"
 )
 
-// finish reads an audit file and returns the bytes to upload, including an end frame (last entry), and the summary
-// for the index. If the writer of the file died, finish() adds an end frame (last entry) with the time "now" after the
-// last complete frame. The result "closed" is nil if the audit file has no records and its writer did not die. The
-// error of finish() reports damage inside the file; finish keeps the frames before the damage.
+// The function finish reads an audit file. The result "closed" holds the bytes to upload, including an end frame (last
+// entry), and the result "summary" is for the index. If the writer of the file died, the function adds an end frame
+// with the time "now" after the last complete frame. The result "closed" is nil if the audit file has no records and
+// the writer did not die. The error reports damage inside the file; the function keeps the frames before the damage.
 func finish(file []byte, now capping.Instant) (closed []byte, summary *audit.Summary, err error) {
 	r, err := audit.NewReader(bytes.NewReader(file))
 	if err == nil {
@@ -36,7 +36,7 @@ func finish(file []byte, now capping.Instant) (closed []byte, summary *audit.Sum
 	return closed, summary, err
 }
 
-// readAll reads all frames (stored records) of an audit file and returns the error that ended the reading.
+// readAll reads all frames (entries) of an audit file, and returns the error that ended the reading.
 func readAll(r *audit.Reader, s *audit.Summary) error {
 	for {
 		frame, err := r.Next()

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// writer writes audit files to the journal's spool directory. After a failed write to an audit file, the writer tries
-// again at the same file position. Until the write succeeds, other readers of the audit file see only the records
-// that reached the disk earlier.
+// The type writer writes audit files to the journal's spool directory. After a failed write to an audit file, the
+// writer repeats the write at the same file position. Until the write succeeds, readers of the audit file see only the
+// records that reached the disk earlier.
 type writer struct {
 	room
 	file     *os.File
@@ -22,12 +22,12 @@ type writer struct {
 	policies map[string][]byte // by version; written before the next records
 }
 
-// keptBuffer is the maximum size in bytes of a buffer that the writer of audit files keeps for the next flush instead
-// of freeing it.
+// keptBuffer is the maximum size, in bytes, of a buffer that the writer of audit files keeps for the next flush. The
+// writer frees larger buffers.
 const keptBuffer = 16 << 20
 
-// settle waits until the tape (the queue of records in memory) contains all records that are older than the call of
-// settle. settle returns the time of the call. If settle() returns an error, the time that it returns is zero.
+// The method settle waits until the tape (the queue of records in memory) contains all records that are older than the
+// call of settle. The result "before" is the time of the call, or zero if the method returns an error.
 func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	before = j.Clock()
 	if err := j.beside.wait(ctx); err != nil {
@@ -36,9 +36,9 @@ func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	return before, nil
 }
 
-// flush writes the records on the tape (the queue of records in memory) to the disk. The argument "before" is a time:
-// the tape (the queue of records in memory) contains all earlier records. The zero time means "unknown". If the
-// argument "end" is true, flush() also ends the audit file.
+// The method flush writes the records on the tape (the queue of records in memory) to the disk. The caller asserts that
+// the tape contains all records that are older than the time "before". The zero time means "unknown". If the argument
+// "end" is true, the method flush also ends the audit file.
 func (j *Journal) flush(before time.Time, end bool) error {
 	j.flushing.Lock()
 	defer j.flushing.Unlock()
@@ -61,7 +61,7 @@ func (j *Journal) flush(before time.Time, end bool) error {
 	}
 }
 
-// write appends the cut (the next piece of an audit file) to the file on the disk.
+// The method write appends the cut (the next piece of an audit file) to the file on the disk.
 func (j *Journal) write(w *writer) error {
 	if len(w.cut.bytes) == 0 && len(w.policies) == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (w *writer) writeCut() error {
 		err = w.file.Sync()
 	}
 	if err != nil {
-		_ = w.file.Truncate(w.good) // removes half a frame, which a reader would find torn
+		_ = w.file.Truncate(w.good) // removes an incomplete frame
 		_ = w.file.Close()          // the next write opens the file again
 		w.file = nil
 		return err
@@ -126,7 +126,7 @@ func (w *writer) writeCut() error {
 	return nil
 }
 
-// close closes the audit file that the writer was writing, and returns its name and size.
+// The method close closes the audit file of the writer, and returns the name and the size of the file.
 func (w *writer) close() (name string, size int64) {
 	name, size = filepath.Base(w.file.Name()), w.good
 	_ = w.file.Close() // the contents are on the disk already

@@ -8,7 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// causes says how many different causes a denial in one segment can have: one for each pair of a reason and a rule.
+// The constant causes is the number of possible causes of a denial in one segment: one for each pair of a reason and a
+// rule.
 const causes = 4 << 8
 
 // These constants number the first bins (lists of users with the same outcome) of a sorter: one bin for each outcome
@@ -20,7 +21,7 @@ const (
 	outcomeBins
 )
 
-// sorter sorts the users of a call into bins, one bin for each outcome and reason, for the audit record of the call. A
+// A sorter sorts the users of a call into bins for the audit record of the call: one bin for each outcome and reason. A
 // pool reuses the memory of sorters.
 type sorter struct {
 	bins    []bin
@@ -31,12 +32,12 @@ type sorter struct {
 	dense   []uint32 // the users of a call with one outcome
 	encoded []byte   // encoded users
 
-	wide        bool             // ids are not dense, so the next slices are used instead
+	wide        bool             // ids are not dense: the sorter uses the next slices instead
 	spareImages []capping.UserID // memory for sorting
 	images      []capping.UserID // the users of a call with one outcome
 }
 
-// bin collects the users of one group (same outcome and reason) of an audit record.
+// A bin collects the users of one group (same outcome and reason) of an audit record.
 type bin struct {
 	audit.Group
 	users  []uint32
@@ -52,7 +53,7 @@ func (b *bin) add(user capping.UserID, wide bool) {
 	}
 }
 
-// sorters is a pool that keeps the memory of sorters for reuse.
+// The type sorters is a pool that keeps the memory of sorters for reuse.
 type sorters struct {
 	wide bool // set if ids are not dense
 	pool sync.Pool
@@ -65,8 +66,8 @@ func (p *sorters) take() *sorter {
 	return &sorter{wide: p.wide}
 }
 
-// groupsOf divides the users of a filter call into groups by their outcome. The caller must encode the groups that
-// groupsOf returned before it returns the sorter to the pool.
+// groupsOf divides the users of a filter call into groups by their outcome. The caller must encode the returned groups,
+// and only then return the sorter to the pool.
 func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	if outcome, ok := uniform(d.Verdicts); ok {
 		g := audit.Group{Outcome: outcome}
@@ -103,8 +104,8 @@ func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	return s.groups()
 }
 
-// uniform returns the outcome that all users of a call have in common. The result ok is false if a user is denied, or
-// if users have different outcomes.
+// The function uniform returns the common outcome of all users of a call. The second result is false if a user is
+// denied, or if users have different outcomes.
 func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	first := verdicts[0].Outcome
 	for i := range verdicts {
@@ -123,8 +124,8 @@ func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	return 0, false
 }
 
-// denied returns the index of the bin for users who were denied for the same reason as the user with the index i.
-// denied stores the bin in the table, so that further users are found faster.
+// The method denied returns the index of the bin for users who were denied for the same reason as the user with the
+// index i. The method stores the bin in the table, which makes the search for further users faster.
 func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: d.DeniedBy(i), Set: d.Set(i)}
 	k := slices.IndexFunc(s.bins[:s.used], func(b bin) bool {
@@ -166,7 +167,8 @@ func (s *sorter) add(g audit.Group) int {
 	return s.used - 1
 }
 
-// groups converts all bins (users with the same outcome and reason) that contain users to groups of an audit record.
+// The method groups converts all bins with users (lists of users with the same outcome and reason) to groups of an
+// audit record.
 func (s *sorter) groups() (groups []audit.Group) {
 	for i := range s.bins[:s.used] {
 		b := &s.bins[i]
@@ -183,8 +185,8 @@ func (s *sorter) groups() (groups []audit.Group) {
 	return groups
 }
 
-// encode encodes the users of a bin (users with the same outcome and reason) into the group g of an audit record.
-// encode may sort the slice "users" in place.
+// The method encode encodes the users of a bin (list of users with the same outcome and reason) into the group g of an
+// audit record. The method may sort the slice "users" in place.
 func (s *sorter) encode(g *audit.Group, users []uint32) {
 	if !ascending(users) {
 		s.spare = sortIDs(users, s.spare)
@@ -192,8 +194,8 @@ func (s *sorter) encode(g *audit.Group, users []uint32) {
 	s.encoded = g.SetSorted(users, s.encoded)
 }
 
-// encodeImages works like encode(), for id images (64-bit hashes) instead of dense ids. If two ids have the same id
-// image (64-bit hash), they count as one user.
+// encodeImages works like the method encode, for id images (64-bit hashes) instead of dense ids. Two ids with the same
+// id image count as one user.
 func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	if !ascending(images) {
 		s.spareImages = sortIDs(images, s.spareImages)
@@ -202,7 +204,7 @@ func (s *sorter) encodeImages(g *audit.Group, images []capping.UserID) {
 	s.encoded = g.SetSortedImages(images, s.encoded)
 }
 
-// most is the maximum number of users for which a sorter keeps its memory after a call.
+// The constant most is the maximum number of users in a call after which a sorter keeps its memory.
 const most = 4 << 20
 
 func (p *sorters) keep(s *sorter) {

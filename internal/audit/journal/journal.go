@@ -32,7 +32,7 @@ type Config struct {
 	IDs        audit.IDs        // ids of the users
 	Clock      func() time.Time // nil: time.Now
 	Logger     *slog.Logger     // nil: no log
-	// Registerer registers the journal's metrics. If it is nil, the journal has no metrics.
+	// Registerer registers the journal's metrics. If Registerer is nil, the journal has no metrics.
 	Registerer prometheus.Registerer
 }
 
@@ -90,8 +90,8 @@ type Journal struct {
 }
 
 // Open starts a journal. Open does not wait for the disk, and waits only briefly for the audit location. The method
-// Status of the Journal reports errors of the disk and of the audit location. If the records at the audit location
-// have another kind or key of user ids, Open returns an error that wraps an *audit.OtherIDsError.
+// Status reports later errors of the disk and of the audit location. If the records at the audit location have another
+// kind or key of user ids, Open returns an error that wraps an *audit.OtherIDsError.
 func Open(ctx context.Context, cfg Config) (*Journal, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -135,9 +135,9 @@ func (j *Journal) Instance() string { return j.instance }
 // files that wait for upload.
 func (j *Journal) Room() string { return j.writing.dir }
 
-// Filter writes the audit record of a filter call after the call was decided. The caller of Filter sets all fields of
-// the record r except those that Filter computes from the decisions. Filter returns at once; the caller must not
-// change the record r or the decisions d afterwards.
+// Filter writes the audit record of a filter call after the service has decided the call. Filter computes some fields
+// of the record r from the decisions; the caller of Filter sets all other fields. Filter returns at once; the caller
+// must not change the record r or the decisions d afterwards.
 func (j *Journal) Filter(r *audit.Record, d *capping.Decisions) {
 	if j == nil || len(d.Users) == 0 {
 		return
@@ -164,7 +164,7 @@ func (j *Journal) Release(r *audit.Record, users []capping.UserID, results []cap
 	})
 }
 
-// Permits writes the audit record of a call for permits. The caller sets all fields of r.
+// Permits writes the audit record of a permit request. The caller sets all fields of the record r.
 func (j *Journal) Permits(r *audit.Record) {
 	if j == nil {
 		return
@@ -174,10 +174,10 @@ func (j *Journal) Permits(r *audit.Record) {
 }
 
 // Change writes the audit record of a call that changed a set. The caller of Change sets all fields of the record r
-// except Kind and Groups. The arguments "added", "removed" and "unavailable" list the users whom the call added to the
-// set, those whom it removed, and those for whom the result is unknown. The lists of users that the caller passes to
-// Change must be in strictly ascending order, and no user may be in two lists. Change returns at once; the caller must
-// not change the record r or the lists of users afterwards.
+// except Kind and Groups. The argument "added" lists the users whom the call added to the set, and "removed" the users
+// whom the call removed. The argument "unavailable" lists the users for whom the result is unknown. Each list must be
+// in strictly ascending order, and no user may be in two lists. Change returns at once; the caller must not change the
+// record r or the lists of users afterwards.
 func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
 	if j == nil {
 		return
@@ -196,8 +196,8 @@ func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.
 	})
 }
 
-// group returns the group of an audit record for users with the same outcome. The caller of group() must pass the
-// users in strictly ascending order.
+// The method group returns the group of an audit record for users with the same outcome. The users must be in strictly
+// ascending order.
 func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Group {
 	if !j.IDs.Dense() {
 		return audit.Group{Outcome: outcome, Images: users}
@@ -205,8 +205,8 @@ func (j *Journal) group(outcome audit.Outcome, users []capping.UserID) audit.Gro
 	return audit.Group{Outcome: outcome, Users: bitmap.OfSorted(capping.AppendDense(nil, users))}
 }
 
-// Flush waits until all audit records that are older than the call of Flush are on the disk. If the records cannot be
-// written, Flush returns an error.
+// Flush waits until the disk has all audit records that are older than the call of Flush. If the journal cannot write
+// the records, Flush returns an error.
 func (j *Journal) Flush(ctx context.Context) error {
 	if j == nil {
 		return nil
@@ -219,7 +219,7 @@ func (j *Journal) Flush(ctx context.Context) error {
 }
 
 // Close writes the remaining audit records, ends the audit file, and uploads files until ctx ends. If Close could not
-// upload a file, the next service instance that starts uploads it.
+// upload a file, the next service instance uploads the file at its start.
 func (j *Journal) Close(ctx context.Context) error {
 	if j == nil {
 		return nil
@@ -257,7 +257,7 @@ func (j *Journal) flushLoop(ctx context.Context) {
 	}
 }
 
-// deliverSoon tells the goroutine that uploads audit files that there is work.
+// deliverSoon wakes the goroutine that uploads audit files.
 func (j *Journal) deliverSoon() {
 	select {
 	case j.kick <- struct{}{}:

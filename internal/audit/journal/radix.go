@@ -2,7 +2,7 @@ package journal
 
 import "slices"
 
-// ascending reports whether the user ids are in strictly ascending order.
+// The function ascending reports whether the user ids are in strictly ascending order.
 func ascending[ID ~uint32 | ~uint64](ids []ID) bool {
 	for i := 1; i < len(ids); i++ {
 		if ids[i] <= ids[i-1] {
@@ -12,11 +12,12 @@ func ascending[ID ~uint32 | ~uint64](ids []ID) bool {
 	return true
 }
 
-// fewIDs is the number of ids up to which a comparison sort is faster than the radix sort.
+// For at most fewIDs ids, a comparison sort is faster than the radix sort.
 const fewIDs = 200
 
-// sortIDs sorts user ids with a radix sort, by digits of 11 bits. sortIDs takes some nanoseconds for each id, a tenth
-// of the time of a comparison sort. The argument "spare" is scratch memory, which sortIDs returns for the next call.
+// sortIDs sorts user ids with a radix sort, by digits of 11 bits. sortIDs takes a few nanoseconds for each id: a tenth
+// of the time of a comparison sort. The argument "spare" is scratch memory. sortIDs returns scratch memory for the next
+// call.
 func sortIDs[ID ~uint32 | ~uint64](ids, spare []ID) []ID {
 	if len(ids) <= fewIDs {
 		slices.Sort(ids)
@@ -41,7 +42,7 @@ func sortIDs[ID ~uint32 | ~uint64](ids, spare []ID) []ID {
 		}
 		from, to = to, from
 	}
-	if &from[0] != &ids[0] { // as after the three passes over 32 bits
+	if &from[0] != &ids[0] { // true after the three passes over 32 bits
 		copy(ids, from)
 	}
 	return spare

@@ -13,7 +13,7 @@ import (
 	"capper/internal/objects"
 )
 
-// room is the spool directory of one service instance, together with its lock file. While a process holds the lock of
+// A room is the spool directory of one service instance, together with its lock file. While a process holds the lock of
 // a spool directory, no other process may change the files in this directory.
 //
 //	lock                 the lock file
@@ -36,7 +36,7 @@ const (
 // errTaken reports that another process holds the lock of the spool directory.
 var errTaken = errors.New("another process uses the local directory of the audit")
 
-// enter locks the spool directory. If the argument "create" is true, enter() creates the directory first.
+// The method enter locks the spool directory. If the argument "create" is true, the method creates the directory first.
 func (r *room) enter(create bool) error {
 	if r.lock != nil {
 		return nil
@@ -86,7 +86,7 @@ func (r *room) tryLock(create bool) (*os.File, error) {
 	return lock, nil
 }
 
-// leave unlocks the spool directory, and removes the directory if it has no files besides the lock file.
+// The method leave unlocks the spool directory, and removes a directory that has no files besides the lock file.
 func (r *room) leave() {
 	if r.lock == nil {
 		return
@@ -99,7 +99,7 @@ func (r *room) leave() {
 	r.lock = nil
 }
 
-// names lists the files of the spool directory whose names have the given extension.
+// The method names lists the files of the spool directory whose names have the given extension.
 func (r *room) names(extension string) (names []string, err error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -118,7 +118,8 @@ func (r *room) path(name string) string { return filepath.Join(r.dir, name) }
 // fileName returns the name of the audit file with the number n in the spool directory.
 func fileName(n uint64) string { return fmt.Sprintf("%d%s", n, audit.FileExtension) }
 
-// store writes a file to the spool directory atomically: after a crash, the file is complete or does not exist.
+// The method store writes a file to the spool directory atomically: after a crash, the file is complete or does not
+// exist.
 func (r *room) store(name string, body []byte) error {
 	f, err := os.CreateTemp(r.dir, objects.TempPrefix+"*")
 	if err != nil {

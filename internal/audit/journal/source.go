@@ -15,7 +15,8 @@ import (
 )
 
 // Source returns a view of the audit location that includes the latest records of this instance. If the location is in
-// S3, the view also contains the audit files of the spool directory, as open files. Callers should call Flush first.
+// S3, the view also contains the audit files of the spool directory, as open files. Callers of Source should call Flush
+// first.
 func (j *Journal) Source() objects.Source {
 	if !objects.IsURL(j.To) {
 		return j.place
@@ -23,7 +24,8 @@ func (j *Journal) Source() objects.Source {
 	return &withRoom{Source: j.place, dir: j.Room(), prefix: audit.OpenPrefix + j.instance + "/"}
 }
 
-// withRoom is a view of an audit location that also shows the files of a spool directory, as objects below a prefix.
+// The type withRoom is a view of an audit location that also shows the files of a spool directory, as objects below a
+// prefix.
 type withRoom struct {
 	objects.Source
 	dir, prefix string

@@ -9,7 +9,7 @@ import (
 	"capper/client/api"
 )
 
-// state holds the results of the latest flush (write to the disk) and the latest upload of audit records.
+// The type state holds the results of the latest flush (write to the disk) and of the latest upload of audit records.
 type state struct {
 	mu         sync.Mutex
 	flushedAt  time.Time // all earlier records are on the disk
@@ -18,8 +18,9 @@ type state struct {
 	carryFault error
 }
 
-// flushed stores the result of a flush. The argument "before" is a time: flush wrote all records that are older. The
-// zero time means "unknown". The result "recovered" is true if this flush succeeded after a flush that failed.
+// The method flushed stores the result of a flush (write to the disk). The flush wrote all records that are older than
+// the time "before". The zero time means "unknown". The result "recovered" is true if this flush succeeded and the
+// previous flush failed.
 func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,21 +31,21 @@ func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	return recovered
 }
 
-// delivered stores the result of an upload of audit files for the journal's status.
+// The method delivered stores the result of an upload of audit files, for the journal's status.
 func (s *state) delivered(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.carryFault = err
 }
 
-// uploaded stores the time at which an audit file reached the audit location.
+// The method uploaded stores the time at which an audit file reached the audit location.
 func (s *state) uploaded(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uploadedAt = at
 }
 
-// stateOK, stateBehind and stateLosing are the states of the audit that Status can return: in order, delayed, and
+// stateOK, stateBehind and stateLosing are the states of the audit in the result of Status: in order, delayed, and
 // losing records.
 const (
 	stateOK     = "ok"
@@ -77,7 +78,7 @@ func (j *Journal) Status() *api.AuditStatus {
 	return status
 }
 
-// metrics is a Prometheus collector that reads the status of the journal at each scrape.
+// The type metrics is a Prometheus collector that reads the status of the journal at each scrape.
 type metrics struct {
 	journal                                          *Journal
 	records, lost, waiting, files, flushed, uploaded *prometheus.Desc

@@ -9,9 +9,9 @@ import (
 	"capper/internal/capping"
 )
 
-// tape is the queue of encoded records that the writer has not yet written to the disk. A tape (queue of records in
-// memory) also knows the state of the current audit file. The journal holds the lock of the tape (the queue of records)
-// only while it copies a record.
+// A tape is the queue of encoded records in memory that the writer has not yet written to the disk. The tape also knows
+// the state of the current audit file. The journal holds the lock of the tape (the queue of records) only while the
+// journal copies a record.
 type tape struct {
 	instance string
 	widening time.Duration
@@ -28,15 +28,15 @@ type tape struct {
 	size     int64          // bytes of the file, including pending ones
 	pending  []byte
 	since    time.Time // last time when pending was empty
-	held     int64     // bytes that were taken but are not on the disk
+	held     int64     // bytes from take that are not on the disk
 	gap      audit.Gap // lost records that are not in the file yet
 	records  uint64
 	lost     uint64
 	lastLost bool // set if the last record was lost
 }
 
-// append adds a record to the tape (the queue of records in memory). If the tape (the queue of records in memory) is
-// full, append() counts the record as lost instead.
+// The method append adds a record to the tape (the queue of records in memory). If the tape is full, the method counts
+// the record as lost.
 func (t *tape) append(r *audit.Record) {
 	size := r.SizeBound()
 	t.mu.Lock()
@@ -45,7 +45,8 @@ func (t *tape) append(r *audit.Record) {
 		t.lose(r)
 		return
 	}
-	// The capacity doubles here, because append grows it by a quarter and copies more often.
+	// This code doubles the capacity. The built-in function append would grow it by a quarter only, and copy more
+	// often.
 	if before, need := len(t.pending), int(size); cap(t.pending)-before < need {
 		t.pending = slices.Grow(t.pending, max(need, before))
 	}
@@ -63,14 +64,14 @@ func (t *tape) append(r *audit.Record) {
 	t.lastLost = false
 }
 
-// full reports whether a record of the given size in bytes would exceed the limits of the tape (queue of records in
-// memory) or of the journal's disk space.
+// The method full reports whether a record of the given size, in bytes, would exceed the limit of the tape (queue of
+// records in memory) or of the journal's disk space.
 func (t *tape) full(size int64) bool {
 	inMemory := int64(len(t.pending)) + t.held
 	return inMemory > 0 && inMemory+size > maxPending || t.waiting()+inMemory+size > t.most
 }
 
-// begin begins a new audit file if none is open.
+// The method begin begins a new audit file if no audit file is open.
 func (t *tape) begin(at capping.Instant) {
 	if len(t.pending) == 0 && t.held == 0 {
 		t.since = t.clock()
@@ -103,17 +104,16 @@ func (t *tape) closeGap() {
 	}
 }
 
-// cut is a piece of an audit file, which the writer appends to the file on the disk in one step.
+// A cut is a piece of an audit file. The writer appends a cut to the file on the disk in one step.
 type cut struct {
 	number uint64
 	bytes  []byte
 	sealed bool // set if the bytes contain the end of the file
 }
 
-// take removes from the tape (the queue of records in memory) the frames that the writer must write next. If the
-// argument "end" is true, or the audit file is older than the argument "roll", take() ends the file with the frames
-// that it removes. The tape (the queue of records in memory) uses the memory of the argument "spare" for later audit
-// records.
+// The method take removes frames (file entries) from the tape (the queue of records in memory), for the next write to
+// the disk. If the argument "end" is true, or the audit file is older than the argument "roll", the removed frames end
+// the file. The tape uses the memory of the argument "spare" for later audit records.
 func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,8 +135,8 @@ func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	return c
 }
 
-// written notes that the frames (entries of the audit file) that take() removed from the tape are on the disk. The
-// memory of frames on the disk no longer counts as memory of the tape (the queue of records).
+// The method written notes that the frames (file entries) from the last call of take are on the disk. The memory of
+// these frames no longer counts as memory of the tape (the queue of records).
 func (t *tape) written() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,7 +144,7 @@ func (t *tape) written() {
 	t.since = t.clock()
 }
 
-// counts holds the numbers of waiting and lost records that the tape (the queue of records in memory) reports for the
+// The type counts holds the numbers of waiting and lost records on the tape (the queue of records in memory), for the
 // status of the audit.
 type counts struct {
 	records, lost uint64

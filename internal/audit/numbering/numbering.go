@@ -1,5 +1,5 @@
-// Package numbering assigns small numbers to the users of audit records, so that bitmaps can hold users whose ids are
-// not 32-bit numbers.
+// Package numbering assigns small numbers to the users of audit records, so that bitmaps can hold users with other ids
+// than 32-bit numbers.
 package numbering
 
 import (
@@ -13,10 +13,10 @@ import (
 	"capper/internal/capping"
 )
 
-// Numbers assigns the numbers 0, 1, 2 and so on to the users of an audit, in the order in which the users first
-// occur. Callers index data about users by the small numbers of the users, because id images (64-bit hashes) are too
-// sparse for an index. A nil *Numbers means that user ids are dense (32-bit numbers), and that each id is the number
-// of its user. A Numbers is not safe for concurrent use.
+// Numbers assigns the numbers 0, 1, 2 and so on to the users of an audit, in the order of the users' first occurrence.
+// Callers index data about users by these small numbers, because id images (64-bit hashes) are too sparse for an index.
+// A nil *Numbers means that user ids are dense (32-bit numbers): each id is then the user's number. A Numbers is not
+// safe for concurrent use.
 type Numbers struct {
 	images []capping.UserID // by number
 	slots  []uint32         // a hash table of 1 + number, with a power of 2 as its length; 0 is free
@@ -31,7 +31,8 @@ func New() *Numbers {
 	return &Numbers{slots: make([]uint32, 1<<bits), shift: 64 - bits, seed: rand.Uint64()}
 }
 
-// slot returns the hash table slot with the number of an id image (64-bit hash), or the free slot for a new number.
+// The method slot returns the hash table slot with the number of an id image (64-bit hash), or the free slot for a new
+// number.
 func (n *Numbers) slot(image capping.UserID) *uint32 {
 	at := (uint64(image) ^ n.seed) * 0x9e3779b97f4a7c15 >> n.shift
 	for n.slots[at] != 0 && n.images[n.slots[at]-1] != image {
@@ -40,7 +41,8 @@ func (n *Numbers) slot(image capping.UserID) *uint32 {
 	return &n.slots[at]
 }
 
-// add returns the number of the user with the id image (64-bit hash). If the user has no number yet, add assigns one.
+// The method add returns the number of the user with the id image (64-bit hash). If the user has no number yet, the
+// method assigns a number.
 func (n *Numbers) add(image capping.UserID) (uint32, error) {
 	slot := n.slot(image)
 	if *slot == 0 {
@@ -57,7 +59,7 @@ func (n *Numbers) add(image capping.UserID) (uint32, error) {
 	return *slot - 1, nil
 }
 
-// grow doubles the size of the hash table from id images to numbers.
+// The method grow doubles the size of the hash table from id images (64-bit hashes) to small numbers.
 func (n *Numbers) grow() {
 	n.slots, n.shift = make([]uint32, 2*len(n.slots)), n.shift-1
 	for i, image := range n.images[:len(n.images)-1] {
@@ -65,7 +67,7 @@ func (n *Numbers) grow() {
 	}
 }
 
-// Len returns how many users have a number.
+// Len returns the number of users with a small number.
 func (n *Numbers) Len() int { return len(n.images) }
 
 // Bytes returns the size of the Numbers in memory, in bytes.
@@ -96,8 +98,8 @@ func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 	return &with, nil
 }
 
-// Of returns the small numbers of the given users. Each given user must already have occurred in an earlier record. Of
-// stores the numbers in the buffer. If ids are dense, the number of a user is the id itself.
+// The method Of returns the small numbers of the given users. Each user must have occurred in an earlier record. Of
+// stores the numbers in the buffer. If ids are dense, the number of a user is the id.
 func (n *Numbers) Of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
 	if n == nil {
 		return users

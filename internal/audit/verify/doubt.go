@@ -10,8 +10,9 @@ import (
 	"capper/internal/capping"
 )
 
-// doubts finds sends that the store lacks, and that may be missing because of a release whose record was lost. If an
-// instance is killed, the records of its last second are lost, possibly including the record of a release.
+// The type doubts finds sends that may be missing in the store because of a release whose record was lost. If an
+// instance is killed, the records of the instance's last second are lost, and with them perhaps the record of a
+// release.
 type doubts struct {
 	*comparison
 	work *work // buffers of the last read
@@ -20,13 +21,14 @@ type doubts struct {
 // mostMessages is the maximum number of messages for which verify requests counts from the store.
 const mostMessages = 1000
 
-// settle removes from the list of missing sends those that may be missing because of a release whose record was lost.
+// The method settle shortens the list of missing sends: the method removes sends that may be missing because of a lost
+// release record.
 //
-// For each message, the store counts how many recorded sends were released. Let n be the number of releases of a
-// message that the store has counted but that the audit does not contain. If at most n sends of the message are
-// missing, the lost records of these n releases explain all missing sends. If the store has no count for the message,
-// lost audit records after the send explain the missing send. If more sends are missing than crashed instances can have
-// lost, lost releases do not explain the missing sends.
+// For each message, the store counts the released sends. Let n be the number of released sends of a message that the
+// store has counted and the audit does not contain. If at most n sends of the message are missing, the lost records of
+// these n releases explain all missing sends. If the store has no count for the message, lost audit records after the
+// send explain the missing send. If more sends are missing than crashed instances can have lost, lost records do not
+// explain the missing sends.
 func (d *doubts) settle(ctx context.Context) error {
 	byMessage := map[capping.Message]int{}
 	for i := range d.missing {
@@ -59,14 +61,15 @@ func (d *doubts) settle(ctx context.Context) error {
 	return nil
 }
 
-// hole reports whether records may be missing from the audit after the given send, so that the record of its release
-// may be lost.
+// The method hole reports whether audit records after the given send may be missing. The record of the send's release
+// may be one of these records.
 func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
 }
 
-// lost returns how many releases of the message's sends are missing from the audit, although the store counted them.
-// The result "counted" is false if the store may not have counted the sends of the message, or has only a lower bound.
+// The method lost returns the number of released sends of the message that the store has counted and the audit does not
+// contain. The result "counted" is false if the store may not have counted the sends of the message, or knows only a
+// lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
 		return 0, false, nil
@@ -82,8 +85,8 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 	return released - known, counted || bulk && channels == 0, nil
 }
 
-// known returns the maximum number of releases of the message's sends according to the audit. The result "bulk" is
-// true if some call for the message was so large that the store counts the sends of the message.
+// The method known returns the maximum number of released sends of the message according to the audit. The result
+// "bulk" is true if a call for the message was so large that the store counts the sends of the message.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,
 ) (released int64, bulk bool, err error) {

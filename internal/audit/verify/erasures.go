@@ -18,14 +18,14 @@ func (s *work) sameIDs(e *audit.Erasure) error {
 	return ids.Same(s.archive.IDs())
 }
 
-// erasures checks the documents that record erasures of users. If the number of an erasure is missing, this is no
-// finding, because the upload may be pending, or the service may have rejected the request.
+// The method erasures checks the documents that record erasures of users. A missing number of an erasure is no finding,
+// because the upload may be pending, or the service may have rejected the request.
 func (s *work) erasures(ctx context.Context, list []objects.Object) {
 	numbers := map[string][]uint64{}
 	for _, o := range list {
 		instance, n, ok := audit.ParseErasedKey(o.Key)
 		if !ok {
-			continue // the object does not belong to an audit and is reported elsewhere
+			continue // the object does not belong to an audit; readInventory reports it
 		}
 		raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
 		if errors.Is(err, objects.ErrNotFound) {

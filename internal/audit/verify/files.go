@@ -20,14 +20,14 @@ import (
 	"capper/internal/parallel"
 )
 
-// inventory groups the objects of an audit location by type.
+// The type inventory groups the objects of an audit location by type.
 type inventory struct {
 	index, records, policies, erased, open []objects.Object
 }
 
 // readInventory lists the audit location and reports objects that do not belong to an audit. readInventory lists open
-// files first, and complete files before the index. Because readInventory lists open files first, a file that its
-// writer completes during the listing appears in at least one of the lists.
+// files first, and complete files before the index. If a writer completes a file during the listing, the file therefore
+// appears in at least one of the lists.
 func (s *work) readInventory(ctx context.Context) (inv inventory, err error) {
 	list := func(prefix string) []objects.Object {
 		if err != nil {
@@ -55,7 +55,7 @@ func isTemporary(key string) bool {
 	return strings.HasPrefix(name, objects.TempPrefix) || strings.HasSuffix(name, ".lock")
 }
 
-// isOurs reports whether an object key has the form of an audit object's key.
+// isOurs reports whether an object key has the form of a key in an audit.
 func isOurs(key string) bool {
 	folder, rest, _ := strings.Cut(key, "/")
 	switch folder + "/" {
@@ -83,7 +83,7 @@ func (s *work) find(f Finding) {
 	s.report.find(f)
 }
 
-// files checks every object of the audit location and counts the audit records.
+// The method files checks every object of the audit location, and counts the audit records.
 func (s *work) files(ctx context.Context) error {
 	inv, err := s.readInventory(ctx)
 	if err != nil {
@@ -137,13 +137,14 @@ func (s *work) files(ctx context.Context) error {
 	return s.documents(ctx, inv)
 }
 
-// setAside is the ending of the names that the journal gives to damaged audit files.
+// The constant setAside is the ending of the names that the journal gives to damaged audit files.
 const setAside = audit.FileExtension + ".damaged"
 
 // readsAtOnce is the number of small objects that verify reads in parallel.
 const readsAtOnce = 16
 
-// entry reads the index entry of an audit file. entry returns nil if the entry is damaged or was removed.
+// The method entry reads the index entry of an audit file. The result is nil if the index entry is damaged or was
+// removed.
 func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	if !archive.IsIndexKey(key) {
 		return nil
@@ -163,8 +164,8 @@ func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	return e
 }
 
-// rolled checks the complete ("rolled") audit file that an index entry names and reports faults of the file. rolled
-// returns an error only if the check could not run.
+// The method rolled checks the complete ("rolled") audit file that an index entry names, and reports faults of the
+// file. The method returns an error only if the check could not run.
 func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	raw, err := s.archive.Source().Read(ctx, e.Key, e.Bytes)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -172,7 +173,7 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case now == nil: // removed with its file, or already reported
+		case now == nil: // the file was removed, too, or the fault is already reported
 			return nil
 		case now.Key != e.Key: // rewritten meanwhile
 			return s.rolled(ctx, now)
@@ -216,7 +217,8 @@ func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	return nil
 }
 
-// compare reports as a finding that a stored index entry differs from the entry computed from the audit file.
+// The method compare reports a finding if a stored index entry differs from the entry that was computed from the audit
+// file.
 func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, indexKey string) {
 	want, err := audit.Seal(is)
 	stored, readErr := s.archive.Source().Read(ctx, e.IndexKey, objects.MaxDocumentBytes)
@@ -230,7 +232,7 @@ func (s *work) compare(ctx context.Context, e *archive.Entry, is audit.Entry, in
 		Text: "the index entry differs from its file: " + e.Key})
 }
 
-// read reads the frames (stored records) of an audit file, counts the records, and reports lost records.
+// The method read reads the frames (entries) of an audit file, counts the records, and reports lost records.
 func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary, error) {
 	r, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -270,8 +272,8 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 	}
 }
 
-// miss notes a time span in which audit records may be missing. verify needs the time spans with missing records,
-// because the missing record of a release may explain why a later send was allowed.
+// The method miss notes a time span in which audit records may be missing. Verify needs these time spans, because the
+// missing record of a release may be the reason why a later send was allowed.
 func (s *work) miss(from, to capping.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +283,7 @@ func (s *work) miss(from, to capping.Instant) {
 // milliseconds is the time layout of RFC 3339 with milliseconds.
 const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 
-// record counts an audit record in the first reading of all files.
+// The method record counts an audit record, when verify reads all files for the first time.
 func (s *work) record(ctx context.Context, r *audit.Record) {
 	if r.At < s.query.Since || s.query.Until != 0 && r.At >= s.query.Until {
 		return
@@ -293,7 +295,8 @@ func (s *work) record(ctx context.Context, r *audit.Record) {
 	s.count(ctx, r)
 }
 
-// unindexed reports an audit file that no index entry names, unless a writer uploads the index entry in time.
+// The method unindexed reports an audit file that no index entry names, unless a writer uploads the index entry in
+// time.
 func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
 	if err != nil {
@@ -317,9 +320,9 @@ func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	s.find(Finding{Kind: Unindexed, Key: o.Key, Instance: r.Header().Instance, Text: text})
 }
 
-// entrySince looks for an index entry of an audit file that had none when the index was listed. entrySince returns
-// nil if the file still has none. If the audit file is new, entrySince waits for the index entry, because the writer
-// stores the entry after the file.
+// entrySince looks for the index entry of an audit file that had no index entry in the listing. If the audit file is
+// new, entrySince waits for the index entry, because the writer stores the entry after the file. If the file still has
+// no index entry, entrySince returns nil.
 func (s *work) entrySince(ctx context.Context, o objects.Object, h audit.Header) *archive.Entry {
 	key := audit.IndexKey(path.Base(path.Dir(o.Key)), h.Instance, h.Number)
 	for {
@@ -327,7 +330,7 @@ func (s *work) entrySince(ctx context.Context, o objects.Object, h audit.Header)
 			if e, err := archive.ParseEntry(key, raw); err == nil && e.Key == o.Key {
 				return e
 			}
-			return nil // the entry of another file, or a damaged one, which is reported where the index is read
+			return nil // the entry of another file, or a damaged entry, which the method entry reports
 		}
 		if time.Since(o.ChangedAt) >= s.config.Uploading {
 			return nil
@@ -340,7 +343,7 @@ func (s *work) entrySince(ctx context.Context, o objects.Object, h audit.Header)
 	}
 }
 
-// documents checks the documents at the audit location with policies, erasures, and the kind of user ids.
+// The method documents checks the documents at the audit location: policies, erasures, and the kind of user ids.
 func (s *work) documents(ctx context.Context, inv inventory) error {
 	for _, o := range inv.policies {
 		version := strings.TrimSuffix(strings.TrimPrefix(o.Key, audit.PoliciesPrefix), ".yaml")

@@ -7,7 +7,7 @@ import (
 	"capper/internal/capping"
 )
 
-// violation is a recorded send that a limit certainly forbade.
+// A violation is a recorded send that a limit certainly forbade.
 type violation struct {
 	user  capping.UserID
 	limit *capping.Limit
@@ -15,8 +15,8 @@ type violation struct {
 	count int // minimum number of sends that counted, including the forbidden one
 }
 
-// judge finds those of a user's sends that limits certainly forbade, and adds them to the list of violations. The
-// caller of judge() must pass the sends in the order of time.
+// The method judge finds the sends of a user that limits certainly forbade, and adds these sends to the list of
+// violations. The argument "sends" must be in the order of time.
 func (j *judge) judge(user capping.UserID, sends []send) {
 	for i := range sends {
 		s := &sends[i]
@@ -36,7 +36,7 @@ func (j *judge) judge(user capping.UserID, sends []send) {
 	}
 }
 
-// judge is the working state of one goroutine that checks recorded sends against the limits.
+// The type judge is the state of one goroutine that checks recorded sends against the limits.
 type judge struct {
 	*table
 	*work
@@ -47,8 +47,8 @@ type judge struct {
 	scratch  []*send
 }
 
-// over reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a send if
-// more than Max sends were certainly in the user's log, including this send and sends at the same time.
+// The method over reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a
+// send if more than Max sends were certainly in the user's log, including this send and sends at the same time.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
 	if len(sends) <= l.Max {
@@ -65,10 +65,10 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	return j.certain(sends, i, l, after)
 }
 
-// after returns the beginning of a period before the decision of the send s. Earlier sends in this period certainly
-// count towards the limit. Sends after the returned beginning count towards the limit even if the service decided the
-// send s at the latest possible time. If the earliest and the latest possible time of the send s lie in different
-// calendar periods, nothing is certain, and the result "ok" is false.
+// The method after returns the beginning of a period before the decision of the send s. Earlier sends in this period
+// certainly count towards the limit, even if the service decided the send s at the latest possible time. If the
+// earliest and the latest possible time of the send s lie in different calendar periods, nothing is certain. The second
+// result is then false.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
@@ -77,8 +77,8 @@ func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.I
 	return late.After(s.to), late.Start <= s.from
 }
 
-// mayBeOver estimates whether the send with the index i may exceed the limit. The estimate of mayBeOver is fast to
-// compute, and is true for every send that certainly exceeds the limit.
+// mayBeOver estimates whether the send with the index i exceeds the limit. The estimate is fast, and is true for every
+// send that certainly exceeds the limit.
 func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	left := l.Max
 	for k := range sends {
@@ -94,8 +94,8 @@ func (j *judge) mayBeOver(sends []send, i int, l *capping.Limit, after capping.I
 	return left <= 0
 }
 
-// certain counts the sends that were certainly in the user's log, and reports whether there were more than the
-// maximum of the limit.
+// The method certain counts the sends that were certainly in the user's log, and reports whether their number was above
+// the maximum of the limit.
 func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Instant) bool {
 	s := &sends[i]
 	together := append(j.scratch[:0], s)
@@ -131,15 +131,15 @@ func (j *judge) certain(sends []send, i int, l *capping.Limit, after capping.Ins
 	return count > l.Max
 }
 
-// sameTime reports whether it is unknown which of two sends was first, while the same limits apply to both. If
-// sameTime returns true, each of the two sends may be the one that exceeded the limit.
+// sameTime reports whether the same limits apply to two sends whose order is unknown. If sameTime returns true, each of
+// the two sends may have exceeded the limit.
 func (j *judge) sameTime(a, b *send) bool {
 	return !a.exempt && a.policy == b.policy && a.world == b.world && a.segment == b.segment && a.zone == b.zone &&
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)
 }
 
-// remembered reports whether a send was certainly still in the user's log at the time "until". A send was certainly in
-// the log if every policy in force since the send keeps sends long enough.
+// The method remembered reports whether a send was certainly still in the user's log at the time "until". A send was
+// certainly in the log if every policy in force since the send keeps sends long enough.
 func (j *judge) remembered(s *send, until capping.Instant) bool {
 	for i := range j.policies {
 		p := &j.policies[i]
@@ -150,8 +150,8 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// again reports whether a later call recorded a send of the same message on the same channel. If again() returns
-// true, the user's log had lost the first send, and the two sends count as one.
+// The method again reports whether a later call recorded a send of the same message on the same channel. In this case,
+// the user's log had lost the first send, and the two sends count as one.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {
 		if o := &sends[n]; o.message == sends[k].message && o.channel == sends[k].channel && o.from <= until {

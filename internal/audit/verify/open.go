@@ -14,7 +14,7 @@ import (
 	"capper/internal/objects"
 )
 
-// open checks an audit file that an instance is still writing, up to its last complete record.
+// The method open checks an audit file that an instance is still writing, up to the last complete record.
 func (s *work) open(ctx context.Context, key string, all *series) error {
 	const most = 4 << 30
 	raw, err := s.archive.Source().Read(ctx, key, most)
@@ -44,7 +44,8 @@ func (s *work) open(ctx context.Context, key string, all *series) error {
 	return nil
 }
 
-// abandoned reports whether no process holds the lock file beside the open audit files, so that their writer has died.
+// The function abandoned reports whether the writer of open audit files has died: no process then holds the lock file
+// beside the audit files.
 func abandoned(lock string) bool {
 	f, err := os.Open(lock)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"capper/internal/share"
 )
 
-// pass collects the sends and releases of the users in some blocks of 65,536 ids, and checks these sends against the
+// A pass collects the sends and releases of the users in some blocks of 65,536 ids, and checks these sends against the
 // limits.
 type pass struct {
 	*work
@@ -36,13 +36,14 @@ type pass struct {
 	zones   []uint16
 }
 
-// loaded is a segments generation that verify keeps in memory while it reads the audit records.
+// The type loaded is a segments generation (published version) that verify keeps in memory while it reads the audit
+// records.
 type loaded struct {
 	world    uint16
 	segments capping.Segments
 }
 
-// work is the state of one verification, which all passes over the audit records share.
+// The type work is the state of one verification. All passes over the audit records share this state.
 type work struct {
 	archive  *archive.Archive
 	query    archive.Query
@@ -55,14 +56,14 @@ type work struct {
 	mu       sync.Mutex // guards the counts of the first reading
 	unsure   []span
 
-	// expected receives the sends that the store must hold. If verify does not compare the audit with the store,
-	// expected is nil.
+	// The function expected receives the sends that the store must hold. If verify does not compare the audit with the
+	// store, expected is nil.
 	expected   func(ctx context.Context, p *pass, list []expectedSend) error
 	users      map[capping.UserID]bool // only these users; nil: the users of the sample
 	since, now capping.Instant
 }
 
-// count counts the sends of an audit record in the first reading of all files.
+// The method count counts the sends of an audit record, when verify reads all files for the first time.
 func (s *work) count(ctx context.Context, r *audit.Record) {
 	s.notePolicy(ctx, r)
 	for i := range r.Groups {
@@ -78,12 +79,12 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 	}
 }
 
-// imageBits is the number of low bits of an id image (64-bit hash of an id). The high bits of an id image (64-bit
-// hash) are the number of the block of users to which the id image belongs.
+// imageBits is the number of low bits of an id image (64-bit hash of an id). The high bits are the number of the id
+// image's block of users.
 const imageBits = 48
 
-// countBlocks counts the users of a group of an audit record for each block of 65,536 ids, and adds the numbers to the
-// argument "counts".
+// countBlocks counts the users of a record's group in each block of 65,536 ids, and adds the numbers to the argument
+// "counts".
 func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	for _, image := range g.Images {
 		counts[image>>imageBits]++
@@ -109,11 +110,10 @@ func countBlocks(g *audit.Group, counts *[bitmap.MaxBlocks]uint32) {
 	}
 }
 
-// few is a number of users: for a bitmap with at most this number of users, a loop over the users is faster than a loop
-// over the blocks.
+// For a bitmap with at most this number of users (few), a loop over the users is faster than a loop over the blocks.
 const few = 64
 
-// notePolicy notes that the policy that an audit record names was in force at the time of the record.
+// notePolicy notes that the policy of an audit record was in force at the time of the record.
 func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	if r.Kind != audit.Filter {
 		return
@@ -135,7 +135,8 @@ func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	s.inForce[i].last = max(s.inForce[i].last, r.At+capping.Instant(r.Took.Milliseconds()))
 }
 
-// judge checks the sends of all users. judge reads the audit records as often as the memory limit requires.
+// The method judge checks the sends of all users. The memory limit decides how often the method reads the audit
+// records.
 func (s *work) judge(ctx context.Context) error {
 	for first := 0; first < len(s.counts); {
 		events, end := 0, first
@@ -225,7 +226,7 @@ func (s *work) asksFor(user capping.UserID) bool {
 	return s.config.Store.Sample == nil || share.Has(s.config.Store.Sample, user)
 }
 
-// gather adds the effects of a recorded call on the sends of those users whom the current pass over the audit checks.
+// The method gather adds the effects of a recorded call on the sends of users in the current pass over the audit.
 func (p *pass) gather(r *audit.Record) {
 	number := uint32(len(p.calls))
 	for i := range r.Groups {
@@ -269,8 +270,8 @@ func (p *pass) call(r *audit.Record) call {
 	return c
 }
 
-// world returns the index of a segments generation in verify's list, and loads the generation if necessary. The name
-// "" stands for an unknown segments generation.
+// The method world returns the index of a segments generation (published version) in verify's list, and loads the
+// generation if necessary. The name "" stands for an unknown generation.
 func (p *pass) world(generation string) uint16 {
 	if generation != "" && p.config.Generation != "" {
 		generation = p.config.Generation
@@ -286,8 +287,8 @@ func (p *pass) world(generation string) uint16 {
 	return i
 }
 
-// load reads a segments generation and keeps it in memory. A pass over the audit needs the segments generations in
-// the order of time, so a few of them in memory suffice.
+// The method load reads a segments generation, and keeps the generation in memory. A pass over the audit needs the
+// generations in the order of time, so a few generations in memory suffice.
 func (p *pass) load(i uint16) capping.Segments {
 	w := &p.worlds[i]
 	found, err := p.config.Segments(p.ctx, w.name)
@@ -312,8 +313,8 @@ func (p *pass) segmentsOf(i uint16) capping.Segments {
 	return nil
 }
 
-// users calls the function "do" for each block of 65,536 ids that the pass covers, with those of the given users who
-// are in the block.
+// The method users calls the function "do" for each block of 65,536 ids of the pass, with the given users who are in
+// the block.
 func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	end := p.first + len(p.blocks)
 	if users.Cardinality() <= few {
@@ -336,8 +337,9 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	}
 }
 
-// memberships returns the codes of the segments and time zones of the users in one block, at most bitmap.BlockIDs
-// users. The argument "numbers" is a function that returns the numbers of the users in a segments generation.
+// The method memberships returns the codes of the segments and time zones of the users in one block, for at most
+// bitmap.BlockIDs users. The argument "numbers" is a function that returns the numbers of the users in a segments
+// generation.
 func (p *pass) memberships(
 	number uint32, what happening, users int, numbers func(capping.Segments) []uint32,
 ) ([]uint8, []uint16) {
@@ -362,8 +364,8 @@ func (p *pass) memberships(
 	return codes, zones
 }
 
-// note appends an event (effect of a call on a user's sends) for each of the given users, who are in one block of
-// 65,536 ids.
+// The method note appends an event (effect of a call on a user's sends) for each given user. All users are in one block
+// of 65,536 ids.
 func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	codes, zones := p.memberships(number, what, len(ids), func(capping.Segments) []uint32 { return ids })
 	events := p.blocks[key-p.first]
@@ -376,7 +378,7 @@ func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	p.blocks[key-p.first] = events
 }
 
-// within returns those of the given id images (64-bit hashes) whose users the current pass over the audit checks.
+// The method within returns the given id images (64-bit hashes) that belong to the current pass over the audit.
 func (p *pass) within(images []capping.UserID) []capping.UserID {
 	place := func(block int) int {
 		if block == bitmap.MaxBlocks {
@@ -388,8 +390,8 @@ func (p *pass) within(images []capping.UserID) []capping.UserID {
 	return images[place(p.first):place(p.first+len(p.blocks))]
 }
 
-// noteImages works like note(), for users with id images (64-bit hashes) instead of dense ids. The given id images may
-// belong to several of the blocks that the pass covers.
+// noteImages works like the method note, for users with id images (64-bit hashes) instead of dense ids. The given id
+// images may belong to several of the blocks that the pass covers.
 func (p *pass) noteImages(number uint32, what happening, images []capping.UserID) {
 	for part := range slices.Chunk(images, bitmap.BlockIDs) {
 		codes, zones := p.memberships(number, what, len(part), func(s capping.Segments) []uint32 {
@@ -408,8 +410,8 @@ func (p *pass) noteImages(number uint32, what happening, images []capping.UserID
 	}
 }
 
-// imageBlock checks the sends of the users of one block, whose ids are id images (64-bit hashes). images[i] is the user
-// of events[i].
+// imageBlock checks the sends of the users in one block of id images (64-bit hashes). The user of events[i] is
+// images[i].
 func (j *judge) imageBlock(events []event, images []capping.UserID) {
 	order := make([]uint32, len(events))
 	for i := range order {
@@ -431,7 +433,7 @@ func (j *judge) imageBlock(events []event, images []capping.UserID) {
 	}
 }
 
-// block checks the sends of the users of one block of 65,536 dense ids.
+// The method block checks the sends of the users in one block of 65,536 dense ids.
 func (j *judge) block(key int, events []event) {
 	if len(events) == 0 {
 		return
@@ -460,7 +462,7 @@ func (j *judge) block(key int, events []event) {
 	}
 }
 
-// user checks the sends of a user against the limits, and notes those sends that the store should also have.
+// The method user checks the sends of a user against the limits, and notes the sends that the store should have.
 func (j *judge) user(user capping.UserID, sends []send) {
 	if !j.config.OnlyFiles {
 		j.judge(user, sends)

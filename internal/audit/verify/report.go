@@ -49,8 +49,8 @@ type Finding struct {
 	Place     string `json:"place,omitempty"` // place of a send that the store lacks
 }
 
-// User is the user whom a finding concerns. In JSON, a User is a number for a dense id (32-bit number), and otherwise a
-// text.
+// User is the user whom a finding concerns. In JSON, a User with a dense id (32-bit number) is a number, and every
+// other User is a text.
 type User struct {
 	ID   capping.UserID
 	Name string // "": the id is dense
@@ -81,7 +81,7 @@ func (u *User) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &u.ID)
 }
 
-// named returns the user of a finding. If ids are not dense (not 32-bit numbers), the user has a name.
+// The method named returns the user of a finding. If ids are not dense 32-bit numbers, the user has a name.
 func (s *work) named(user capping.UserID) *User {
 	u := &User{ID: user}
 	if !s.archive.IDs().Dense() {
@@ -90,7 +90,7 @@ func (s *work) named(user capping.UserID) *User {
 	return u
 }
 
-// Report says what verify checked, and lists the findings.
+// Report holds the numbers of checked objects, and lists the findings.
 type Report struct {
 	Files    int   `json:"files"`
 	Open     int   `json:"open_files"`
@@ -125,7 +125,7 @@ func (r *Report) find(f Finding) {
 	}
 }
 
-// note adds a note to the report of the verification, unless the report already has this note.
+// The method note adds a note to the report, unless the report already has this note.
 func (r *Report) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if r.noted == nil {
@@ -137,7 +137,7 @@ func (r *Report) note(format string, args ...any) {
 	}
 }
 
-// missing adds a note to the report which says that a segments generation cannot be read.
+// The method missing adds a note about an unreadable segments generation to the report.
 func (r *Report) missing(generation string, err error) {
 	r.note("generation %s cannot be read, so sends that used its segments are not checked (use --generation to name "+
 		"another one for all): %v", generation, err)

@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping"
 )
 
-// never is a constant instant, which is later than every possible call.
+// The constant never is an instant after every possible call.
 const never = capping.Never + 1
 
-// call has the data of a recorded call that verify needs to check sends against limits.
+// The type call holds the data of a recorded call that verify needs for the check of sends against limits.
 type call struct {
 	from, to capping.Instant // bounds of the timestamps that the call recorded
 	sequence uint64
@@ -25,7 +25,8 @@ type call struct {
 	slack    int32 // largest possible difference to the clocks of other instances, in ms
 }
 
-// happening says what a call did to a user's send of the message: recorded it, released it, or found it absent.
+// A happening is the effect of a call on a user's send of the message: the call recorded the send, released the send,
+// or found no send.
 type happening uint8
 
 const (
@@ -34,7 +35,7 @@ const (
 	absent                  // release requested, but the send was not in the log
 )
 
-// event says what one call did to the sends of one user.
+// An event is the effect of one call on the sends of one user.
 type event struct {
 	call    uint32
 	low     uint16 // lower half of a dense id
@@ -43,8 +44,8 @@ type event struct {
 	what    happening
 }
 
-// happens returns the effect of a call on the sends of the users in one group of the call's audit record. The result
-// "ok" is false if the call has no effect on these sends.
+// The function happens returns the effect of a call on the sends of the users in one group of the call's audit record.
+// If the call has no effect on these sends, the result "ok" is false.
 func happens(g *audit.Group) (what happening, ok bool) {
 	switch g.Outcome {
 	case audit.Allowed:
@@ -57,7 +58,7 @@ func happens(g *audit.Group) (what happening, ok bool) {
 	return 0, false
 }
 
-// send is a recorded send of a user, with the data that verify needs to check the send against limits.
+// The type send is a recorded send of a user, with the data that verify needs for the check against limits.
 type send struct {
 	*call
 	segment uint8
@@ -65,8 +66,8 @@ type send struct {
 	gone    capping.Instant // time from which the send may be missing from the log
 }
 
-// sendsOf computes the sends of a user from the effects (events) of calls on this user. The caller of sendsOf must pass
-// all events of the user, in the order of time. The sends have the same order.
+// sendsOf computes the sends of a user from the effects (events) of calls on this user. The argument "events" must hold
+// all events of the user, in the order of time. The returned sends are in the order of time, too.
 func (t *table) sendsOf(events []event, sends []send) []send {
 	sends = sends[:0]
 	for _, e := range events {
@@ -82,8 +83,8 @@ func (t *table) sendsOf(events []event, sends []send) []send {
 	return sends
 }
 
-// takeAway notes, for each send that a release may have removed from the user's log, the earliest possible time of the
-// removal.
+// takeAway finds the sends that a release may have removed from the user's log. For each such send, takeAway stores the
+// earliest possible time of the removal.
 func takeAway(sends []send, c *call, what happening) {
 	for i := range sends {
 		s := &sends[i]
@@ -100,8 +101,8 @@ func takeAway(sends []send, c *call, what happening) {
 	}
 }
 
-// certainlyBefore reports whether call a was recorded before call b was decided, whatever difference the clocks of
-// their instances had.
+// certainlyBefore reports whether the service recorded the call a before it decided the call b, for every possible
+// difference between the clocks of the two instances.
 func certainlyBefore(a, b *call) bool {
 	slack := capping.Instant(0)
 	if a.instance != b.instance {
@@ -110,7 +111,8 @@ func certainlyBefore(a, b *call) bool {
 	return a.to+slack < b.from
 }
 
-// table holds the recorded calls that a pass of verify reads, with the policies and segments that decided the calls.
+// The type table holds the recorded calls that a pass of verify reads, with the policies and segments that decided
+// these calls.
 type table struct {
 	calls     []call
 	messages  map[messageKey]uint32
@@ -121,11 +123,10 @@ type table struct {
 	unsure    []span
 }
 
-// span is a time span in which audit records, including records of releases, may be missing.
+// A span is a time span in which audit records, such as records of releases, may be missing.
 type span struct{ from, to capping.Instant }
 
-// longestCall is the maximum time, in milliseconds, by which a call with a missing record may have begun before the
-// latest recorded call.
+// A call with a missing record may have begun before the latest recorded call, by at most longestCall milliseconds.
 const longestCall = 5 * 60 * 1000
 
 // unsureSince reports whether the record of a release may be missing between a send and the time "until".
@@ -135,7 +136,7 @@ func (t *table) unsureSince(s *send, until capping.Instant) bool {
 
 type messageKey struct{ namespace, id string }
 
-// policy holds the limits of one configuration version, and the time in which they were in force.
+// The type policy holds the limits of one configuration version, and the period in which the limits were in force.
 type policy struct {
 	version     string
 	policy      *capping.Policy // nil: unknown
@@ -143,7 +144,8 @@ type policy struct {
 	retention   capping.Instant
 }
 
-// world is one segments generation as verify needs it: it says to which segments and time zones users belong.
+// The type world holds the data of one segments generation (published version) that verify needs: segments and time
+// zones of users.
 type world struct {
 	name  string
 	known bool
@@ -151,7 +153,8 @@ type world struct {
 	zones []*time.Location
 }
 
-// names gives each name (such as a limit's name) a number, so that events can refer to the name in few bytes.
+// The type names gives each name (such as the name of an instance) a small number, so that a call can refer to the name
+// in two bytes.
 type names struct {
 	list  []string
 	known map[string]uint16
@@ -169,7 +172,7 @@ func (n *names) of(text string) uint16 {
 	return i
 }
 
-// limits returns the limits that apply to a send. The result "known" is false if the limits are unknown.
+// The method limits returns the limits that apply to a send. The result "known" is false if the limits are unknown.
 func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	p := t.policies[s.policy].policy
 	if p == nil {
@@ -188,7 +191,8 @@ func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	return p.Limits(w.names[s.segment-1]), true
 }
 
-// location returns the user's time zone at the time of a send. The result "ok" is false if the time zone is unknown.
+// The method location returns the user's time zone at the time of a send. The result "ok" is false if the time zone is
+// unknown.
 func (t *table) location(s *send) (place *time.Location, ok bool) {
 	w := &t.worlds[s.world]
 	switch {
@@ -200,7 +204,7 @@ func (t *table) location(s *send) (place *time.Location, ok bool) {
 	return w.zones[s.zone-1], true
 }
 
-// periods caches, for each quarter of an hour, in which calendar period of a limit it lies.
+// The type periods caches the calendar period of a limit for each quarter of an hour.
 type periods map[periodKey]capping.Rule
 
 type periodKey struct {
@@ -209,8 +213,7 @@ type periodKey struct {
 	quarter  int64
 }
 
-// rule returns the rule that a limit imposes at an instant. The calendar periods of a rule are in the user's time
-// zone.
+// The method rule returns the rule of a limit at an instant, with calendar periods in the user's time zone.
 func (p periods) rule(l *capping.Limit, at capping.Instant, zone *time.Location) capping.Rule {
 	if l.Calendar == "" {
 		return l.RuleIn(at, 0, nil)

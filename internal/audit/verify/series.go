@@ -10,7 +10,7 @@ import (
 	"capper/internal/audit/archive"
 )
 
-// series holds the audit files of each instance, whose numbers must have no gaps.
+// The type series holds the audit files of each instance. The numbers of an instance's files must have no gaps.
 type series struct {
 	rolled  map[string][]audit.Entry
 	open    map[string][]audit.Entry
@@ -25,16 +25,16 @@ func (s *series) add(e *archive.Entry) { s.rolled[e.Instance] = append(s.rolled[
 
 func (s *series) addOpen(e audit.Entry) { s.open[e.Instance] = append(s.open[e.Instance], e) }
 
-// replaced reports whether a compaction rewrote the audit file under another name, or removed the file because of its
-// age.
+// The method replaced reports whether a compaction rewrote the audit file under another name, or removed the file
+// because of its age.
 func (s *series) replaced(h audit.Header) bool {
 	files := slices.Concat(s.rolled[h.Instance], s.open[h.Instance])
 	return h.Number <= s.dropped.Through(h.Instance) ||
 		slices.ContainsFunc(files, func(e audit.Entry) bool { return e.Number == h.Number })
 }
 
-// report reports the missing audit files of each instance: files between two other files, and files before the first
-// one that no compaction removed.
+// The method report reports the missing audit files of each instance: files between two existing files, and files
+// before the first existing file, unless a compaction removed them.
 func (s *series) report(to *Report) {
 	instances := maps.Clone(s.rolled)
 	maps.Copy(instances, s.open)
@@ -53,7 +53,7 @@ func (s *series) report(to *Report) {
 	}
 }
 
-// begins reports the audit files that are missing before the first existing file of an instance.
+// The method begins reports the audit files that are missing before the first existing file of an instance.
 func (s *series) begins(first *audit.Entry, to *Report) {
 	dropped := s.dropped.Through(first.Instance)
 	switch {
@@ -75,7 +75,8 @@ func (s *series) begins(first *audit.Entry, to *Report) {
 	}
 }
 
-// follow reports the audit files and records that are missing between two neighbouring files of an instance.
+// The function follow reports the audit files and records that are missing between two neighbouring files of an
+// instance.
 func follow(a, b *audit.Entry, to *Report) {
 	between := ""
 	switch {

@@ -15,22 +15,22 @@ import (
 	"capper/internal/share"
 )
 
-// Store says how package verify asks the store about sends, to compare the store with the audit. Ask and Settle are
-// required.
+// Store holds the functions and settings with which package verify compares the store with the audit. Ask and Settle
+// are required.
 type Store struct {
-	// Ask returns which users have a recorded send. Several goroutines call Ask at the same time.
+	// The function Ask asks the store which users have a recorded send. Several goroutines call Ask at the same time.
 	Ask func(ctx context.Context, q *Question) (*Answer, error)
-	// Settle waits until the audit shows every release and erasure that ended before the call of Settle.
+	// Settle waits until the audit contains every release and erasure that ended before the call of Settle.
 	Settle func(ctx context.Context) error
-	// Released returns how many sends of a message were released according to the store, and on how many channels the
-	// message was sent. counted is false if the store has no count, and then channels is 0, or if the count is only a
-	// lower bound. Released is nil if the store cannot count.
+	// Released returns the store's number of released sends of a message, and the number of channels of the message. If
+	// the store has no count for the message, counted is false, and channels is 0. If the count is only a lower bound,
+	// counted is false, too. Released is nil if the store cannot count.
 	Released func(ctx context.Context, message capping.Message) (sends int64, channels int, counted bool, err error)
 	Sample   *share.Share    // share of the users; nil: all users
 	Now      capping.Instant // time when the comparison begins; 0: the time of this machine
 	Asked    func(sends int) // receives the progress; nil: no progress
-	// Missing receives each send that the store lacks, in the order of time. If Missing is nil, the report lists
-	// these sends.
+	// Missing receives each send that the store lacks, in the order of time. If Missing is nil, the report lists the
+	// sends that the store lacks.
 	Missing func(m *MissingSend) error
 }
 
@@ -41,8 +41,8 @@ type Question struct {
 	Users   []capping.UserID
 }
 
-// Answer is the response of the store to a Question. If a user is in no list of the Answer, the store has the send of
-// this user.
+// Answer is the response of the store to a Question. The store has the send of each user who is in no list of the
+// Answer.
 type Answer struct {
 	At          capping.Instant // time of the answer, by the clock of the service
 	Missing     []MissingUsers
@@ -50,7 +50,8 @@ type Answer struct {
 	Unavailable []capping.UserID
 }
 
-// MissingUsers lists users whose logs lie in the same partition of the store and lack the send.
+// MissingUsers lists users without the send in their logs. The logs of these users are in the same partition of the
+// store.
 type MissingUsers struct {
 	Place string
 	Users []capping.UserID
@@ -70,17 +71,17 @@ type MissingSend struct {
 	asked capping.Instant
 }
 
-// StoreReport is the result of comparing the sends in the audit with the store. All of its numbers count sends.
+// StoreReport is the result of the comparison of the audit with the store. All numbers in a StoreReport count sends.
 type StoreReport struct {
 	Since      time.Time `json:"since"` // beginning of the longest window, or the flag --since
 	Sample     float64   `json:"sample_percent"`
 	Asked      int64     `json:"asked"`
 	Recorded   int64     `json:"recorded"`
 	Missing    int64     `json:"missing"`
-	Doubtful   int64     `json:"doubtful"`   // missing, but possibly released by a release that the audit lost
+	Doubtful   int64     `json:"doubtful"`   // missing, perhaps because of a release whose record is lost
 	Changed    int64     `json:"changed"`    // missing at first, but released or erased meanwhile
 	Forgotten  int64     `json:"forgotten"`  // possibly displaced by newer sends in a full log
-	Unanswered int64     `json:"unanswered"` // sends that the store did not answer
+	Unanswered int64     `json:"unanswered"` // sends for which the store returned no result
 	NotAsked   int64     `json:"not_asked"`  // channel not configured, or too many sends missing already
 	Places     []Place   `json:"places"`     // places where sends are missing
 }
@@ -93,14 +94,14 @@ type Place struct {
 	Last    time.Time `json:"last"`
 }
 
-// These constants limit how verify asks the store about sends, and about which sends.
+// These constants limit the questions of verify to the store.
 const (
 	askedAtOnce  = 4       // questions in parallel
 	usersOfAsk   = 10_000  // maximum number of users in a question
 	mostMissing  = 1 << 20 // number of missing sends from which verify stops asking
 	lostReleases = 1000    // maximum number of unrecorded releases that one crash can explain
 
-	// ClockMargin is how much younger than the longest window a send must be so that verify expects it in the store.
+	// Verify expects a send in the store only if the send is younger than the longest window by at least ClockMargin.
 	// Older sends may have left the store.
 	ClockMargin = time.Minute
 	// EraseMargin is the shortest time between a user's erasure and a later send that the store must hold.
@@ -110,11 +111,11 @@ const (
 	eraseMargin = capping.Instant(EraseMargin / time.Millisecond)
 )
 
-// ErrUnaskable reports that the service cannot answer a question about sends, for example because its channel is no
+// ErrUnaskable reports that the service cannot answer a question about sends, for example about a channel that is no
 // longer configured.
 var ErrUnaskable = errors.New("store cannot be queried")
 
-// comparison compares the sends in the audit with the sends in the store.
+// The type comparison compares the sends in the audit with the sends in the store.
 type comparison struct {
 	*Store
 	report  *StoreReport
@@ -128,7 +129,8 @@ type expectedSend struct {
 	user capping.UserID
 }
 
-// begin uses the longest window of all policies to compute the time from which on verify compares sends with the store.
+// The method begin computes, from the longest window of all policies, the time from which verify compares sends with
+// the store.
 func (c *comparison) begin(ctx context.Context, w *work) error {
 	if c.Now == 0 {
 		c.Now = capping.InstantOf(time.Now())
@@ -161,8 +163,8 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// owes finds those of a user's sends that the store should have, and adds them to the list of expected sends. The
-// caller of owes() must pass the sends in the order of time.
+// The method owes finds the sends of a user that the store should have, and adds these sends to the list of expected
+// sends. The argument "sends" must be in the order of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)
 	for i := len(sends) - 1; i >= 0; i-- {
@@ -176,8 +178,8 @@ func (j *judge) owes(user capping.UserID, sends []send) {
 	}
 }
 
-// displaced reports whether newer sends on the same channel may have displaced the send with the index i from a full
-// log.
+// The function displaced reports whether newer sends on the same channel may have displaced the send with the index i
+// from a full log.
 func displaced(sends []send, i int) bool {
 	if len(sends) <= capping.LogBound {
 		return false
@@ -191,7 +193,7 @@ func displaced(sends []send, i int) bool {
 	return newer >= capping.LogBound
 }
 
-// ask asks the store whether it holds the sends that, according to the audit, it should hold.
+// The method ask asks the store for the expected sends: the sends that the store should hold according to the audit.
 func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) error {
 	questions := p.questions(list)
 	unanswered, err := c.askAll(ctx, p, questions)
@@ -204,13 +206,13 @@ func (c *comparison) ask(ctx context.Context, p *pass, list []expectedSend) erro
 	return err
 }
 
-// asking is a question to the store, together with the expected sends that the question is about.
+// The type asking is a question to the store about expected sends.
 type asking struct {
 	sends []expectedSend // sends of one message and channel, sorted by user
 }
 
-// questions groups the expected sends by message and channel into questions to the store. Each question to the store
-// is about at most usersOfAsk sends.
+// The method questions groups the expected sends by message and channel into questions to the store, with at most
+// usersOfAsk sends in each question.
 func (p *pass) questions(list []expectedSend) (questions []asking) {
 	same := func(a, b expectedSend) bool { return a.message == b.message && a.channel == b.channel }
 	slices.SortFunc(list, func(a, b expectedSend) int {
@@ -227,8 +229,8 @@ func (p *pass) questions(list []expectedSend) (questions []asking) {
 	return questions
 }
 
-// askAll asks the store the questions in parallel. askAll returns the questions, or parts of them, that the store
-// could not answer.
+// askAll asks the store the questions in parallel. askAll returns questions about the sends for which the store
+// returned no result.
 func (c *comparison) askAll(ctx context.Context, p *pass, questions []asking) (unanswered []asking, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -281,8 +283,8 @@ func (c *comparison) full() bool {
 	return len(c.missing) >= mostMissing
 }
 
-// take compares a response of the store with the expected sends, and returns the sends for which the response gives no
-// result.
+// The method take compares a response of the store with the expected sends, and returns the sends for which the
+// response has no result.
 func (c *comparison) take(p *pass, sends []expectedSend, a *Answer) (open []expectedSend) {
 	of := func(user capping.UserID) expectedSend {
 		i, _ := slices.BinarySearchFunc(sends, user, func(s expectedSend, user capping.UserID) int {
@@ -324,7 +326,7 @@ func (p *pass) missing(o expectedSend, place string, asked capping.Instant) Miss
 	return m
 }
 
-// conclude reads the audit a second time to confirm the missing sends, and reports them.
+// The method conclude reads the audit a second time to confirm the missing sends, and reports the confirmed sends.
 func (c *comparison) conclude(ctx context.Context, w *work) error {
 	if len(c.missing) == 0 {
 		return nil
@@ -363,8 +365,8 @@ type sendKey struct {
 
 func (m *MissingSend) key() sendKey { return sendKey{m.User, m.Message, m.Channel} }
 
-// confirm reads the audit again. A send stays in the list of missing sends only if the store must still have the send
-// after all later releases and erasures.
+// The method confirm reads the audit again. A send stays in the list of missing sends only if the store must have the
+// send in spite of all later releases and erasures.
 func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	erased, err := w.archive.Erased(ctx)
 	if err != nil {
@@ -404,7 +406,7 @@ func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 	return again, nil
 }
 
-// record adds a send that the store lacks to the report.
+// The method record adds a send that the store lacks to the report.
 func (c *comparison) record(m *MissingSend, w *work) error {
 	c.report.Missing++
 	at := m.At.Time()

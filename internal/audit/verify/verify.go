@@ -11,24 +11,24 @@ import (
 	"capper/internal/capping"
 )
 
-// Config says what verify checks at an audit location, and with what data. Segments is required.
+// Config holds the settings of a verification. Segments is required.
 type Config struct {
 	Since, Until capping.Instant // bounds of the checked calls; 0: none. Files without such calls are not read
-	// Segments reads a segments generation. If Segments returns an error, verify does not check sends that need this
-	// generation.
+	// Segments reads a segments generation (published version). If Segments returns an error, verify does not check
+	// sends that need this generation.
 	Segments   func(ctx context.Context, generation string) (capping.Segments, error)
-	Generation string // segments generation for all records; "": the one that each record names
+	Generation string // segments generation for all records; "": each record's generation
 	Events     int    // maximum number of events in memory; default DefaultEvents
 	OnlyFiles  bool   // do not check sends against limits
-	// Name returns the text for a user whose id is not dense (not a 32-bit number). The default is archive.ImageName.
-	// Calls of Name do not overlap.
+	// Name returns the text for a user whose id is not a dense 32-bit number. The default is archive.ImageName. Verify
+	// never calls Name twice at the same time.
 	Name archive.Name
-	// AcceptedUntil is the end of the time in which operators accept sends beyond a limit. Verify counts such sends
-	// until this time, but they are no findings. With the zero value, every such send is a finding.
+	// AcceptedUntil is the end of the period in which operators accept sends beyond a limit. Verify counts the accepted
+	// sends, and does not report them as findings. If AcceptedUntil is zero, every send beyond a limit is a finding.
 	AcceptedUntil capping.Instant
 	Store         *Store // store to compare with the audit (Until must then be 0); nil: no comparison
-	// Uploading is how long a new audit file may lack its index entry, because a service uploads the file before the
-	// entry. With 0, a file without an entry is a finding at once.
+	// Uploading is the maximum age of an audit file without an index entry, because a service uploads the file before
+	// the entry. If Uploading is 0, every file without an index entry is a finding.
 	Uploading time.Duration
 }
 
@@ -67,8 +67,7 @@ func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, err
 	return w.report, nil
 }
 
-// all runs the whole verification: of the audit files, of the recorded sends, and of the store, which should hold
-// these sends.
+// The method all runs the whole verification: of the audit files, of the recorded sends, and of the store.
 func (s *work) all(ctx context.Context) error {
 	var store *comparison
 	if s.config.Store != nil {

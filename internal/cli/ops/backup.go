@@ -58,7 +58,7 @@ func (c *BackupCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// counter is an io.Writer that discards the written bytes and counts them.
+// The type counter is an io.Writer that counts the written bytes, and discards them.
 type counter int64
 
 // Write adds the length of p to the counter.

@@ -78,7 +78,7 @@ func (c *DoctorCommand) Validate() error {
 	return nil
 }
 
-// print prints one line for each finding of the doctor. If the finding is a warning or a failure, print() also prints
+// The method print prints one line for each finding of the doctor. For a warning or a failure, the method also prints
 // the recommended change.
 func (c *DoctorCommand) print(on *terminal.Streams, report *doctor.Report) error {
 	for i := range report.Findings {

@@ -10,13 +10,13 @@ import (
 	"capper/internal/terminal"
 )
 
-// migratedDir returns the new directory name that the embedded store gets for the last pass of a migration. Because
-// the embedded store has a new name, a service with the old configuration cannot use it any more.
+// migratedDir returns the new name of the embedded store's directory for the last pass of a migration. A service with
+// the old configuration then cannot use the store any more.
 func migratedDir(dir string) string { return dir + ".migrated" }
 
-// lookFor reads the kind of user ids of the embedded store, if the last pass of a migration is also the first. The
-// kind of user ids is in a file beside the directory of the embedded store. The file with the kind of user ids keeps
-// its name when the migration renames the directory of the store.
+// lookFor reads the kind of user ids of the embedded store, if the last pass of a migration is also the first. The kind
+// of user ids is in a file beside the directory of the embedded store. The file keeps its name when the migration
+// renames the directory.
 func (w *work) lookFor(dir string) (err error) {
 	if w.state.Store == "" {
 		w.ids, err = database.KnownIDs(dir)
@@ -24,9 +24,9 @@ func (w *work) lookFor(dir string) (err error) {
 	return err
 }
 
-// openFinished opens the embedded store itself for the last pass of a migration, after renaming its directory. No
-// service writes to the renamed embedded store, so operators can repeat a failed last pass. If the directory of the
-// store already has the new name, an earlier last pass did not finish.
+// openFinished renames the directory of the embedded store, and opens the store (not a copy) for the last pass of a
+// migration. No service writes to the renamed store, so operators can repeat a failed last pass. If the directory
+// already has the new name, an earlier last pass did not finish.
 func (w *work) openFinished(dir string) (Source, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -52,9 +52,8 @@ func (w *work) openFinished(dir string) (Source, error) {
 }
 
 // checkFinishing returns an error if an unfinished last pass of the migration began with another directory.
-// checkFinishing also returns an error if a service has used the embedded store since that last pass began. If a
-// service had used the embedded store after the beginning of the last pass, Redis would keep sends that this service
-// has released.
+// checkFinishing also returns an error if a service has used the embedded store since that last pass began. Redis would
+// otherwise keep sends that this service has released.
 func (w *work) checkFinishing(dir string) error {
 	begun := w.state.Finishing
 	switch {
@@ -74,8 +73,8 @@ func (w *work) checkFinishing(dir string) error {
 	return nil
 }
 
-// takeAway renames the directory of the embedded store, so that no service uses the store any more. Before it renames
-// the directory, takeAway checks that the store belongs to the migration and that no other process has opened it.
+// takeAway renames the directory of the embedded store, so that no service uses the store any more. Before the
+// renaming, takeAway checks that the store belongs to the migration, and that no other process has opened the store.
 func (w *work) takeAway(dir string) error {
 	if to := migratedDir(dir); exists(to) {
 		return fmt.Errorf(

@@ -43,15 +43,15 @@ func (c *HealthcheckCommand) Run(ctx context.Context, on *terminal.Streams) erro
 	return nil
 }
 
-// newClient returns an HTTP client for services on this machine. newClient uses no proxy, and accepts any certificate,
-// because it sends no secret and reads only a status.
+// newClient returns an HTTP client for services on this machine. The client uses no proxy. The client accepts any
+// certificate, because it sends no secret and reads only a status.
 func newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy: nil, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 }
 
-// maxReason is the maximum number of bytes that the command healthcheck prints of a response that reports a problem.
+// If a response reports a problem, the command healthcheck prints at most maxReason bytes of the response.
 const maxReason = 1 << 10
 
 func ask(ctx context.Context, client *http.Client, url string) error {

@@ -52,7 +52,7 @@ type ImportCommand struct {
 	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Directory for temporary files when more than a million sends are sorted. Default: the temporary directory of the system."`
 }
 
-// report is the output of the import command with --json.
+// The type report is the output of the import command with --json.
 type report struct {
 	Files      []string           `json:"files"`
 	Rows       int64              `json:"rows"`
@@ -71,11 +71,10 @@ type report struct {
 	empty  []string // files without rows
 }
 
-// mostShown is the maximum number of bad rows of the files that the command prints.
+// mostShown is the maximum number of bad rows that the command prints.
 const mostShown = 5
 
-// Run imports sends that another program made. If the command runs a second time with the same files, the second
-// import changes nothing.
+// Run imports sends that another program made. A second run with the same files changes nothing.
 func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err error) {
 	options, err := c.options()
 	if err != nil {
@@ -107,16 +106,15 @@ func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err erro
 	return found.fault()
 }
 
-// keyRule is a hint below error texts that says which API key an import needs.
+// keyRule is a hint below error texts about the API key that an import needs.
 const keyRule = "the key in " + cli.KeyVariable +
 	" needs the scopes read and admin; a key with a namespace cannot have admin"
 
-// farClock is the difference between the clocks of the service and of this machine above which the command prints a
-// warning.
+// If the clocks of the service and of this machine differ by more than farClock, the command prints a warning.
 const farClock = 10 * time.Second
 
-// ask reads the channels and the clock of the service in advance, so that the command can reject rows with unknown
-// channels or future times.
+// The method ask reads the channels and the clock of the service in advance. The command can then reject rows with
+// unknown channels or future times.
 func (c *ImportCommand) ask(
 	ctx context.Context,
 	on *terminal.Streams,
@@ -158,7 +156,7 @@ func (c *ImportCommand) ask(
 	return nil
 }
 
-// options returns the options for reading the files of sends, such as the kind of user ids.
+// The method options returns the options for reading the files of sends, such as the kind of user ids.
 func (c *ImportCommand) options() (*format.SendOptions, error) {
 	if c.Batch < 1 || c.Parallel < 1 || c.MaxBadRows < 0 {
 		return nil, errors.New("--batch and --parallel must be at least 1, and --max-bad-rows at least 0")
@@ -193,7 +191,7 @@ func (c *ImportCommand) options() (*format.SendOptions, error) {
 	return o, nil
 }
 
-// read reads all files of sends and adds their rows to the sorter.
+// The method read reads all files of sends, and adds the rows to the sorter.
 func (c *ImportCommand) read(
 	ctx context.Context,
 	on *terminal.Streams,
@@ -253,7 +251,7 @@ func (c *ImportCommand) read(
 	return r, nil
 }
 
-// remedy returns advice about bad rows in the files of sends.
+// The method remedy returns advice about bad rows in the files of sends.
 func (c *ImportCommand) remedy() string {
 	advice := "nothing was imported; correct the rows, or skip them with --max-bad-rows"
 	if c.DryRun && c.IDs == "" {
@@ -262,7 +260,7 @@ func (c *ImportCommand) remedy() string {
 	return advice
 }
 
-// nothing returns the error for files that contain no send.
+// The method nothing returns the error for files that contain no send.
 func (r *report) nothing() error {
 	switch {
 	case r.BadRows > 0:
@@ -274,7 +272,7 @@ func (r *report) nothing() error {
 	return fmt.Errorf("none of the %d files, such as %s, contains a send", len(r.Files), r.Files[0])
 }
 
-// expand returns the files that the arguments of the command name, directly or by a pattern.
+// The method expand returns the files that the arguments of the command name, directly or by a pattern.
 func (c *ImportCommand) expand(ctx context.Context) (files []string, err error) {
 	for _, name := range c.Files {
 		if name == format.Stdin {
@@ -322,8 +320,8 @@ func (r *report) addBad(file string, bad *format.RowError) error {
 	return nil
 }
 
-// send imports all rows into the service. After the import, send imports the same rows a second time, to check that the
-// service has recorded them.
+// The method send imports all rows into the service. With the flag --verify, the method then imports the same rows a
+// second time, to check that the service has recorded them.
 func (c *ImportCommand) send(
 	ctx context.Context, on *terminal.Streams, service *client.Client, r *report, rows *sorter,
 ) error {
@@ -349,7 +347,7 @@ func (c *ImportCommand) send(
 	return err
 }
 
-// unsent adds advice to the error of an import that did not finish, for example to run the command again.
+// The method unsent adds advice to the error of an unfinished import, for example "run the command again".
 func (c *ImportCommand) unsent(err error) error {
 	if refused := new(refusedSend); errors.As(err, &refused) {
 		return terminal.Hinted(err, "all sends before this row are recorded, and none after it; correct the row "+
@@ -366,7 +364,7 @@ func (c *ImportCommand) unsent(err error) error {
 	return terminal.Hinted(hinted, "run the same command again; repeating an import is safe")
 }
 
-// print prints the report about the import.
+// The method print prints the report about the import.
 func (c *ImportCommand) print(on *terminal.Streams, r *report) error {
 	for _, bad := range r.bad {
 		on.Warn("left out: " + bad)
@@ -398,7 +396,7 @@ func (c *ImportCommand) print(on *terminal.Streams, r *report) error {
 	return terminal.Table(on.Out, terminal.Left, table...)
 }
 
-// fault returns the error with which `capper import` ends if rows were not imported.
+// The method fault returns the error with which `capper import` ends if rows were not imported.
 func (r *report) fault() error {
 	for _, sum := range []*api.ImportSummary{r.Sent, r.Verified} {
 		if sum != nil && sum.Unavailable > 0 {

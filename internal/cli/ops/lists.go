@@ -10,12 +10,13 @@ import (
 	"capper/internal/live"
 )
 
-// changing is the number of live changes (API calls that changed a set) that CopyChanges copies simultaneously.
+// The constant changing is the number of live changes (changes of sets by API calls) that CopyChanges copies
+// simultaneously.
 const changing = 64
 
-// CopyChanges copies the live changes of sets (users whom API calls added or removed) to another store, with their
-// times and clients. To check the result, CopyChanges reads the copied changes back from the other store. CopyChanges
-// returns the number of copied changes, and an error unless the other store contains all changes. Callers may repeat
+// CopyChanges copies the live changes of sets (additions and removals of users by API calls) to another store, with the
+// times and clients of the changes. CopyChanges then reads the copied changes back from the other store, and returns an
+// error unless the other store contains all changes. The result n is the number of copied changes. Callers may repeat
 // CopyChanges.
 func CopyChanges(ctx context.Context, from, to live.Store) (n int, err error) {
 	records := from.Lists().Records(func(capping.UserID) bool { return true })

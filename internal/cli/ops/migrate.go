@@ -27,7 +27,7 @@ type MigrateCommand struct {
 	Finish string `placeholder:"DIR" help:"Finish the migration, after the service has stopped: DIR is the directory of the embedded store (store.embedded.path). The command first renames this directory, so that no service can use it again."`
 }
 
-// migrated is the output of a migration pass with --json.
+// The type migrated is the output of a migration pass with --json.
 type migrated struct {
 	Result
 	Changes  int     `json:"changes,omitempty"` // number of live changes of sets
@@ -105,7 +105,7 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	return c.print(on, &done)
 }
 
-// bring runs one pass of the migration and shows the progress of the pass.
+// The function bring runs one pass of the migration, and shows the progress of the pass.
 func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error) {
 	progress := terminal.NewProgress(on, terminal.Users)
 	defer progress.Stop()
@@ -119,8 +119,8 @@ func bring(ctx context.Context, pass *Pass, on *terminal.Streams) (Result, error
 	return result, terminal.Hinted(err, "the records in Redis remain; run the pass again")
 }
 
-// fetch downloads a copy of the running service's embedded store to the working directory. fetch returns an error if
-// the configuration changes the number of a channel. If the pass is the last one, fetch downloads no copy.
+// The method fetch downloads a copy of the running service's embedded store to the working directory, unless the pass
+// is the last pass. The method returns an error if the configuration changes the number of a channel.
 func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *work) error {
 	if c.Finish == "" {
 		api, err := c.Client()
@@ -140,8 +140,8 @@ func (c *MigrateCommand) fetch(ctx context.Context, cfg *config.Config, work *wo
 	return terminal.WithStatus(terminal.BadInput, err)
 }
 
-// source returns the store that the pass reads: a copy of the embedded store or, in the last pass, the embedded store
-// itself.
+// The method source returns the store that the pass reads: the embedded store in the last pass, and a copy in every
+// other pass.
 func (c *MigrateCommand) source(work *work) (Source, error) {
 	if c.Finish != "" {
 		return work.openFinished(c.Finish)
@@ -241,11 +241,11 @@ func openTarget(ctx context.Context, cfg *config.Config, work *work, users int) 
 	return target, nil
 }
 
-// ghost is the maximum time for which Redis still lists a killed service instance or a killed migration pass as
-// running.
+// The constant ghost is the maximum time for which Redis lists a killed service instance, or a killed migration pass,
+// as running.
 const ghost = 40 * time.Second
 
-// alone returns an error if a running service already uses the Redis store.
+// The function alone returns an error if a running service already uses the Redis store.
 func alone(ctx context.Context, target *redisstore.Store) error {
 	for started := time.Now(); ; {
 		fleet := target.Health(ctx).Fleet

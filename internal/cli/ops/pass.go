@@ -16,10 +16,10 @@ const (
 	portion = 4096 // number of users whose logs are merged and read back together
 	readers = 64   // number of simultaneous reads of logs
 	patient = time.Minute
-	margin  = 10 * time.Second // shortly before a send expires, only one of the stores may have it
+	margin  = 10 * time.Second // shortly before its expiry, a send may be missing in one store
 )
 
-// target is the store to which a migration copies the logs of users.
+// The type target is the store to which a migration copies the logs of users.
 type target interface {
 	capping.Merger
 	Log(ctx context.Context, user capping.UserID) (capping.Log, error)
@@ -43,9 +43,9 @@ type Pass struct {
 type Result struct {
 	Users    int64 `json:"users"`    // users with at least one send that has not expired
 	Sends    int64 `json:"sends"`    // sends in these logs
-	Same     int64 `json:"same"`     // users whose log has not changed since the last pass; not read back
+	Same     int64 `json:"same"`     // users whose log is unchanged since the last pass and was not read back
 	Verified int64 `json:"verified"` // users whose log was read back and found equal
-	Replaced int64 `json:"replaced"` // of the verified users, those whose log in the target was replaced
+	Replaced int64 `json:"replaced"` // verified users whose log in the target was replaced
 }
 
 // Run copies and compares the logs of all users: one pass of the migration. If Run returns no error, each user's log
@@ -87,7 +87,7 @@ func (p *Pass) Run(ctx context.Context) (result Result, err error) {
 	}
 }
 
-// name returns the text that identifies a user in errors.
+// The method name returns the text that identifies a user in errors.
 func (p *Pass) name(user capping.UserID) string {
 	if p.Images {
 		return fmt.Sprintf("image %016x", uint64(user))
@@ -95,7 +95,7 @@ func (p *Pass) name(user capping.UserID) string {
 	return fmt.Sprintf("user %d", user)
 }
 
-// batch holds some users whose logs a migration pass copies together.
+// A batch holds some users whose logs a migration pass copies together.
 type batch struct {
 	pass    *Pass
 	horizon capping.Instant
@@ -104,8 +104,8 @@ type batch struct {
 	had     [][]capping.Log // each user's logs in the sources of earlier passes
 }
 
-// add adds a user to the batch, with the logs that the user has in all source stores. The first element of logs is
-// from the source Now.
+// The method add adds a user to the batch, with the user's logs in all source stores. The first element of logs is from
+// the source Now.
 func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, same bool) {
 	log := logs[0].Live(b.horizon)
 	if log.Len() > 0 {
@@ -119,7 +119,8 @@ func (b *batch) add(result *Result, user capping.UserID, logs []capping.Log, sam
 	b.users, b.logs, b.had = append(b.users, user), append(b.logs, log), append(b.had, logs[1:])
 }
 
-// settle merges the logs of the users in the batch into the target store, and then reads back and compares each log.
+// The method settle merges the logs of the users in the batch into the target store. The method then reads each log
+// back and compares it.
 func (b *batch) settle(ctx context.Context, result *Result) error {
 	if len(b.users) == 0 {
 		return nil
@@ -176,7 +177,7 @@ func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []cappin
 	return nil
 }
 
-// messages returns the messages that the source Now stores for the tokens (hashes of message ids).
+// The method messages returns the messages that the source Now stores for the tokens (hashes of message ids).
 func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (messages []capping.Message, err error) {
 	list := make([]capping.Token, 0, len(tokens))
 	for token := range tokens {
@@ -189,13 +190,13 @@ func (b *batch) messages(ctx context.Context, tokens map[capping.Token]bool) (me
 	return messages, err
 }
 
-// ErrDiffers reports that the target store contains a send that no source ever contained, or lacks a send that the
-// pass has written. ErrDiffers probably means that another program writes to the target store.
+// ErrDiffers reports that the target store contains a send that no source ever contained, or lacks a send that the pass
+// has written. The probable cause of ErrDiffers is another program that writes to the target store.
 var ErrDiffers = errors.New(
 	"the log of a user in Redis differs from all copied versions: does a service already use this Redis?")
 
-// verify reads back the log of a user from the target store, and compares it with the log in the source Now. If the
-// target has a log of the user from an earlier pass, verify() replaces this log.
+// The method verify reads the log of a user back from the target store, and compares this log with the log in the
+// source Now. If the target has a log of the user from an earlier pass, the method verify replaces this log.
 func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	user, want := b.users[i], b.logs[i]
 	ctx, cancel := context.WithTimeout(ctx, patient)
@@ -219,7 +220,7 @@ func (b *batch) verify(ctx context.Context, i int) (replaced bool, err error) {
 	return true, err
 }
 
-// read returns the user's log in the target store of the migration.
+// The method read returns the user's log in the target store of the migration.
 func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, error) {
 	found, err := b.pass.Target.Log(ctx, user)
 	if err != nil {
@@ -228,7 +229,8 @@ func (b *batch) read(ctx context.Context, user capping.UserID) (capping.Log, err
 	return found.Live(b.horizon), nil
 }
 
-// of tells whether every send in the argument "log" is also in at least one of the argument "logs".
+// The function of reports whether every send in the argument "log" is also in at least one of the logs in the argument
+// "logs".
 func of(log capping.Log, logs []capping.Log) bool {
 	known := map[capping.Entry]bool{}
 	for _, one := range logs {

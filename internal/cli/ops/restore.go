@@ -19,7 +19,7 @@ type RestoreCommand struct {
 	JSON            bool   `help:"Print the result as JSON."`
 }
 
-// restored is the output of the restore command with --json.
+// The type restored is the output of the restore command with --json.
 type restored struct {
 	File        string    `json:"file"`
 	To          string    `json:"to,omitempty"`
@@ -39,7 +39,7 @@ func (c *RestoreCommand) Help() string {
 		"the changes of the audit again."
 }
 
-// Run checks the backup archive and, if the command line has the flag --to, extracts it to a directory.
+// Run checks the backup archive. If the command line has the flag --to, Run also extracts the archive to a directory.
 func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 	file, err := os.Open(c.File)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// sender imports rows into the service, several batches at a time.
+// A sender imports rows into the service, several batches at a time.
 type sender struct {
 	api      *client.Client
 	patience time.Duration // time for which a batch is retried
@@ -31,8 +31,8 @@ type sender struct {
 	err error
 }
 
-// all imports all rows into the service. One worker sends all rows of a user, in order, so that the service records
-// the earliest of equal sends.
+// The method all imports all rows into the service. One worker sends all rows of a user, in order. The service
+// therefore records the earliest of equal sends.
 func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -75,7 +75,7 @@ func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, erro
 	return s.sum, err
 }
 
-// queue holds the batches of rows that one worker sends to the service.
+// A queue holds the batches of rows that one worker sends to the service.
 type queue struct {
 	next    []format.SendRow
 	batches chan []format.SendRow
@@ -91,8 +91,8 @@ func (l *queue) give(ctx context.Context) error {
 	}
 }
 
-// queueOf returns the number of the worker, from 0 to n-1, that sends the rows of a user. queueOf also distributes
-// regular selections of users evenly, such as every fourth user.
+// queueOf returns the number of the worker, from 0 to n-1, that sends the rows of a user. queueOf distributes users
+// evenly, even a regular selection such as every fourth user.
 func queueOf(user capping.UserID, n int) int {
 	high, _ := bits.Mul64(uint64(user)*0x9e3779b97f4a7c15, uint64(n))
 	return int(high)
@@ -106,8 +106,8 @@ func (s *sender) fail(err error) {
 	}
 }
 
-// send imports a batch of rows that belong to one namespace. send retries failed calls, and rows of users whose result
-// is unknown, until the time "patience" has passed.
+// The method send imports a batch of rows of one namespace. For at most the time "patience", the method retries failed
+// calls, and rows of users whose result is unknown.
 func (s *sender) send(ctx context.Context, batch []format.SendRow) error {
 	pause, until := 100*time.Millisecond, time.Now().Add(s.patience)
 	for {
@@ -150,10 +150,9 @@ func (s *sender) count(sum *api.ImportSummary) {
 	s.reach(&s.sum)
 }
 
-// call sends a batch of rows once, and returns the rows of unavailable users (whose result is unknown). If a user is
-// unavailable, the returned rows also include the user's expired sends, so a retry sends these rows again. The command
-// counts each send once, although a retry repeats the rows of expired sends: only sends that have not expired count as
-// unavailable.
+// The method call sends a batch of rows once, and returns the rows of unavailable users (whose result is unknown). The
+// returned rows include the user's expired sends, so a retry repeats expired sends. The number of unavailable sends in
+// the summary does not include expired sends.
 func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []format.SendRow, sum api.ImportSummary,
 	err error) {
 	if batch[0].ID == "" {
@@ -177,7 +176,7 @@ func (s *sender) call(ctx context.Context, batch []format.SendRow) (left []forma
 	return leftOf(batch, func(r *format.SendRow) bool { return open[r.ID] }), result.Summary, nil
 }
 
-// leftOf returns those rows of a batch whose users are unavailable (their result is unknown).
+// leftOf returns the rows of a batch whose users are unavailable (with an unknown result).
 func leftOf(batch []format.SendRow, unavailable func(*format.SendRow) bool) (left []format.SendRow) {
 	for i := range batch {
 		if unavailable(&batch[i]) {
@@ -187,14 +186,14 @@ func leftOf(batch []format.SendRow, unavailable func(*format.SendRow) bool) (lef
 	return left
 }
 
-// refusedSend reports a send that the service rejected, although the command found no error in its row. If a row
-// seems correct but the service rejects it, the clock of the service may be slow.
+// refusedSend reports a send that the service rejected, although the command found no error in the row. A possible
+// cause is a slow clock of the service.
 type refusedSend struct {
 	row format.SendRow
 	err error
 }
 
-// Error returns a text with the fields of the rejected send, because users cannot find the row by its position in the
+// Error returns a text with the fields of the rejected send, because operators cannot find a row by its position in the
 // API call.
 func (r *refusedSend) Error() string {
 	text := fmt.Sprintf("the service rejected the send of user %s at %s", idOf(&r.row),
@@ -211,8 +210,8 @@ func (r *refusedSend) Error() string {
 // Unwrap returns the error with which the service rejected the send.
 func (r *refusedSend) Unwrap() error { return r.err }
 
-// refusedOf returns the row of a batch to which an error of the service refers. The result "ok" of refusedOf is false
-// if the error refers to no row.
+// refusedOf returns the row of a batch to which an error of the service refers. If the error refers to no row, the
+// result "ok" is false.
 func refusedOf(batch []format.SendRow, err error) (row format.SendRow, ok bool) {
 	var refused *client.Error
 	if !errors.As(err, &refused) {
@@ -244,7 +243,7 @@ func requestOf(batch []format.SendRow) *api.ImportRequest {
 	return r
 }
 
-// requestOfIDs works like requestOf, for ids that are not dense (not 32-bit numbers).
+// requestOfIDs works like requestOf, for ids that are not dense 32-bit numbers.
 func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
 	channel, messageID := sharedBy(batch)
 	r := &api.ImportRequestStrings{Channel: channel, MessageID: messageID,
@@ -259,8 +258,8 @@ func requestOfIDs(batch []format.SendRow) *api.ImportRequestStrings {
 	return r
 }
 
-// sharedBy returns the channel and the message id that all rows of a batch share. If the rows of the batch have
-// different values in one of the two fields, the result for this field is "".
+// sharedBy returns the common channel and the common message id of all rows of a batch. If the rows have different
+// values in one of these fields, the result for this field is "".
 func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	channel, messageID = batch[0].Channel, batch[0].MessageID
 	for i := range batch {
@@ -274,8 +273,8 @@ func sharedBy(batch []format.SendRow) (channel, messageID string) {
 	return channel, messageID
 }
 
-// unless returns the value that one row of an import request needs in a field: the argument "own". If the import
-// request contains the value once for all its rows, unless() returns "".
+// The function unless returns the value of a field in one row of an import request: "" if the request contains the
+// value once for all rows, and otherwise the argument "own".
 func unless(shared, own string) string {
 	if shared != "" {
 		return ""
@@ -283,7 +282,7 @@ func unless(shared, own string) string {
 	return own
 }
 
-// lost returns the error for an import after which n sends were missing.
+// The function lost returns the error for an import after which n sends were missing.
 func lost(n int) error {
 	return fmt.Errorf("%d sends were missing after the import, and capper added them again", n)
 }

@@ -14,10 +14,10 @@ import (
 	"capper/internal/terminal"
 )
 
-// count is a whole number on the command line, which may have the suffix k, M or G.
+// The type count is a whole number on the command line, which may have the suffix k, M or G.
 type count int64
 
-// exact is the largest number up to which a float64 represents all whole numbers exactly.
+// A float64 represents all whole numbers up to the constant exact without an error.
 const exact = 1 << 53
 
 // UnmarshalText parses a number on the command line, such as 270M, 30k or 1000000.
@@ -54,7 +54,7 @@ type SizeCommand struct {
 	JSON      bool          `help:"Print the result as JSON."`
 }
 
-// load returns the planned load that the command-line flags describe, with default values for absent flags.
+// The method load returns the planned load that the command-line flags describe, with default values for absent flags.
 func (c *SizeCommand) load() sizing.Load {
 	load := sizing.Load{Users: int64(c.Users)}.WithDefaults()
 	if c.IDs != ids.Dense.String() {
@@ -73,7 +73,7 @@ func (c *SizeCommand) load() sizing.Load {
 	return load
 }
 
-// faults converts the errors of a planned load to errors of command-line flags, with one error per line.
+// The function faults converts the errors of a planned load to errors of command-line flags, with one error per line.
 func faults(err error) error {
 	return terminal.Misuse(errors.New("--" + strings.ReplaceAll(err.Error(), "\n", "\n--")))
 }

@@ -19,7 +19,7 @@ import (
 // runRows is the number of rows that the sorter sorts in memory together.
 const runRows = 1_000_000
 
-// sorter sorts the rows of an import by namespace, then by time, then by user.
+// The type sorter sorts the rows of an import by namespace, then by time, then by user.
 type sorter struct {
 	dir   string // parent directory of the temporary directory; "": the default
 	most  int    // maximum number of rows in a run
@@ -34,11 +34,11 @@ func inTurn(a, b format.SendRow) int {
 		cmp.Compare(a.ID, b.ID), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.MessageID, b.MessageID))
 }
 
-// mostNames is the maximum number of distinct texts, such as message ids, that the sorter keeps in memory once for
-// all rows.
+// mostNames is the maximum number of distinct texts, such as message ids, of which the sorter keeps one copy for all
+// rows.
 const mostNames = 10_000
 
-// shared returns a text that is equal to the argument and that all rows with this text share, to save memory.
+// The method shared returns a copy of the text that all rows with this text share, to save memory.
 func (s *sorter) shared(text string) string {
 	if known, ok := s.names[text]; ok {
 		return known
@@ -60,7 +60,7 @@ func (s *sorter) add(r format.SendRow) error {
 	return s.spill()
 }
 
-// spill sorts the rows in memory and writes them to a temporary file, which then holds one sorted part of all rows.
+// The method spill sorts the rows in memory, and writes them to a temporary file.
 func (s *sorter) spill() (err error) {
 	if s.made == "" {
 		if s.made, err = os.MkdirTemp(s.dir, "capper-import-*"); err != nil {
@@ -100,14 +100,13 @@ func appendRow(dst []byte, r format.SendRow) []byte {
 	return dst
 }
 
-// run is a temporary file of sorted rows, together with the next row to read.
+// A run is a temporary file of sorted rows, together with the next row to read.
 type run struct {
 	from *bufio.Reader
 	next format.SendRow
 }
 
-// advance reads the next row of the temporary file, whose rows are sorted. At the end of the temporary file,
-// advance returns io.EOF.
+// The method advance reads the next row of the temporary file. At the end of the file, the method returns io.EOF.
 func (r *run) advance() (err error) {
 	if r.next.At, err = binary.ReadVarint(r.from); err != nil {
 		return err
@@ -127,7 +126,7 @@ func (r *run) advance() (err error) {
 	return nil
 }
 
-// runs is a heap of temporary files; the file whose next row comes first is on top.
+// The type runs is a heap of temporary files. The file whose next row comes first is on top.
 type runs []*run
 
 func (r runs) Len() int           { return len(r) }
@@ -144,7 +143,8 @@ func (r *runs) Pop() any {
 	return last
 }
 
-// each calls the function "yield" for all rows of the import, in sorted order. Callers may call each more than once.
+// The method each calls the function "yield" for all rows of the import, in sorted order. Callers may call this method
+// repeatedly.
 func (s *sorter) each(yield func(format.SendRow) error) (err error) {
 	if len(s.files) == 0 {
 		slices.SortFunc(s.rows, inTurn)

@@ -17,7 +17,7 @@ import (
 // stateFile is the name of the file in which a migration stores its state between two passes.
 const stateFile = "state.json"
 
-// state is the state of a migration, which a file keeps between two passes.
+// The type state is the state of a migration. A file keeps the state between two passes.
 type state struct {
 	Begun     bool             `json:"begun"`               // this migration has created the store in Redis
 	Store     string           `json:"store,omitempty"`     // id of the embedded store; "": not yet known
@@ -56,10 +56,9 @@ func (s *state) errAnother(what string) error {
 		"use the store of the earlier passes, or migrate this one with another --work to another Redis")
 }
 
-// takes returns an error if the last pass of a migration must not read the store with the given id and identity mark (a
-// counter that exposes an old copy). The last pass of a migration must not read another store, or an older version of
-// the store than the copies of the earlier passes. The argument "mark" is the store's identity mark: a counter that
-// increases while a service uses the store.
+// The method takes returns an error if the last pass of a migration must not read the store with the given id and mark.
+// The argument "mark" is the store's identity mark: a counter that increases while a service uses the store. The last
+// pass must read the same store as the earlier passes, and a later version of the store than these passes.
 func (s *state) takes(dir, id string, mark uint64) error {
 	switch {
 	case s.Store == "":

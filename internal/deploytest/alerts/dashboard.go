@@ -12,8 +12,8 @@ type Dashboard struct {
 	Rows                    []Row
 }
 
-// Row is a row of a Grafana dashboard. The title of a dashboard row is a question, and the panels of the row answer
-// this question.
+// Row is a row of a Grafana dashboard. The title of a row is a question, and the panels of the row answer this
+// question.
 type Row struct {
 	Question string
 	Panels   []Panel
@@ -55,7 +55,7 @@ func (d *Dashboard) JSON() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// restarts returns a dashboard annotation that marks the times at which instances of the service started.
+// The function restarts returns a dashboard annotation that marks the starts of service instances.
 func restarts() object {
 	return object{
 		"name": "Starts", "enable": true, "hide": false, "iconColor": "blue", "datasource": source,
@@ -90,7 +90,8 @@ const (
 	statHeight  = 4
 )
 
-// panels returns the panels of all dashboard rows with their positions, from left to right and from top to bottom.
+// The method panels returns the panels of all dashboard rows with their positions, from left to right and from top to
+// bottom.
 func (d *Dashboard) panels() (list []object) {
 	y := 0
 	for _, row := range d.Rows {
@@ -137,7 +138,7 @@ func (p *Panel) json(id int, place object) object {
 	}
 }
 
-// steps returns the thresholds from which on Grafana draws a value in red.
+// The method steps returns the thresholds of a panel: Grafana draws bad values in red.
 func (p *Panel) steps() []object {
 	below, above := "green", "red"
 	if p.RedBelow {

@@ -11,12 +11,12 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// schema is a JSON schema, or a part of a JSON schema.
+// The type schema is a JSON schema, or a part of a JSON schema.
 type schema = map[string]any
 
-// WriteKubernetes writes a schema file for each kind in the API description of Kubernetes (swagger.json). The names
-// and contents of the schema files have the form that kubeconform reads, for example DIR/deployment-apps-v1.json. The
-// written schemas reject fields that the API description does not contain.
+// WriteKubernetes writes a schema file for each kind in the API description of Kubernetes (swagger.json). The schema
+// files have the names and the form that kubeconform reads, for example DIR/deployment-apps-v1.json. The schemas reject
+// fields that the API description does not contain.
 func WriteKubernetes(swagger, dir string) error {
 	var described struct{ Definitions map[string]schema }
 	data, err := os.ReadFile(swagger)
@@ -32,7 +32,7 @@ func WriteKubernetes(swagger, dir string) error {
 	for name, definition := range described.Definitions {
 		kinds, _ := definition["x-kubernetes-group-version-kind"].([]any)
 		if len(kinds) != 1 || definition["properties"] == nil {
-			continue // options of API calls, which belong to every API group
+			continue // options of API calls; these kinds belong to every API group
 		}
 		kind := kinds[0].(schema)
 		used := map[string]schema{}
@@ -46,8 +46,8 @@ func WriteKubernetes(swagger, dir string) error {
 	return nil
 }
 
-// mend makes a definition in Kubernetes' API description reject unknown fields. mend also corrects types that the
-// description states only in prose, such as "a number or a text".
+// The function mend makes a definition in Kubernetes' API description reject unknown fields. The function also corrects
+// types that the description has only in prose, such as "a number or a text".
 func mend(name string, definition schema) {
 	switch {
 	case strings.HasSuffix(name, ".util.intstr.IntOrString"), strings.HasSuffix(name, ".api.resource.Quantity"):
@@ -59,8 +59,8 @@ func mend(name string, definition schema) {
 	}
 }
 
-// gather adds the schema definition with the given name to the argument "used", together with all definitions to
-// which it refers.
+// The function gather adds the schema definition with the given name, and all definitions to which this definition
+// refers, to the argument "used".
 func gather(all map[string]schema, name string, used map[string]schema) {
 	if used[name] != nil {
 		return
@@ -71,7 +71,7 @@ func gather(all map[string]schema, name string, used map[string]schema) {
 	}
 }
 
-// references returns the names of the schema definitions to which a schema refers.
+// The function references returns the names of the schema definitions to which a schema refers.
 func references(of any) (names []string) {
 	switch value := of.(type) {
 	case schema:
@@ -89,7 +89,7 @@ func references(of any) (names []string) {
 	return names
 }
 
-// restrict makes every object in a schema reject fields that the schema does not describe.
+// The function restrict makes every object in a schema reject fields that the schema does not describe.
 func restrict(s any) {
 	object, ok := s.(schema)
 	if !ok {
@@ -136,7 +136,7 @@ func WriteCustom(definition, dir string) error {
 	return nil
 }
 
-// write writes a schema to a file whose name has the form that kubeconform expects.
+// The function write writes a schema to a file, under the name that kubeconform expects.
 func write(dir, kind, group, version string, s schema) error {
 	parts := []string{strings.ToLower(kind), strings.Split(group, ".")[0], version}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Root returns the root folder of the repository. Root relies on the fact that Go runs the tests in the folder of this
-// package.
+// Root returns the root folder of the repository. Root needs a working directory in the folder of this package, and Go
+// runs the tests there.
 func Root() string {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
@@ -45,8 +45,8 @@ var Installed = sync.OnceValues(func() (*Tools, error) {
 	return tools, tools.convert(lines[2], lines[3])
 })
 
-// convert writes the Kubernetes schemas to a folder if they do not exist yet. convert creates the folder atomically, by
-// renaming a temporary folder.
+// The method convert writes the Kubernetes schemas to a folder, unless the folder already exists. The method creates
+// the folder atomically, by renaming a temporary folder.
 func (t *Tools) convert(kubernetes, operator string) error {
 	if _, err := os.Stat(t.Schemas); err == nil {
 		return nil
@@ -86,7 +86,7 @@ func (t *Tools) Validate(objects []byte) error {
 	return nil
 }
 
-// Explained returns the error of a program together with what the program wrote to its standard error.
+// Explained returns the error of a program together with the program's output on standard error.
 func Explained(program string, err error) error {
 	if exit, ok := err.(*exec.ExitError); ok {
 		return fmt.Errorf("%s: %w\n%s", program, err, exit.Stderr)

@@ -1,8 +1,7 @@
 // Package compose tests the file in deploy/compose. The tests parse the compose file with the library of docker
 // compose, and run the services of the compose file without containers. The tests start each server with the command
-// and at the address that the compose file contains. The tests also run the services of the compose file that run
-// only once, and let capper read its configuration. The tests replace the addresses and folders in the compose file
-// by addresses and folders of their own.
+// and at the address in the compose file. The tests also run the services that end after their work, and check capper's
+// configuration file. The tests use their own addresses and folders in place of those in the compose file.
 package compose
 
 import (
@@ -12,7 +11,8 @@ import (
 	"path/filepath"
 )
 
-// Root returns the root folder of the repository. Root works because Go runs the tests in the folder of this package.
+// Root returns the root folder of the repository. Root needs a working directory in the folder of this package, and Go
+// runs the tests there.
 func Root() string {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
