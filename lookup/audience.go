@@ -9,17 +9,17 @@ import (
 	"capper/internal/share"
 )
 
-// Audience represents the users that an expression selects in one generation of segments. An Audience is immutable and
-// safe for concurrent use.
+// An Audience represents the users that an expression selects in one generation (published version) of the segments and
+// sets. An Audience is immutable and safe for concurrent use.
 type Audience struct {
 	of    *audience.Audience
 	query audience.Query
 }
 
-// Audience parses an expression and returns the audience of the users that it selects. In an expression, callers
-// combine names of segments and sets with "&" (in both), "|" (in either), "-" (in the first but not in the second,
-// with a blank before the sign) and parentheses. An example of an expression is "active - vip - country/my". The page
-// docs/audiences.md describes the language of audience expressions. The error of Audience is an *ExpressionError.
+// The method Audience parses an expression and returns the audience of the users that the expression selects. An
+// expression combines names of segments and sets with "&" (in both), "|" (in either), "-" (in the first but not in the
+// second) and parentheses. A "-" must follow a blank. An example of an expression is "active - vip - country/my". The
+// page docs/audiences.md describes the language of audience expressions. The error of Audience is an *ExpressionError.
 func (g *Generation) Audience(expression string) (*Audience, error) {
 	e, err := audience.Parse(expression)
 	if err == nil {
@@ -39,7 +39,7 @@ func (g *Generation) Audience(expression string) (*Audience, error) {
 type ExpressionError struct {
 	Expression string
 	Column     int    // position in characters, from 1; 0: the whole expression
-	Nearest    string // a name that there is, where one was unknown; "": none is near
+	Nearest    string // an existing name that is similar to the unknown name, or ""
 	err        error
 }
 
@@ -55,9 +55,9 @@ func newExpressionError(expression string, err error) *ExpressionError {
 // Generation returns the name of the generation (published version) in which the audience selects users.
 func (a *Audience) Generation() string { return a.of.Generation() }
 
-// Sample returns a random percentage of the audience; the argument "percent" must be above 0 and at most 100. Samples
-// with equal percent and salt select the same users, on every machine and in every generation. If the salt differs,
-// Sample selects other users.
+// Sample returns a random percentage of the audience. The argument "percent" must be above 0 and at most 100. Calls of
+// Sample with equal percentages and salts select the same users, on every machine and in every generation. With another
+// salt, Sample selects other users.
 func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	sample, err := share.New(share.Sample, percent, salt)
 	if err != nil {
@@ -68,10 +68,10 @@ func (a *Audience) Sample(percent float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Cell returns a random sample of the audience, for example for one arm of a test. A hash of the salt and the id
-// gives each user a number from 0 to 100, and Cell selects the users between two numbers. Cells of the same salt
-// share no user if their ranges do not overlap, and cells that cover 0 to 100 contain the whole audience. Sample(p,
-// salt) equals Cell(0, p, salt).
+// Cell returns a random sample of the audience, for example for one arm of a test. A hash of the salt and the id gives
+// each user a number from 0 to 100, and Cell selects the users between two numbers. If the ranges of two cells with the
+// same salt do not overlap, these cells have no user in common. Cells whose ranges cover 0 to 100 contain the whole
+// audience. Sample(p, salt) equals Cell(0, p, salt).
 func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	sample, err := share.NewCell(share.Sample, from, to, salt)
 	if err != nil {
@@ -82,9 +82,9 @@ func (a *Audience) Cell(from, to float64, salt string) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Part returns one of several parts of the audience of about the same size. The argument "index" counts from 0. The
-// parts of an audience have no user in common and together contain the whole audience. The order of the calls of Sample
-// and Part has no effect: the audience is always divided into parts before the sample applies.
+// Part returns one of several parts of the audience. All parts have about the same size. The argument "index" counts
+// from 0. The parts of an audience have no user in common and together contain the whole audience. The order of the
+// calls of Sample and Part has no effect, because Part always divides the whole audience before the sample applies.
 func (a *Audience) Part(index, of int) (*Audience, error) {
 	switch {
 	case of < 1 || of > audience.MaxParts:
@@ -98,7 +98,7 @@ func (a *Audience) Part(index, of int) (*Audience, error) {
 	return &narrowed, nil
 }
 
-// Count returns the number of users in the audience. Count returns no error except the error of ctx.
+// Count returns the number of users in the audience. The only error of Count is the error of ctx.
 func (a *Audience) Count(ctx context.Context) (uint64, error) { return a.of.Count(ctx, a.query) }
 
 // Users yields the users of the audience in ascending order, in slices of at most n users. The argument n must be above
@@ -120,8 +120,8 @@ func (a *Audience) Users(ctx context.Context, n int) iter.Seq2[[]uint32, error] 
 	}
 }
 
-// Bitmap returns the users of the audience as a bitmap in the portable roaring format, which the service accepts in
-// base64 as users_bitmap. Bitmap returns no error except the error of ctx.
+// Bitmap returns the users of the audience as a bitmap in the portable roaring format. The service accepts such a
+// bitmap in base64 as users_bitmap. The only error of Bitmap is the error of ctx.
 func (a *Audience) Bitmap(ctx context.Context) ([]byte, error) {
 	b, err := a.of.Bitmap(ctx, a.query)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package lookup keeps the published segments and sets of users in the memory of the caller's process. Package lookup
-// can tell which segment a user is in, whether a user is in a set, and which users an expression selects.
+// can look up the segment of a user, check whether a user is in a set, and select users by an expression.
 //
 //	follower, err := lookup.Follow(ctx, lookup.Config{Source: "s3://segments/prod", CacheDir: "/var/cache/segments"})
 //	…
@@ -22,9 +22,9 @@
 //
 // Follow and the background refresh reject a generation that is damaged or incomplete, or that lacks a name in
 // Config.Require. Follow and the background refresh also reject a generation in which a required set has lost more
-// users than Config.MayLose allows. After rejecting a generation, lookup keeps the last good generation in use, and
-// the method Status reports the reason. If a cache directory is configured, Follow also succeeds while the source is
-// down. Several processes may share the directory.
+// users than Config.MayLose allows. After rejecting a generation, lookup keeps the last good generation in use, and the
+// method Status reports the reason. If a cache directory is configured, Follow also succeeds while the source is down.
+// Several processes may share a cache directory.
 //
 // A look-up takes no lock, allocates no memory, and takes 4 to 30 ns if its data is in the processor's caches;
 // docs/lookup.md lists measurements. All functions and types of package lookup are safe for concurrent use.

@@ -14,12 +14,12 @@ import (
 	"capper/internal/segments"
 )
 
-// ErrNothingPublished reports that no segments have ever been published to the source. Callers recognise it with
-// errors.Is.
+// ErrNothingPublished reports that no segments have ever been published to the source. Callers recognise this error
+// with errors.Is.
 var ErrNothingPublished = errors.New("no segments have been published at this location")
 
-// Follower keeps the live generation of segments from a source in memory, and replaces it by newer ones, until Close. A
-// Follower is safe for concurrent use.
+// A Follower keeps the live generation (published version in use) of a source in memory. Until Close, the Follower
+// replaces this generation by newer ones. A Follower is safe for concurrent use.
 type Follower struct {
 	refresher *segments.Refresher
 	engine    *audience.Engine
@@ -29,9 +29,9 @@ type Follower struct {
 	running   sync.WaitGroup
 }
 
-// Follow loads the live generation from the source, or from the cache if the source fails. After the first load, a
-// Follower checks the source for new generations in the background until Close. The argument ctx of Follow limits
-// only the first load.
+// Follow loads the live generation (published version in use) from the source, or from the cache if the source fails.
+// After the first load, the Follower checks the source for new generations in the background until Close. The argument
+// ctx of Follow limits the first load, but not the later checks.
 func Follow(ctx context.Context, cfg Config) (*Follower, error) {
 	f, err := open(ctx, &cfg)
 	if err == nil {
@@ -46,7 +46,7 @@ func Follow(ctx context.Context, cfg Config) (*Follower, error) {
 	return f, nil
 }
 
-// open returns a Follower that has not loaded a generation of segments yet.
+// The function open returns a Follower that has not loaded a generation yet.
 func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	named, err := audience.NewNamed(cfg.Expressions)
 	if err != nil {
@@ -68,7 +68,7 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	required := slices.Clone(cfg.Require)
 	f.refresher = segments.NewRefresher(segments.RefresherConfig{
 		Source: source, CacheDir: cfg.CacheDir, Interval: cfg.Interval, Timeout: cfg.Timeout, Logger: cfg.Logger,
-		Keep:    -1, // a caller keeps a generation by holding its Generation
+		Keep:    -1, // a caller keeps a replaced generation as a *Generation
 		Require: func(m *segments.Manifest) error { return lacks(required, m) },
 		Guarded: func() segments.Guarded { return guarded },
 		OnSwap:  func(s *segments.Snapshot) { f.current.Store(newGeneration(s, f.engine, f.named)) },
@@ -76,8 +76,8 @@ func open(ctx context.Context, cfg *Config) (*Follower, error) {
 	return f, nil
 }
 
-// guardedBy returns, for each required set, what percentage of its users may leave it from one generation to the next.
-// If a required set loses a higher percentage, the Follower rejects the new generation.
+// guardedBy returns, for each required set, the percentage of users who may leave the set from one generation to the
+// next. If a set loses a higher percentage, the Follower rejects the new generation.
 func guardedBy(cfg *Config) (segments.Guarded, error) {
 	g := segments.Guarded{MayLose: map[string]float64{}}
 	for _, name := range cfg.Require {
@@ -95,7 +95,8 @@ func guardedBy(cfg *Config) (segments.Guarded, error) {
 	return g, nil
 }
 
-// load loads a generation of segments, which must have every name in Config.Require.
+// The method load loads a generation (published version). If this generation lacks a name in Config.Require, the method
+// load returns an error.
 func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	err := f.refresher.Load(ctx)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -104,7 +105,7 @@ func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range cfg.Require { // the refresher may accept an incomplete generation if it has no other
+	for _, name := range cfg.Require { // without another generation, the Refresher accepts an incomplete one
 		if g := f.Current(); g.byName[name] == nil {
 			return fmt.Errorf("generation %s: %w", g.Name(), lacksError(name))
 		}
@@ -112,7 +113,8 @@ func (f *Follower) load(ctx context.Context, cfg *Config) error {
 	return nil
 }
 
-// lacks returns an error that lists those required segments and sets that a generation does not contain.
+// The function lacks returns an error if a generation lacks a required segment or set. The error names the missing
+// segment or set.
 func lacks(required []string, m *segments.Manifest) error {
 	has := map[string]bool{}
 	for i := range m.Segments {
@@ -133,8 +135,8 @@ func lacksError(name string) error {
 	return fmt.Errorf("required segment or set %q does not exist", name)
 }
 
-// Current returns the generation in use. For look-ups that belong together, a caller should use one Generation,
-// because the next call of Current may return a newer one.
+// Current returns the generation in use. For look-ups that belong together, a caller should use one Generation, because
+// the next call of Current may return a newer Generation.
 func (f *Follower) Current() *Generation { return f.current.Load() }
 
 // Close stops the background checks and waits for a running check to end. Existing Generations remain usable. A second
@@ -152,8 +154,8 @@ type Status struct {
 	FromCache  bool      // true until the source confirms the cached generation
 	CheckedAt  time.Time // time of the last check, successful or not
 	BuiltAt    time.Time // time of the last complete build, with or without changes; zero: unknown
-	// Error is the reason why the last check failed, or empty if it succeeded. ErrorAt is when the
-	// checks began to fail.
+	// Error is the reason for which the last check failed. If the last check succeeded, Error is empty. ErrorAt is the
+	// time of the first failed check in a row.
 	Error   string
 	ErrorAt time.Time
 }

@@ -42,10 +42,10 @@ func newGeneration(s *segments.Snapshot, engine *audience.Engine, named *audienc
 // Name returns the generation's name, which begins with its creation time.
 func (g *Generation) Name() string { return g.snapshot.Generation() }
 
-// CreatedAt returns the time at which the generation was built.
+// CreatedAt returns the creation time of the generation (published version).
 func (g *Generation) CreatedAt() time.Time { return g.snapshot.CreatedAt() }
 
-// SizeBytes returns how many bytes of memory the generation takes.
+// SizeBytes returns the size of the generation in memory, in bytes.
 func (g *Generation) SizeBytes() int64 { return g.snapshot.SizeBytes() }
 
 // Segment returns the name of the user's segment, or NoSegment. Segment does not allocate memory.
@@ -56,12 +56,12 @@ func (g *Generation) Segment(user uint32) string { return g.names[g.codes.Code(u
 func (g *Generation) Segments() []string { return g.segments }
 
 // SegmentCodes sets codes[i] to a code for the segment of users[i]: the segment's index in Segments plus 1, or 0 for no
-// segment. The argument "users" may have any order, but the look-up is fastest if the users are in ascending order. The
-// slice codes must be at least as long as the slice users. SegmentCodes does not allocate memory.
+// segment. The users may be in any order, but SegmentCodes is fastest with ascending users. The slice codes must be at
+// least as long as the slice users. SegmentCodes does not allocate memory.
 func (g *Generation) SegmentCodes(users []uint32, codes []uint8) { g.codes.Lookup(users, codes) }
 
 // Contains reports whether a user is in the named set or segment. If no segment or set has the name, Contains returns
-// an *UnknownError. Contains allocates memory only for an error.
+// an *UnknownError. Without an error, Contains does not allocate memory.
 func (g *Generation) Contains(name string, user uint32) (bool, error) {
 	s, ok := g.byName[name]
 	if !ok {
@@ -97,7 +97,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("lookup: generation %s has no segment or set %q", e.Generation, e.Name)
 }
 
-// Set is a set or a segment of users in one generation. The zero Set holds no user.
+// A Set is a set or a segment of users in one generation (published version). The zero Set has no user.
 type Set struct {
 	name   string
 	users  uint64
@@ -113,8 +113,8 @@ func (s Set) Name() string { return s.name }
 // number includes users who belong to an earlier segment.
 func (s Set) Users() uint64 { return s.users }
 
-// Contains reports whether the set holds the user. If the bitmaps of several segments contain a user, the user
-// belongs only to the first of these segments. Contains does not allocate memory.
+// Contains reports whether the user is in the set or segment. If the bitmaps of several segments contain a user, the
+// user belongs to the first of these segments, and to no other segment. Contains does not allocate memory.
 func (s Set) Contains(user uint32) bool {
 	if s.bitmap != nil {
 		return s.bitmap.Contains(user)
@@ -122,9 +122,9 @@ func (s Set) Contains(user uint32) bool {
 	return s.codes != nil && s.codes.Code(user) == s.code
 }
 
-// Mark sets in[i] to true if the set holds users[i], and to false otherwise. The argument "users" may have any order,
-// but the look-up is fastest for ascending users. The slice "in" must be at least as long as the slice users. Mark does
-// not allocate memory.
+// Mark sets in[i] to true if users[i] is in the set, and otherwise to false. The users may be in any order, but Mark is
+// fastest with ascending users. The slice "in" must be at least as long as the slice users. Mark does not allocate
+// memory.
 func (s Set) Mark(users []uint32, in []bool) {
 	in = in[:len(users)]
 	var marks [256]uint8
@@ -137,7 +137,7 @@ func (s Set) Mark(users []uint32, in []bool) {
 	}
 }
 
-// mark sets marks[i] to the code of the set if users[i] is in the set, and otherwise to another value.
+// The method mark sets marks[i] to the set's code if users[i] is in the set, and otherwise to another value.
 func (s Set) mark(users []uint32, marks []uint8) {
 	clear(marks)
 	switch {

@@ -27,7 +27,7 @@ type amendCommand struct {
 	Place    place       `embed:""`
 }
 
-// Help returns the text that the help of the command has below the flags.
+// Help returns the text below the flags in the help of the command.
 func (c *amendCommand) Help() string {
 	return `An amend publishes a generation with other users in some sets. All segments and all other sets stay as they are live:
 their bitmaps are neither read nor stored, so that an amend takes seconds. The guard judges the sets as in a build.
@@ -39,7 +39,7 @@ such an amend reads and stores all bitmaps.
 `
 }
 
-// Run replaces some sets of the live generation by users from files, and publishes the result.
+// Run replaces the users of some sets in the live generation by users from files, and publishes the result.
 func (c *amendCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
@@ -84,7 +84,8 @@ func (c *amendCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 		return err
 	}
 	if is.Scheme != nil {
-		// A dictionary consists of a few large slices without pointers, so frequent garbage collection costs little.
+		// More frequent garbage collection costs little, because a dictionary consists of a few large slices without
+		// pointers.
 		defer debug.SetGCPercent(debug.SetGCPercent(20))
 	}
 	began := time.Now()
@@ -104,7 +105,8 @@ func (c *amendCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	return p.publish(ctx, show, &amendment{result: result, add: c.OnlyGrows, began: began})
 }
 
-// amendment is a publish that replaces some sets of the live generation and keeps all other segments and sets.
+// An amendment is the result of an amend: new users for some sets of the live generation (published version in use).
+// All segments and all other sets stay unchanged.
 type amendment struct {
 	result *ingest.Result
 	add    bool // add the users in the files to the live users of each set
@@ -155,8 +157,8 @@ func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publ
 	return p, nil
 }
 
-// mayRepeat returns true, because an amend (a publish of some sets) may replace sets in any generation that another
-// process has published.
+// mayRepeat returns true, because an amend (a publish of some sets) may replace sets in every generation (published
+// version) that another process publishes.
 func (a *amendment) mayRepeat(context.Context, objects.Source, *publish.LiveState, *publish.LiveState) (bool, error) {
 	return true, nil
 }

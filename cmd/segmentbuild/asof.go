@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// printAsOf prints, for each set in a generation, the as-of time: the time up to which the set contains all changes.
-// Manifests of older versions contain no as-of times.
+// printAsOf prints the as-of time of each set in a generation (published version): the time up to which the set
+// reflects all changes by API calls. Manifests of older versions contain no as-of times.
 func printAsOf(w io.Writer, m *segments.Manifest) error {
 	if !slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }) {
 		return nil
@@ -28,8 +28,8 @@ func printAsOf(w io.Writer, m *segments.Manifest) error {
 	return lines.print(w)
 }
 
-// asOfChange describes a set whose as-of time (time up to which it includes all changes) differs between two
-// generations.
+// An asOfChange describes a set whose as-of time (time up to which the set reflects all changes) differs between two
+// generations (published versions).
 type asOfChange struct {
 	Set    string    `json:"set"`
 	Before time.Time `json:"before,omitzero"`
@@ -57,8 +57,8 @@ func printAsOfChanges(w io.Writer, changes []asOfChange) error {
 	return lines.print(w)
 }
 
-// grouped groups names of sets by a text, so that a report prints each text once. A report lists the groups of set
-// names in the order in which their texts were added.
+// The type grouped groups names of sets by a text, so that a report prints each text once. The groups are in the order
+// in which the texts were added.
 type grouped struct {
 	texts []string
 	names map[string][]string
@@ -74,7 +74,7 @@ func (g *grouped) add(text, name string) {
 	g.names[text] = append(g.names[text], name)
 }
 
-// print prints one line for each text, with the sets that have this text, and at most shownSets lines.
+// The method print prints one line for each text with the names of its sets, and at most shownSets such lines.
 func (g *grouped) print(w io.Writer) (err error) {
 	for _, text := range g.texts[:min(len(g.texts), shownSets)] {
 		_, err = fmt.Fprintf(w, "%s: %s\n", text, strings.Join(folded(g.names[text]), ", "))
@@ -85,7 +85,7 @@ func (g *grouped) print(w io.Writer) (err error) {
 	return err
 }
 
-// folded replaces the names of several sets in one folder by one entry, such as "country/* (3 sets)".
+// The function folded replaces the names of several sets in one folder by one entry, such as "country/* (3 sets)".
 func folded(names []string) (list []string) {
 	in := map[string]int{}
 	for _, name := range names {

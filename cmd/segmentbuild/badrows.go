@@ -12,8 +12,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// badRowList writes the file that the flag --bad-rows-to names: the bad rows of the inputs, one JSON object per line.
-// When the command has read all inputs, the file of bad rows is complete, even if reading failed.
+// A badRowList writes the bad rows of the inputs to the file of the flag --bad-rows-to, one JSON object per line. After
+// the reading of the inputs, the file of bad rows gets its final name, even if reading failed.
 type badRowList struct {
 	mu   sync.Mutex
 	file *terminal.File
@@ -33,7 +33,7 @@ func newBadRowList(path string) (*badRowList, error) {
 	return l, nil
 }
 
-// add writes bad rows to the file that the flag --bad-rows-to names. add is safe for concurrent use.
+// The method add writes bad rows to the file of the flag --bad-rows-to. The method add is safe for concurrent use.
 func (l *badRowList) add(bad []format.Bad) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,8 +52,8 @@ func (l *badRowList) close() error {
 	return l.file.Commit()
 }
 
-// reportedRows is the maximum number of bad rows in the text report. The error text and the JSON report contain more
-// bad rows than the text report.
+// reportedRows is the maximum number of bad rows in the text report. The error text and the JSON report may contain
+// more bad rows.
 const reportedRows = 5
 
 // printBadRows prints some bad rows of the inputs, and the names of the files that contain bad rows.

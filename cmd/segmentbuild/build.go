@@ -36,10 +36,11 @@ type buildCommand struct {
 	Place      place      `embed:""`
 }
 
-// Help returns the text that the help of the command has below the flags.
+// Help returns the text below the flags in the help of the command.
 func (c *buildCommand) Help() string { return buildHelp }
 
-// Run builds a generation of segments from the inputs, compares it with the live generation, and publishes it.
+// Run builds a generation (published version) from the inputs, compares this generation with the live one, and
+// publishes it.
 func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
@@ -58,7 +59,7 @@ func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return timedOut(ctx, err)
 }
 
-// timedOut adds to err the reason why the context has ended, if it has ended.
+// timedOut adds the reason of the context's end to the error, if the context has ended.
 func timedOut(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
@@ -92,7 +93,8 @@ func (c *buildCommand) work(ctx context.Context, on *terminal.Streams, plan *ing
 	return p.publish(ctx, show, &overLive{result: result})
 }
 
-// scheme returns the kind and hash key of the user ids at a location of segments, or nil for dense ids.
+// The method scheme returns the kind and hash key of the user ids at a location. For dense ids (32-bit integers), the
+// result is nil.
 func (c *buildCommand) scheme(ctx context.Context, location objects.Location) (*ids.Scheme, error) {
 	var wanted *ids.Kind
 	if c.IDs != "" {
@@ -109,7 +111,8 @@ func (c *buildCommand) scheme(ctx context.Context, location objects.Location) (*
 	return is.Scheme, nil
 }
 
-// overLive is the result of a build of all segments and sets, which is to replace the live generation.
+// The type overLive is the result of a build of all segments and sets. A publication publishes this result in place of
+// the live generation.
 type overLive struct{ result *ingest.Result }
 
 func (o *overLive) read(ctx context.Context, session *publish.Session,
@@ -134,8 +137,8 @@ func (o *overLive) mayRepeat(ctx context.Context, at objects.Source, before, now
 	return now.AmendedSince(ctx, at, before)
 }
 
-// read reads the input files and builds the segments and sets. read lists all bad rows, including rows that
-// --max-bad-rows permits.
+// The method read reads the input files and builds the segments and sets. For an invalid build plan, the method read
+// adds an exit status to the error.
 func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,
 	show *terminal.Progress) (*ingest.Result, error) {
 	result, err := c.Input.read(ctx, plan, cfg, show)
@@ -145,7 +148,7 @@ func (c *buildCommand) read(ctx context.Context, plan *ingest.Plan, cfg ingest.C
 	return result, err
 }
 
-// planFault adds the exit status to the error about an invalid build plan: the status for wrong flags or for an invalid
+// planFault adds an exit status to the error about an invalid build plan: the status for wrong flags, or for an invalid
 // build file.
 func (c *buildCommand) planFault(err error) error {
 	if c.File == "" {
@@ -154,7 +157,7 @@ func (c *buildCommand) planFault(err error) error {
 	return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %w", c.File, err))
 }
 
-// plan returns the build plan (which files become which segments and sets) from the flags or from the build file.
+// The method plan returns the build plan (definitions of the segments and sets) from the flags or from the build file.
 func (c *buildCommand) plan() (*ingest.Plan, error) {
 	base, err := c.input()
 	if err != nil {
@@ -179,13 +182,13 @@ func (c *buildCommand) plan() (*ingest.Plan, error) {
 	return plan, terminal.Misuse(err)
 }
 
-// refine applies the command-line flags that name segments and sets of the plan.
+// The method refine applies the command-line flags that name segments and sets of the plan.
 func (c *buildCommand) refine(plan *ingest.Plan) error {
 	return errors.Join(onlyGrow(plan, c.OnlyGrows), setAsOf(plan, c.AsOf), c.Bounds.override(plan),
 		c.Approval.accept(plan))
 }
 
-// setAsOf stores the as-of times (times up to which a set contains all changes) from the flags --as-of in the plan.
+// setAsOf stores the as-of times (times up to which a set reflects all changes) from the flags --as-of in the plan.
 func setAsOf(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, ok := strings.Cut(arg, "=")
@@ -203,7 +206,8 @@ func setAsOf(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// input returns the settings from the flags that apply to all input files. input rejects invalid combinations of flags.
+// The method input returns the settings for all input files from the flags. The method input rejects invalid
+// combinations of flags.
 func (c *buildCommand) input() (base ingest.Input, err error) {
 	if err := c.Approval.check(); err != nil {
 		return base, err

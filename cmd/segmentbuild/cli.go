@@ -19,7 +19,7 @@ import (
 
 const description = `Builds segments and sets of users from raw ids and publishes them, as one generation, to a directory or to S3.`
 
-// commands contains the commands and flags of segmentbuild.
+// The type commands contains the commands and flags of segmentbuild.
 type commands struct {
 	Build       buildCommand            `cmd:"" help:"Build segments and sets from files of user ids, and publish the result for services to load."`
 	Amend       amendCommand            `cmd:"" help:"Replace single published sets within seconds, and keep all segments and all other sets."`
@@ -37,7 +37,7 @@ type commands struct {
 	ShowVersion kong.VersionFlag        `name:"version" help:"Print the version of the program."`
 }
 
-// place holds the flags for access to a location (directory or bucket) of segments.
+// The type place contains the flags for access to a location (directory or bucket).
 type place struct {
 	objects.S3Flags
 	Timeout time.Duration `default:"1h" help:"Maximum duration of the command."`
@@ -47,7 +47,7 @@ func (p *place) s3(on *terminal.Streams) objects.S3Config {
 	return p.Over(objects.S3Config{Patient: true, Retrying: (&retryNotice{on: on, timeout: p.Timeout}).show})
 }
 
-// retryNotice prints a message when a request to S3 is retried, at most one message in ten seconds.
+// A retryNotice prints a message when the program retries a request to S3, at most one message in ten seconds.
 type retryNotice struct {
 	on      *terminal.Streams
 	timeout time.Duration
@@ -65,7 +65,7 @@ func (r *retryNotice) show(err error) {
 	r.on.Say("S3 is retried until --timeout %s ends: %s", r.timeout, err)
 }
 
-// open opens a location of segments. The context that open() returns ends at the time limit of the command.
+// The method open opens a location (directory or bucket). The returned context ends at the time limit of the command.
 func (p *place) open(ctx context.Context, on *terminal.Streams, address string) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, timeoutError(p.Timeout))
@@ -85,11 +85,11 @@ func (t timeoutError) Error() string {
 }
 func (t timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// patience is the time after a signal within which a command can still end normally. If a command is still working
-// when patience has passed, the location of the segments stays intact, in the same way as after a crash.
+// The constant patience is the time that a command has after a signal to end normally. If the command has not ended by
+// then, the program exits. The location of the segments stays intact, as after a crash.
 const patience = 2 * time.Second
 
-// run executes one command line and returns the exit status.
+// The function run executes one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	program := terminal.Program{
 		Name: "segmentbuild", Description: description, Version: terminal.Version("segmentbuild"),
@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return program.Run(ctx, &commands{}, args, stdin, stdout, stderr)
 }
 
-// judge returns the exit status for an error, and the hint that the program prints below the error.
+// The function judge returns the exit status for an error, and the hint below the error.
 func judge(err error) (terminal.Status, string) {
 	var (
 		bad     *ingest.BadRowsError
@@ -121,7 +121,7 @@ func judge(err error) (terminal.Status, string) {
 		return terminal.Undecided, "choose which segment keeps users in several: --precedence FIRST,SECOND,…"
 	case isIDsError(err):
 		return terminal.Refused, ""
-	case errors.As(err, &back): // the content was rolled back after the guard had compared it
+	case errors.As(err, &back): // the rollback came after the guard's comparison
 		return terminal.Refused, "if this is intended: --force --reason \"…\""
 	case errors.As(err, &accept):
 		return terminal.Refused, acceptHint(accept)
@@ -160,8 +160,8 @@ func statusOf(err error) terminal.Status {
 	return terminal.StatusOf(err)
 }
 
-// badRowsHint returns a hint about bad rows in the inputs. Even with a flag that permits bad rows, the command
-// rejects a file in which all rows are bad.
+// badRowsHint returns a hint about bad rows in the inputs. Even if a flag permits bad rows, the command rejects a file
+// in which all rows are bad.
 func badRowsHint(bad *ingest.BadRowsError) string {
 	for _, f := range bad.Files {
 		if f.Rows == 0 {
@@ -172,5 +172,5 @@ func badRowsHint(bad *ingest.BadRowsError) string {
 	return "correct the rows, or skip and count them with --max-bad-rows N or N% (--bad-rows-to FILE lists all)"
 }
 
-// toolVersion returns the name and the version of this program, which manifests contain.
+// toolVersion returns the name and the version of this program. Manifests contain this text.
 func toolVersion() string { return "segmentbuild " + version.Current().Version }

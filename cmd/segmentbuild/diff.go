@@ -16,19 +16,20 @@ type diffCommand struct {
 	at `embed:""`
 }
 
-// difference is the report of the command diff, which compares two generations.
+// A difference is the report of the command diff, which compares two generations (published versions).
 type difference struct {
 	From    string           `json:"from"`
 	To      string           `json:"to"`
 	Changes []publish.Change `json:"changes"`
-	// NoSegment counts the users who are in no segment and to whom the default limits apply.
+	// NoSegment counts users who left all segments, and users who joined a segment after being in none.
 	NoSegment publish.NoSegment `json:"no_segment"`
 	Sets      []publish.Change  `json:"set_changes,omitempty"`
-	// AsOf lists the sets of both generations whose as-of times differ.
+	// AsOf lists the sets whose as-of times (times up to which a set reflects all changes) differ between the two
+	// generations.
 	AsOf []asOfChange `json:"as_of_changes,omitempty"`
 }
 
-// Run compares two generations of segments and prints the differences.
+// Run compares two generations (published versions) and prints the differences.
 func (c *diffCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {

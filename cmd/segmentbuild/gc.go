@@ -24,8 +24,8 @@ type gcReport struct {
 	*publish.Garbage
 }
 
-// Run lists the objects at a location that no generation needs. With the flag --delete, the command gc also removes
-// the objects that no generation needs.
+// Run lists the objects at a location that are no longer needed: old generations, and bitmaps and dictionaries that no
+// generation uses. With the flag --delete, Run also removes these objects.
 func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Keep < 1 {
 		return terminal.Misuse(fmt.Errorf("--keep %d: must be at least 1", c.Keep))
@@ -55,7 +55,7 @@ func (c *gcCommand) Run(ctx context.Context, on *terminal.Streams) error {
 			return timedOut(ctx, err)
 		}
 	}
-	return errors.Join(timedOut(ctx, err), c.report(on, garbage)) // reports removed objects even after an error
+	return errors.Join(timedOut(ctx, err), c.report(on, garbage)) // report removed objects even after an error
 }
 
 func (c *gcCommand) report(on *terminal.Streams, garbage *publish.Garbage) error {

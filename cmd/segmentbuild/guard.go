@@ -10,23 +10,22 @@ import (
 	"capper/internal/terminal"
 )
 
-// boundFlags holds the flags that set the limits of the guard (the check of a build against the live generation). The
-// flags of the guard (the check against the live generation) override the limits in the build file, except the limits
-// for single segments.
+// boundFlags contains the flags for the limits of the guard (the check of a build against the live generation). The
+// flags override the limits in the build file, except the limits for single segments and sets.
 type boundFlags struct {
 	changeFlags   `embed:""`
 	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the first build for a location may have without being rejected: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows); may be repeated."`
 	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Maximum percentage of all users who may leave their segment without joining another segment, in one build or within a week. Default: the value of --max-change."`
 }
 
-// changeFlags holds the flags that limit the changes of a segment or set.
+// changeFlags contains the flags that limit the changes of segments and sets.
 type changeFlags struct {
 	AllowNew      []string    `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that this build may publish for the first time, or with its first users. country/* stands for all sets with this prefix; may be repeated."`
 	MaxChange     *percentage `name:"max-change" placeholder:"20%" help:"Maximum percentage of the users of a segment or set who may join or leave with this build. A build with a larger change is rejected."`
 	MaxWeekChange *percentage `name:"max-week-change" placeholder:"50%" help:"Maximum percentage of the users of a segment or set who may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the max_change of the segment in the build file."`
 }
 
-// percentage is the value of a flag: a number with an optional percent sign.
+// A percentage is the value of a flag: a number with an optional percent sign.
 type percentage float64
 
 func (p *percentage) UnmarshalText(text []byte) error {
@@ -35,8 +34,8 @@ func (p *percentage) UnmarshalText(text []byte) error {
 	return err
 }
 
-// onlyGrow stores the values of the flags --only-grows in the plan. Each flag --only-grows names a set that only
-// grows, and optionally the percentage of its users who may leave.
+// onlyGrow stores the values of the flags --only-grows in the plan. Each flag --only-grows names a set that only grows,
+// and optionally the percentage of users who may leave the set.
 func onlyGrow(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, given := strings.Cut(arg, "=")
@@ -54,7 +53,7 @@ func onlyGrow(plan *ingest.Plan, list []string) error {
 	return nil
 }
 
-// override replaces limits from the build file in the plan by the limits in the flags.
+// The method override replaces limits from the build file in the plan by the limits in the flags.
 func (f *boundFlags) override(plan *ingest.Plan) error {
 	b := &plan.Bounds
 	if f.MaxUnassigned != nil {
@@ -89,9 +88,9 @@ func (f *changeFlags) override(plan *ingest.Plan) error {
 	return nil
 }
 
-// refused returns an error with a hint how to publish a build that the guard (the check against the live generation)
-// rejected. If flags such as --allow-new permit all rejected changes, the hint does not mention --force, because
-// --force permits more than these flags.
+// The function refused returns the error for a build that the guard (the check against the live generation) refused.
+// The error has a hint about flags that permit the publish. If flags such as --allow-new permit all refused changes,
+// there is no hint about --force, because --force permits more than these flags.
 func refused(found *publish.Findings) error {
 	ended := terminal.WithStatus(terminal.Refused, &publish.RefusedError{Refusals: found.Refusals})
 	if !slices.ContainsFunc(found.Refusals, func(reason string) bool {

@@ -10,14 +10,14 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// idsReport is the part of a command's report about user ids that are not dense.
+// idsReport is the part of a command's report about user ids that are not dense (32-bit integers).
 type idsReport struct {
 	Kind  string `json:"kind"`
 	Check string `json:"check"`
 	// IDs is the number of distinct ids.
 	IDs             uint32 `json:"ids"`
 	DictionaryBytes int64  `json:"dictionary_bytes"`
-	// NamesBytes is the size in bytes of the data that converts images back to ids.
+	// NamesBytes is the size in bytes of the BackFile (file with the user ids).
 	NamesBytes int64 `json:"names_bytes,omitempty"`
 }
 
@@ -34,9 +34,9 @@ func newIDsReport(c *publish.Candidate) *idsReport {
 	return r
 }
 
-// noteIDs adds warnings to the report about user ids that are nearly the same, and about different ids with the same id
-// image (64-bit hash). The argument "published" contains the user ids of the published generation, which may contain
-// more ids than the result of the build.
+// noteIDs adds facts and warnings about user ids to the report. The warnings are about nearly equal ids, and about
+// different ids with the same image (64-bit number that stands for the id). The argument "published" is the candidate
+// for the publish, which may have more ids than the result of the build.
 func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidate) {
 	r.IDs, r.idWarnings = newIDsReport(published), nil
 	if twins := result.Twins; twins.IDs > 0 {
@@ -57,7 +57,7 @@ func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidat
 	r.Warnings = slices.Clone(r.idWarnings)
 }
 
-// isIDsError reports whether an error is due to user ids of a different kind or hash key.
+// isIDsError reports whether the reason of an error is another kind or hash key of user ids.
 func isIDsError(err error) bool {
 	var wrong *segments.IDsError
 	return errors.As(err, &wrong)

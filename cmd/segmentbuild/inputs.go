@@ -10,7 +10,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// inputFlags holds the command-line flags that say how to read input files.
+// inputFlags contains the command-line flags for reading input files.
 type inputFlags struct {
 	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the input files: ${formats}. Default: the command detects the format from each file's name and content. The command always detects gzip and zstd."`
 	IDColumn      string              `name:"id-column" aliases:"column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else a column with a similar name, else the first column."`
@@ -25,14 +25,14 @@ type inputFlags struct {
 	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"File to which the command writes every invalid row, as a JSON object with file, row, lines, value and reason."`
 }
 
-// input returns the settings from the flags that apply to all input files.
+// The method input returns the settings for all input files from the flags.
 func (f *inputFlags) input() ingest.Input {
 	return ingest.Input{Format: f.Format, Header: f.Header, IDColumn: f.IDColumn, SegmentColumn: f.SegmentColumn,
 		Delimiter: f.Delimiter, Quote: f.Quote, Escape: f.Escape, FinalNewline: f.FinalNewline}
 }
 
-// read reads the input files and builds the segments and sets. read lists all bad rows, including rows that
-// --max-bad-rows permits.
+// The method read reads the input files and builds the segments and sets. The method read writes all bad rows to the
+// file of the flag --bad-rows-to, including rows that --max-bad-rows permits.
 func (f *inputFlags) read(ctx context.Context, plan *ingest.Plan, cfg ingest.Config,
 	show *terminal.Progress) (*ingest.Result, error) {
 	closeList := func() error { return nil }

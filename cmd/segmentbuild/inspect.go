@@ -26,12 +26,12 @@ type inspectCommand struct {
 	Place place  `embed:""`
 }
 
-// inspection is the report of the command inspect about a generation.
+// An inspection is the report of the command inspect about a generation (published version) or a bitmap file.
 type inspection struct {
 	Generation string             `json:"generation,omitempty"`
 	Manifest   *segments.Manifest `json:"manifest,omitempty"`
-	// CheckedAt is the time of the last build that published the generation, or that found that it equals the build's
-	// result.
+	// CheckedAt is the time of the last complete build, if this build published the generation or built the same
+	// content again.
 	CheckedAt *time.Time  `json:"checked_at,omitempty"`
 	Segments  []inspected `json:"segments"`
 	// Overlaps[i][j] is the number of users who are in segment i and in segment j.
@@ -39,13 +39,13 @@ type inspection struct {
 	Sets     []inspectedSet `json:"sets,omitempty"`
 }
 
-// inspectedSet describes a set. A set may have users in common with every segment and every other set.
+// An inspectedSet describes a set. A set may have users in common with every segment and every other set.
 type inspectedSet struct {
 	inspected
 	OnlyGrows bool    `json:"only_grows,omitempty"`
 	MaxLoss   float64 `json:"max_loss,omitempty"` // per 100 users, if the set only grows
-	// AsOf is the time up to which the set contains all changes. AmendedAsOf is this time for the newest amend of the
-	// set.
+	// AsOf is the time up to which the set reflects all changes by API calls. AmendedAsOf is the AsOf of the set's
+	// newest amend (publish of some sets).
 	AsOf        time.Time `json:"as_of,omitzero"`
 	AmendedAsOf time.Time `json:"amended_as_of,omitzero"`
 }
@@ -111,8 +111,8 @@ func isFile(name string) bool {
 	return name != "" && err == nil && !stat.IsDir()
 }
 
-// readGeneration reads a segments generation from a location. Users of the command can write "" or "live" for the
-// name of the live generation.
+// readGeneration reads a generation (published version) from a location. The names "" and "live" stand for the live
+// generation.
 func readGeneration(ctx context.Context, location objects.Location, name string) (*segments.Generation, error) {
 	m, err := readManifest(ctx, location, name)
 	if err != nil {
@@ -132,8 +132,8 @@ func readManifest(ctx context.Context, location objects.Location, name string) (
 	return namedManifest(ctx, location, name)
 }
 
-// namedManifest reads the manifest of the generation that a command-line argument names. If the location lacks the
-// generation, namedManifest returns an error with the exit status for wrong usage.
+// namedManifest reads the manifest of the named generation (published version). If an existing location lacks this
+// generation, the error has the exit status for wrong usage.
 func namedManifest(ctx context.Context, location objects.Location, name string) (*segments.Manifest, error) {
 	m, err := segments.ReadManifest(ctx, location, name)
 	if !segments.IsGeneration(name) {
@@ -175,7 +175,7 @@ func inspect(c *publish.Candidate) *inspection {
 	return report
 }
 
-// columns returns the cells of a segment's row in the report table, except the name.
+// The method columns returns the cells of a segment's row in the report table, except the name.
 func (s *inspected) columns() []any {
 	return []any{s.Users, bound(s.Min), bound(s.Max), s.SizeBytes, fmt.Sprintf("%.3f", s.BytesPerUser),
 		s.Containers["array"], s.Containers["bitmap"], s.Containers["run"]}

@@ -17,7 +17,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// at holds the flag --at, which names a location of segments (directory or bucket), and the flags for access to the
+// The type at contains the flag --at, which names a location (directory or bucket), and the flags for access to the
 // location.
 type at struct {
 	At    string `required:"" placeholder:"LOCATION" help:"Location of the published segments: a directory or s3://bucket/prefix."`
@@ -25,7 +25,7 @@ type at struct {
 	Place place  `embed:""`
 }
 
-// wrongPlace is the hint that the program prints below the error that a location contains no generations.
+// wrongPlace is the hint below the error that a location does not exist or has no generations.
 const wrongPlace = "check that --at names the location that builds publish to"
 
 func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc, objects.Location,
@@ -33,9 +33,9 @@ func (a *at) open(ctx context.Context, on *terminal.Streams) (context.Context, c
 	return a.Place.open(ctx, on, a.At)
 }
 
-// openThere opens a location of segments that must exist. If the location does not exist, openThere returns an error,
-// because the name of the location is usually misspelt. If the location is in S3, the first read checks that the
-// location exists; see notThere and mustBeThere.
+// openThere opens a location that must exist. If a directory does not exist, openThere returns an error, because the
+// name is usually misspelt. For a location in S3, later requests detect that the location does not exist; see notThere
+// and mustBeThere.
 func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Context, context.CancelFunc,
 	objects.Location, error) {
 	ctx, cancel, location, err := a.open(ctx, on)
@@ -49,8 +49,8 @@ func (a *at) openThere(ctx context.Context, on *terminal.Streams) (context.Conte
 	return ctx, cancel, location, nil
 }
 
-// mustBeThere returns an error if the location of segments does not exist. A directory must exist, and a bucket or
-// prefix of S3 must contain at least one object. mustBeThere returns nil for an existing location without generations.
+// mustBeThere returns an error if a location does not exist. A directory must exist, and a bucket or prefix in S3 must
+// contain at least one object. For an existing location without generations, mustBeThere returns nil.
 func mustBeThere(ctx context.Context, location objects.Location) error {
 	missing := fmt.Errorf("%s: %w", location.Name(), objects.ErrNotFound)
 	if !objects.IsURL(location.Name()) {
@@ -120,8 +120,8 @@ func rowOf(l *publish.Listing) []any {
 		l.Manifest.ToolVersion, cmp.Or(l.Manifest.Reason, acceptedIn(l.Manifest))}
 }
 
-// acceptedIn returns a text that lists the changes that the flags --accept permitted when the generation was
-// published.
+// acceptedIn returns a text with the changes that the flags --accept permitted in the publish of the generation
+// (published version).
 func acceptedIn(m *segments.Manifest) string {
 	var list []string
 	for _, a := range m.Accepted {
@@ -145,8 +145,8 @@ func markOf(l *publish.Listing) string {
 	return ""
 }
 
-// printState prints the time of the last complete build, whether publishing is on hold, and the as-of times of the live
-// sets.
+// printState prints the time of the last complete build, a hold (stop of all publishing), and the as-of times (times up
+// to which a set reflects all changes) of the live generation's sets.
 func printState(w io.Writer, list []publish.Listing) (err error) {
 	for _, l := range list {
 		if l.CheckedAt != nil {
@@ -163,8 +163,7 @@ func printState(w io.Writer, list []publish.Listing) (err error) {
 	return err
 }
 
-// notLive returns a text that names the generation that the last build published or confirmed, if another generation is
-// live now.
+// notLive returns a text with the name of the last complete build's generation, if this generation is no longer live.
 func notLive(l *publish.Listing) string {
 	if l.Live {
 		return ""
@@ -172,7 +171,7 @@ func notLive(l *publish.Listing) string {
 	return ", when " + l.Generation + " was live"
 }
 
-// totals returns the number of users in all segments, and the size in bytes of all bitmaps.
+// The function totals returns the number of users in all segments, and the size of all bitmaps in bytes.
 func totals(m *segments.Manifest) (users uint64, sizeBytes int64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality

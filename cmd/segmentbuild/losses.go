@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// noteLosses adds a warning to the report for every set that loses users, even a single user. The warning about a set
-// that loses users is important, because users who have left a suppressed set may receive messages.
+// noteLosses adds warnings to the report about all sets that lose users, even a single user. Such a loss is important,
+// because users who have left a suppressed set may receive messages.
 func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	losses := &lossWarnings{accepted: p.Candidate.Accepted}
 	if (len(found.Refusals) == 0 || r.forcing) && !r.held {
@@ -35,9 +35,9 @@ func (r *buildReport) noteLosses(p *publish.Proposal, found *publish.Findings) {
 	}
 }
 
-// olderSets returns a warning for each set whose new as-of time (time up to which it contains all changes) is earlier
-// than in the live generation. For a set with unchanged users, olderSets returns a warning only if a build with
-// --force states the earlier as-of time.
+// olderSets returns a warning for each set whose as-of time (time up to which the set reflects all changes) is earlier
+// than in the live generation (published version in use). For a set with unchanged users, olderSets returns a warning
+// only if a build with --force states the earlier as-of time.
 func olderSets(p *publish.Proposal, found *publish.Findings, forced bool) (warnings []string) {
 	if p.Base.Generation == nil {
 		return nil
@@ -61,15 +61,15 @@ func olderSets(p *publish.Proposal, found *publish.Findings, forced bool) (warni
 // lossWarnings creates the warnings of a report about users who leave sets.
 type lossWarnings struct {
 	accepted []segments.Accepted
-	// live is the name of the generation that services continue to use if they reject the losses. If nothing is
-	// published, live is "".
+	// The field live is the name of the generation (published version) that services continue to use if they reject the
+	// losses. If nothing is published, live is "".
 	live string
-	// remedy returns a text that tells how to make services accept the loss.
+	// The function remedy returns a text with the commands that make services accept the loss.
 	remedy func(*publish.Change) string
 }
 
-// of returns the warnings for the report about sets that lose users. If several sets in the same folder lose users,
-// they share one warning.
+// The method of returns the warnings about sets that lose users. For several sets in one folder, the method of returns
+// one common warning.
 func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	var folders []string
 	inFolder := map[string][]publish.Change{}
@@ -92,8 +92,9 @@ func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	return warnings
 }
 
-// told reports whether the removal of a set needs a separate warning, because services may require the set. If
-// --accept permits the removal of a time zone set, no warning is necessary, because services accept the removal too.
+// The method told reports whether the removal of a set needs a separate warning, because services may require the set.
+// If --accept permits the removal of a time zone set, services also accept the removal, so a separate warning is not
+// necessary.
 func (l *lossWarnings) told(c *publish.Change) bool {
 	if isZone(c.Set) {
 		return l.live != "" && !l.passes(c)
@@ -129,8 +130,9 @@ func (l *lossWarnings) one(c *publish.Change) string {
 	return text + fmt.Sprintf(": services that suppress %s will keep generation %s: %s", c.Set, l.live, l.remedy(c))
 }
 
-// zones returns a warning about users who lose their time zone, if services would reject this loss. zones does not
-// warn of the removal of a whole time zone set, because that removal has a separate warning.
+// The method zones returns a warning if services would reject the generation (published version) because users lose
+// their time zone. The method zones does not warn of the removal of a whole time zone set, because such a removal has a
+// separate warning.
 func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) []string {
 	if l.live == "" || before == nil {
 		return nil
@@ -146,8 +148,8 @@ func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) 
 	return []string{fmt.Sprintf("services that use time zones of users will keep generation %s: %v", l.live, lost)}
 }
 
-// folder returns one warning about all sets of a folder that lose users. If several sets of a folder lose users, the
-// warning names the set that loses most users.
+// The method folder returns one warning about all sets of a folder that lose users. The warning names the set that
+// loses most users.
 func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 	most := slices.MaxFunc(changes, func(a, b publish.Change) int { return cmp.Compare(a.Removed, b.Removed) })
 	if len(changes) == 1 {
@@ -161,7 +163,7 @@ func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 		users, len(changes), folder, most.What(), most.Removed, most.Before)
 }
 
-// noteWaiting adds a warning to the report about new users of sets that only grow, if these users are not published.
+// noteWaiting adds a warning to the report if new users of a set that only grows are not published.
 func (r *buildReport) noteWaiting(changes []publish.Change, live *segments.Manifest, remedy string) {
 	for _, c := range changes {
 		grows := slices.ContainsFunc(live.Sets, func(s segments.Set) bool { return s.Name == c.Set && s.OnlyGrows })

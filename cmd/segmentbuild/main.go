@@ -1,5 +1,5 @@
-// Command segmentbuild builds segments of users from files of user ids, and publishes all segments together as one
-// generation in a directory or in S3.
+// Command segmentbuild builds segments and sets of users from files of user ids. The command publishes all segments and
+// sets together as one generation (published version) in a directory or in S3.
 package main
 
 import (

@@ -18,22 +18,22 @@ import (
 	"capper/internal/terminal"
 )
 
-// segmentOf holds the command-line arguments that name a segment or set of a generation.
+// segmentOf contains the command-line arguments that name a segment or set of a generation (published version).
 type segmentOf struct {
 	Segment    string `arg:"" help:"Name of the segment or set."`
 	Generation string `placeholder:"GENERATION" help:"Name of the generation (published version of all segments and sets). Default: the generation that services use."`
 	at         `embed:""`
 }
 
-// found is a segment or set that the command has read from a generation.
+// A found is a segment or set that the command has read from a generation (published version).
 type found struct {
 	generation *segments.Generation // without bitmaps
 	scheme     *ids.Scheme
 	users      *bitmap.Bitmap
 }
 
-// read reads the bitmap of the segment or set that the arguments name. If the user ids are not dense, read() also
-// reads the dictionary of ids.
+// The method read reads the bitmap of the named segment or set. If the user ids are not dense (32-bit integers), the
+// method read also reads the dictionary of ids.
 func (c *segmentOf) read(ctx context.Context, on *terminal.Streams) (*found, error) {
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*f
 	return f, nil
 }
 
-// has reports whether the user with the given id is in the segment or set.
+// The method has reports whether the user with the given id is in the segment or set.
 func (f *found) has(id string) (bool, error) {
 	image, err := f.scheme.Parse([]byte(id))
 	if err != nil {
@@ -82,7 +82,7 @@ func (f *found) has(id string) (bool, error) {
 	return known && f.users.Contains(number), nil
 }
 
-// jsonID returns a user id for JSON reports: a number for dense ids, and otherwise a string.
+// jsonID returns a user id for JSON reports: a number for dense ids (32-bit integers), and otherwise a string.
 func (f *found) jsonID(text []byte) json.RawMessage {
 	if f.generation.Scheme == nil {
 		return text
@@ -94,11 +94,11 @@ func (f *found) jsonID(text []byte) json.RawMessage {
 	return raw
 }
 
-// listedNames is the maximum number of names that an error text lists. If the generation has more than listedNames
-// names, the error text contains only the name that is most similar to the unknown name.
+// listedNames is the maximum number of names that an error text lists. If the generation has more names, the error text
+// contains only the name that is most similar to the unknown name.
 const listedNames = 10
 
-// unknown returns the error for the name of a segment or set that the generation does not contain.
+// The method unknown returns the error for the name of a segment or set that the generation (published version) lacks.
 func (c *segmentOf) unknown(generation string, names []string) error {
 	err := fmt.Errorf("segment or set %q does not exist in generation %s", c.Segment, generation)
 	if len(names) <= listedNames {
@@ -124,7 +124,7 @@ type membership struct {
 	text []byte
 }
 
-// Run prints whether given users are in a segment or set, or prints some of its users.
+// Run prints whether given users are in a segment or set, or prints some users of the segment or set.
 func (c *membersCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if (len(c.User) == 0) == (c.Sample <= 0) {
 		return terminal.Misuse(errors.New("give either --user ID or --sample N"))

@@ -14,7 +14,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// approval holds the flags that permit changes that the guard (the check against the live generation) would reject.
+// An approval contains the flags by which an operator permits changes that the guard (the check against the live
+// generation) refuses.
 type approval struct {
 	Force  bool     `help:"Publish even if the safety checks reject the change; needs --reason."`
 	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Change that this build accepts although the safety checks reject it, such as 'opted-out: -57%' or 'tz/Asia/Singapore: vanishes'; needs --reason; may be repeated. Services, which check the sets that they suppress, accept the change too. If a suppressed set vanishes, the configuration of each service must name the set in no_longer_suppressed."`
@@ -33,7 +34,7 @@ func (a *approval) check() error {
 	return nil
 }
 
-// accept adds the changes that the flags --accept permit to the plan.
+// The method accept adds the changes that the flags --accept permit to the plan.
 func (a *approval) accept(plan *ingest.Plan) error {
 	for _, text := range a.Accept {
 		accepted, err := publish.ParseAcceptance(text, a.Reason)
@@ -45,9 +46,9 @@ func (a *approval) accept(plan *ingest.Plan) error {
 	return nil
 }
 
-// forcedBy returns the reason for --force that the manifest must contain. The manifest contains the reason for
-// --force even if the guard (the check against the live generation) has rejected nothing, because a user of --force
-// accepts all findings.
+// forcedBy returns the operator's reason for --force, which the manifest will contain. The manifest contains this
+// reason even if the guard (the check against the live generation) has refused nothing, because --force accepts all
+// findings.
 func (a *approval) forcedBy() string {
 	if !a.Force {
 		return ""
@@ -55,35 +56,35 @@ func (a *approval) forcedBy() string {
 	return a.Reason
 }
 
-// publication checks and publishes the result of a build or of an amend (publish of some sets), after the command has
-// read the inputs.
+// A publication checks and publishes the result of a build or of an amend (publish of some sets).
 type publication struct {
 	Approval           approval
 	setsAnyway, dryRun bool
 	location           objects.Location
 	bounds             *publish.Bounds
 	report             *buildReport
-	waiting            string // hint about new users of sets that only grow, if the guard rejects the build
+	waiting            string // hint about new users of sets that only grow, in case the guard refuses the build
 
 	session   publish.Session
 	publisher *publish.Publisher
-	held      error // error about the hold that existed at the beginning
+	held      error // error about a hold (stop of all publishing) at the beginning, or nil
 }
 
-// content is the result of a build or of an amend (publish of some sets), which a publication checks and publishes.
+// The interface content represents the result of a build or of an amend (publish of some sets). A publication checks
+// and publishes a content.
 type content interface {
 	read(ctx context.Context, session *publish.Session, at objects.Location) (*publish.LiveState, error)
-	// propose returns a proposal to publish the content in place of the live generation base. Callers may call propose
-	// again with another live generation. The bitmaps of the proposal's base and of its candidate have the user numbers
-	// of the same dictionary.
+	// The method propose returns a proposal to publish the content in place of the live generation in the argument
+	// "base". Callers may call propose again with another live generation. In a proposal, the bitmaps of the base and
+	// of the candidate have the user numbers of one dictionary.
 	propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error)
-	// mayRepeat reports whether the content may be published in place of the generation "now", which another process
-	// published meanwhile.
+	// mayRepeat reports whether a publisher may publish the content in place of the generation in the argument "now".
+	// Another process published that generation in the meantime.
 	mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error)
 }
 
-// begin checks, before the inputs are read, whether publishing is on hold. At its end, a publication checks again
-// whether publishing is on hold.
+// The method begin checks whether publishing is on hold, before the command reads the inputs. A publication checks this
+// again at the end.
 func (p *publication) begin(ctx context.Context) (err error) {
 	if !p.dryRun {
 		p.held, err = p.session.Hold(ctx, p.location)
@@ -95,8 +96,9 @@ func (p *publication) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// publish publishes the result of a build or of an amend (publish of some sets). If another process publishes a
-// generation in the meantime, publish tries again to replace that generation, unless this would lose changes.
+// The method publish publishes the result of a build or of an amend (publish of some sets). If another process
+// publishes a generation in the meantime, the method publish tries to replace that generation, unless changes would be
+// lost.
 func (p *publication) publish(ctx context.Context, show *terminal.Progress, what content) error {
 	p.publisher = &publish.Publisher{Location: p.location, ToolVersion: toolVersion(),
 		Uploaded: func(_ string, sizeBytes int64) { show.Add(sizeBytes, 0) }}
@@ -129,7 +131,7 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	if err != nil {
 		return err
 	}
-	base = proposal.Base // its bitmaps have the user numbers of the candidate
+	base = proposal.Base // the bitmaps of this base have the user numbers of the candidate
 	found, err := p.guard(ctx, proposal)
 	if found == nil {
 		return err
@@ -162,8 +164,8 @@ func (p *publication) publishOver(ctx context.Context, show *terminal.Progress, 
 	return nil
 }
 
-// guard checks whether the changes of a proposed generation stay within the limits. guard returns an error if the
-// limits forbid a change, or if reading the location fails.
+// The method guard checks whether the changes of a proposed generation stay within the limits. If the limits forbid a
+// change without an approval, or if reading the location fails, the method guard returns an error.
 func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*publish.Findings, error) {
 	report := p.report
 	report.Before = proposal.Base.Name
@@ -186,8 +188,8 @@ func (p *publication) guard(ctx context.Context, proposal *publish.Proposal) (*p
 	return found, refused(found)
 }
 
-// publishSets publishes only the new users of sets that only grow, after the guard (the check against the live
-// generation) or a hold on publishing has stopped the publish of the whole build. publishSets returns the reason for
+// publishSets publishes the new users of sets that only grow, and nothing else. A publication calls publishSets after
+// the guard (the check against the live generation) or a hold has stopped a publish. publishSets returns the reason for
 // the stop.
 func (p *publication) publishSets(ctx context.Context, built *publish.Candidate, base *publish.LiveState,
 	found *publish.Findings, why error) error {
@@ -218,7 +220,7 @@ func (p *publication) publishSets(ctx context.Context, built *publish.Candidate,
 	return &partlyError{why}
 }
 
-// partlyError reports that a build has published only some sets: those that may only grow and that have new users.
+// partlyError reports that a build has published nothing but the sets that only grow and that have new users.
 type partlyError struct{ error }
 
 func (e *partlyError) Error() string {

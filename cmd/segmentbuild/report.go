@@ -16,18 +16,18 @@ import (
 	"capper/internal/terminal"
 )
 
-// buildReport is the report of the commands build and amend (publish some sets), which they print as tables, or with
-// --json as JSON.
+// buildReport is the report of the commands build and amend (publish of some sets). The commands print the report as
+// tables, or with --json as JSON.
 type buildReport struct {
 	// Status is one of these texts: published, sets published, unchanged, dry run, overlap, bad input, refused, lost
 	// the race, on hold, failed.
 	Status     string `json:"status"`
 	Location   string `json:"location"`
 	Generation string `json:"generation,omitempty"`
-	Before     string `json:"before,omitempty"` // the previous live generation
-	// ComparedWith names the newest generation, with which the build was compared because no generation is live.
+	Before     string `json:"before,omitempty"` // name of the previous live generation
+	// If no generation is live, ComparedWith names the newest generation, with which the guard compared the build.
 	ComparedWith string `json:"compared_with,omitempty"`
-	// IDs describes user ids that are not dense.
+	// IDs describes user ids that are not dense (32-bit integers).
 	IDs      *idsReport        `json:"ids,omitempty"`
 	Segments []builtSegment    `json:"segments,omitempty"`
 	Sets     []builtSet        `json:"sets,omitempty"`
@@ -36,28 +36,29 @@ type buildReport struct {
 	FurtherZones uint64           `json:"further_zones,omitempty"`
 	Changes      []publish.Change `json:"changes,omitempty"`
 	SetChanges   []publish.Change `json:"set_changes,omitempty"`
-	// NoSegment counts the users who are in no segment and to whom the default limits apply.
+	// NoSegment counts users who left all segments, and users who joined a segment after being in none.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 	Week      *publish.Drift     `json:"week,omitempty"`
 	Refusals  []string           `json:"refusals,omitempty"`
 	Forced    bool               `json:"forced,omitempty"`
 	// Accepted lists the changes that the flag --accept has permitted.
 	Accepted []segments.Accepted `json:"accepted,omitempty"`
-	// SetsThatGrew lists the published changes, if only sets that grew were published.
+	// If the build published nothing but the sets that grew, SetsThatGrew lists the changes of these sets.
 	SetsThatGrew []publish.Grown `json:"sets_that_grew,omitempty"`
 	// Amended lists the sets that an amend (publish of some sets) has replaced. An amend does not change any other set
 	// or segment.
 	Amended []string `json:"amended,omitempty"`
-	// Kept lists the sets that keep users of an amend, because the input files of the build are older than the amend.
+	// Kept lists the sets that keep users of an amend (publish of some sets), because the build's input files are older
+	// than the amend.
 	Kept []publish.Kept `json:"kept,omitempty"`
 	// Warnings lists problems that did not prevent the build, such as users who leave a set.
 	Warnings []string `json:"warnings,omitempty"`
-	// UploadedBytes is the total size of the uploaded bitmaps. Bitmaps that already exist in the location are not
-	// uploaded.
+	// UploadedBytes is the total size of the uploaded bitmaps and id files. A build does not upload bitmaps and id
+	// files of the live generation again.
 	UploadedBytes int64               `json:"uploaded_bytes"`
 	Files         []ingest.FileReport `json:"files,omitempty"`
-	// LeftOut lists the files that match a pattern of the inputs, but whose names show that they contain no data:
-	// _SUCCESS, .crc and hidden files.
+	// LeftOut lists files that match a pattern of the inputs, but whose names are not those of data files: _SUCCESS,
+	// .crc and hidden files. The build skips such files.
 	LeftOut       []string     `json:"left_out,omitempty"`
 	BadRows       int64        `json:"bad_rows"`
 	BadRowSamples []format.Bad `json:"bad_row_samples,omitempty"`
@@ -78,7 +79,7 @@ type builtSegment struct {
 	Max       *uint32 `json:"max,omitempty"`
 }
 
-// builtSet describes a set of the new generation in the report.
+// builtSet describes a set of the new generation (published version) in the report.
 type builtSet struct {
 	builtSegment
 	OnlyGrows bool      `json:"only_grows,omitempty"`
@@ -105,8 +106,8 @@ func (r *buildReport) noteResult(result *ingest.Result) {
 	r.FurtherZones = result.Candidate.FurtherZones()
 }
 
-// noteSets adds the sets of the new generation to the report. noteSets runs before and after the guard (the check
-// against the live generation), because the guard determines which sets only grow.
+// noteSets adds the sets of the new generation (published version) to the report. noteSets runs before and after the
+// guard (the check against the live generation), because the guard determines which sets only grow.
 func (r *buildReport) noteSets(c *publish.Candidate) {
 	if len(r.Sets) == 0 {
 		for _, s := range c.DescribeSets() {
@@ -148,7 +149,7 @@ func (r *buildReport) notePublished(p *publish.Published) {
 	}
 }
 
-// setsPublished is the status in the report of a build that has published only sets that only grow.
+// setsPublished is the status in the report of a build that has published nothing but sets that only grow.
 const setsPublished = "sets published"
 
 // printAs writes the report of a build as JSON or as text.
@@ -159,7 +160,7 @@ func (r *buildReport) printAs(w io.Writer, asJSON bool) error {
 	return r.print(w)
 }
 
-// print writes the report of a build as text.
+// The method print writes the report of a build as text.
 func (r *buildReport) print(w io.Writer) error {
 	err := errors.Join(r.printSegments(w), r.printSets(w))
 	if r.IDs != nil {
@@ -200,7 +201,7 @@ func (r *buildReport) print(w io.Writer) error {
 		printDrift(w, r.Week), r.printEnd(w))
 }
 
-// printZones prints how many users are in more than one time zone set.
+// printZones prints the number of users who are in more than one time zone set.
 func (r *buildReport) printZones(w io.Writer) {
 	if r.FurtherZones > 0 {
 		fmt.Fprintf(w, "time zones: %d users are in more than one set of %s, and the first set in the order above "+
@@ -243,8 +244,8 @@ func printSetTable(w io.Writer, head []any, table [][]any) error {
 	return err
 }
 
-// growth returns a text for a set that only grows, with the percentage of users who may leave. For other sets,
-// growth returns "".
+// The function growth returns a text for a set that only grows, with the percentage of users who may leave. For other
+// sets, the function growth returns "".
 func growth(onlyGrows bool, maxLoss float64) string {
 	switch {
 	case !onlyGrows:
@@ -335,8 +336,8 @@ func bound(id *uint32) string {
 	return fmt.Sprint(*id)
 }
 
-// printDrift prints a table that says how the segments have changed within a week. If the weekly changes were not
-// computed, printDrift prints nothing.
+// printDrift prints tables of the changes of the segments and sets within a week. If the weekly changes are unknown,
+// printDrift prints no table.
 func printDrift(w io.Writer, r *publish.Drift) error {
 	if r == nil {
 		return nil

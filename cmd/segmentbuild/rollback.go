@@ -24,7 +24,7 @@ type rollbackCommand struct {
 	at         `embed:""`
 }
 
-// These constants are the values of the field "status" in the report of a rollback.
+// The constants rollbackDone to rollbackDry are the values of the field "status" in the report of a rollback.
 const (
 	rollbackDone      = "rolled back"
 	rollbackUnchanged = "unchanged"
@@ -36,21 +36,22 @@ type rollbackReport struct {
 	Before  string           `json:"before"`
 	Live    string           `json:"live"`
 	Changes []publish.Change `json:"changes,omitempty"`
-	// NoSegment counts the users who are in no segment and to whom the default limits apply.
+	// NoSegment counts users who left all segments, and users who joined a segment after being in none.
 	NoSegment *publish.NoSegment `json:"no_segment,omitempty"`
 	Sets      []publish.Change   `json:"set_changes,omitempty"`
-	// Segments is the generation whose segments become live again. Carried lists the live sets that the rollback does
-	// not change.
+	// Segments is the name of the generation (published version) whose segments become live again. Carried lists the
+	// sets whose live users the rollback keeps.
 	Segments string            `json:"segments_of"`
 	Carried  []publish.Carried `json:"carried,omitempty"`
-	// Accepted lists the sets that the flag --also-roll-back names and that lose users.
+	// Accepted lists the sets that lose users because of the flag --also-roll-back.
 	Accepted []segments.Accepted `json:"accepted,omitempty"`
 	Warnings []string            `json:"warnings,omitempty"`
 	// Shrinks lists the sets that lose users although they are marked only-grows.
 	Shrinks []publish.Change `json:"shrinks,omitempty"`
 }
 
-// noteShrinks adds to the report the sets that lose users although the earlier manifest says that they only grow.
+// noteShrinks adds the sets that lose users to the report, although these sets only grow according to the live
+// manifest.
 func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 	for _, s := range before.Sets {
 		for _, c := range r.Sets {
@@ -61,7 +62,7 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 	}
 }
 
-// Run reads and checks an earlier generation, and makes it live again.
+// Run reads and checks an earlier generation (published version), and makes it live again.
 func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
 		return terminal.Misuse(errors.New(
@@ -90,8 +91,8 @@ func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return c.print(on.Out, report)
 }
 
-// print writes a report about the live generation in the form of a build report. If the command is a dry run, the
-// report is about the generation that would become live.
+// The method print writes the report of a rollback as text. After a dry run, the report is about the generation that
+// would become live.
 func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 	for _, set := range r.Carried {
 		note := "as it is live"
@@ -134,8 +135,8 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 func (c *rollbackCommand) rollback(ctx context.Context, location objects.Location) (*rollbackReport, error) {
 	publisher := publish.Publisher{Location: location, ToolVersion: toolVersion()}
 	if c.Hold != "" && !c.DryRun {
-		// Set the hold first, so that no build replaces the generation that the rollback makes live, even if a later
-		// step fails.
+		// Set the hold (stop of all publishing) first. No build can then replace the generation that the rollback makes
+		// live, even if a later step fails.
 		if err := publisher.SetHold(ctx, c.Hold); err != nil {
 			return nil, err
 		}
@@ -175,7 +176,8 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	return report, nil
 }
 
-// note adds to the report the changes from the live generation to the generation that the rollback makes live.
+// The method note adds the changes from the live generation (published version in use) to the generation after the
+// rollback to the report.
 func (r *rollbackReport) note(plan *publish.RollbackPlan, base *publish.LiveState, dryRun bool) {
 	if base.Generation == nil {
 		if base.Fault != nil {

@@ -6,15 +6,15 @@ import (
 	"strconv"
 )
 
-// spellings holds, for each kind of user ids, a function that writes the id of a synthetic user.
+// The map spellings contains, for each kind of user ids, the function that appends the id of a synthetic user.
 var spellings = map[string]func(dst []byte, user uint32) []byte{
 	"dense": spellDense, "uint64": spellUint64, "uuid": spellUUID, "text": spellText,
 }
 
 func spellDense(dst []byte, user uint32) []byte { return strconv.AppendUint(dst, uint64(user), 10) }
 
-// spellUint64 appends a 64-bit id for a synthetic user. The upper bits of a synthetic 64-bit id increase with the user
-// number, as in ids that contain a time.
+// spellUint64 appends a 64-bit id for a synthetic user. The upper bits of the id increase with the user number, as in
+// ids that contain a time.
 func spellUint64(dst []byte, user uint32) []byte {
 	return strconv.AppendUint(dst, 1<<62|uint64(user)<<22|scatter(uint64(user))>>42, 10)
 }
@@ -39,8 +39,8 @@ func spellText(dst []byte, user uint32) []byte {
 	return append(strconv.AppendUint(append(dst, "user-"...), uint64(user), 10), "@example.com"...)
 }
 
-// scatter is a bijection of 64 bits whose results look random: the finalizer of SplitMix64 (Steele, Lea and Flood,
-// 2014).
+// The function scatter is a bijection of 64-bit numbers with results that look random: the finalizer of SplitMix64
+// (Steele, Lea and Flood, 2014).
 func scatter(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -10,24 +10,24 @@ import (
 	"capper/internal/segments"
 )
 
-// Users is a range of synthetic user ids, together with the percentage of users in each segment. The same seed always
-// gives the same synthetic users.
+// The type Users describes synthetic users: a range of ids, and the percentage of users in each segment. The same seed
+// always yields the same synthetic users.
 type Users struct {
 	First, Count uint32  // the ids First to First+Count-1
-	Shares       []share // a sum above 100 % is an error; users in no share are in no segment
-	// If Contiguous is true, each segment contains one range of ids, and the ids are in ascending order. Otherwise the
-	// segment of each user is random, and the order of the ids is scattered, as in an export of a data warehouse.
+	Shares       []share // percentages of the segments, together at most 100 %; all other users are in no segment
+	// If Contiguous is true, each segment contains one range of ids, and the ids are in ascending order. Otherwise, the
+	// segment of each user is random, and the ids are in a scattered order, as in an export of a data warehouse.
 	Contiguous bool
 	Seed       uint64
 }
 
-// share is a segment with the percentage of synthetic users who are in it.
+// A share is the name of a segment with the percentage of synthetic users who are in this segment.
 type share struct {
 	Segment string
 	Percent float64
 }
 
-// Check returns an error if a field of the Users (the range of synthetic ids) is invalid.
+// Check returns an error if a field of the Users is invalid.
 func (u *Users) Check() error {
 	if uint64(u.First)+uint64(u.Count) > 1<<32 {
 		return fmt.Errorf("ids must be at most 4294967295, but %d users from id %d on need higher ids",
@@ -45,8 +45,8 @@ func (u *Users) Check() error {
 	return nil
 }
 
-// All yields each synthetic user: the index of the user's segment in Shares, and the user's id. All ends early when ctx
-// ends.
+// All yields the synthetic users who are in a segment: the index of the segment in Shares, and the user's id. When ctx
+// ends, All ends early.
 func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	until, n := u.bounds(), uint64(u.Count)
 	step := coprime(n)
@@ -64,7 +64,7 @@ func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	}
 }
 
-// bounds returns, for each segment in Shares, the end of its part of the users, in units of 1/2^32 of all users.
+// The method bounds returns the sum of the percentages up to each segment in Shares, in units of 1/2^32 of all users.
 func (u *Users) bounds() []uint64 {
 	var until []uint64
 	sum := 0.0
@@ -75,8 +75,8 @@ func (u *Users) bounds() []uint64 {
 	return until
 }
 
-// shareOf returns the index of the segment in Shares to which the synthetic user at a position in the id range
-// belongs. If the synthetic user at the position is in no segment, shareOf returns len(Shares).
+// shareOf returns the index in Shares of a synthetic user's segment. The argument "at" is the user's position in the id
+// range. If the user is in no segment, shareOf returns len(Shares).
 func (u *Users) shareOf(at uint64, until []uint64) int {
 	draw := at << 32 / uint64(u.Count)
 	if !u.Contiguous {
@@ -97,8 +97,8 @@ func mulMod(i, step, n uint64) uint64 {
 	return rest
 }
 
-// coprime returns a number near 0.618 n that has no common divisor with the argument n. The multiples, modulo n, of a
-// number without a common divisor with n take every value below n.
+// The function coprime returns a number near 0.618 n that has no common divisor with n. The multiples of such a number,
+// modulo n, take every value below n.
 func coprime(n uint64) uint64 {
 	step := uint64(float64(n)*0.6180339887) | 1
 	for gcd(step, n) != 1 {

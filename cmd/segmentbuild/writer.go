@@ -11,7 +11,7 @@ import (
 	"capper/internal/bitmap"
 )
 
-// writer writes the user ids of one segment to a file. writer is not safe for concurrent use.
+// A writer writes the user ids of one segment to a file. A writer is not safe for concurrent use.
 type writer interface {
 	Add(id uint32) error
 	// Close writes the buffered ids. Close does not close the file.
@@ -62,7 +62,7 @@ func (w *lineWriter) Add(id uint32) error {
 
 func (w *lineWriter) Close() error { return w.out.Flush() }
 
-// row is a row of a Parquet file of user ids. The name of the type row becomes the name of the Parquet schema.
+// A row is a row of a Parquet file of user ids. The name of the type row becomes the name of the Parquet schema.
 type row struct {
 	UserID int64 `parquet:"user_id,snappy"`
 }

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// Encoded holds the ids of one block (65,536 neighbouring ids) in the form in which a Bitmap stores them. The zero
-// Encoded holds no id.
+// An Encoded contains the ids of one block (65,536 neighbouring ids) in the compressed form of a Bitmap. The zero
+// Encoded contains no id.
 type Encoded struct{ of container }
 
-// Encode returns the ids of the set w in the compressed form in which a Bitmap stores them. The argument "key" of
-// Encode is the upper 16 bits of the ids.
+// Encode returns the ids of the set w in the compressed form of a Bitmap. The argument "key" of Encode is the upper 16
+// bits of the ids.
 func (w *Words) Encode(key int) Encoded { return Encoded{encodeContainer(uint16(key), &w.bits)} }
 
 // Join returns the bitmap with the ids of the given blocks. The elements of the argument "blocks" must be in ascending
@@ -25,12 +25,12 @@ func Join(blocks []Encoded) *Bitmap {
 	return assemble(list)
 }
 
-// Blocks returns the number of blocks of 65,536 ids up to the bitmap's highest id: the upper 16 bits of this id, plus
-// 1. For an empty bitmap, Blocks returns 0.
+// Blocks returns the number of blocks (65,536 neighbouring ids each) up to the bitmap's highest id: the upper 16 bits
+// of this id, plus 1. For an empty bitmap, Blocks returns 0.
 func (b *Bitmap) Blocks() int { return keys([]*Bitmap{b}) }
 
-// Load sets w to those ids of the bitmap whose upper 16 bits equal key. Load reports whether w then has none, some or
-// all of the 65,536 possible ids. Load changes w only if it returns Some.
+// Load sets w to those ids of the bitmap whose upper 16 bits equal key. Load reports whether the bitmap has none, some
+// or all of the 65,536 ids with this key. Load changes w only if it returns Some.
 func (b *Bitmap) Load(key int, w *Words) Extent {
 	c := b.container(uint16(key))
 	if c == nil {
@@ -63,8 +63,8 @@ func (c *container) loadInto(w *words) {
 	}
 }
 
-// CountIn counts how many ids of the set w the bitmap also holds. The argument "key" of CountIn is the upper 16 bits of
-// the ids in the set w.
+// CountIn counts the ids that are in both the set w and the bitmap. The argument "key" of CountIn is the upper 16 bits
+// of the ids in w.
 func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	c := b.container(uint16(key))
 	switch {
@@ -92,19 +92,19 @@ func (b *Bitmap) CountIn(key int, w *Words) (n int) {
 	return n
 }
 
-// Blocks returns the number of blocks of 65,536 ids up to the highest id that has a code in the CodeMap: the upper 16
-// bits of this id, plus 1.
+// Blocks returns the number of blocks (65,536 neighbouring ids each) up to the highest id with a code in the CodeMap:
+// the upper 16 bits of this id, plus 1.
 func (m *CodeMap) Blocks() int { return len(m.blocks) }
 
-// Code returns the code of one id.
+// Code returns the code of one id (index of the first bitmap with this id, plus 1).
 func (m *CodeMap) Code(id uint32) uint8 {
 	var codes [1]uint8
 	m.Lookup([]uint32{id}, codes[:])
 	return codes[0]
 }
 
-// block returns the map's block of those ids whose upper 16 bits equal key. If the CodeMap ends before this block, the
-// method block returns a block in which no id has a code.
+// The method block returns the CodeMap's block of the ids whose upper 16 bits equal key. If the CodeMap ends before
+// this block, the method block returns a block in which no id has a code.
 func (m *CodeMap) block(key int) block {
 	if key < len(m.blocks) {
 		return m.blocks[key]
@@ -161,15 +161,15 @@ func (m *CodeMap) planesOf(b block) []uint64 {
 	return m.planes[b.at : int(b.at)+containerWords*m.width]
 }
 
-// match sets w to the ids of a bit-sliced block that have the given code. The codes of a bit-sliced block are stored in
-// planes: plane p holds bit p of every id's code.
+// The method match sets w to the ids of a bit-sliced block that have the given code. A bit-sliced block stores the
+// codes in planes: plane p contains bit p of the code of every id.
 func (w *Words) match(planes []uint64, width int, code uint8) Extent {
-	var flip [8]uint64 // masks that turn each plane into the ids whose bit equals the bit of the code
+	var flip [8]uint64 // plane ^ flip[p]: the ids whose bit p equals bit p of the code
 	for p := range width {
 		flip[p] = uint64(code>>p&1) - 1
 	}
 	any, all := uint64(0), ^uint64(0)
-	if width == 3 { // width 3 means 4 to 7 segments: unrolled as in Lookup
+	if width == 3 { // 4 to 7 segments; the loop is unrolled, as in Lookup
 		for i := range w.bits {
 			p := planes[3*i : 3*i+3 : 3*i+3]
 			x := (p[0] ^ flip[0]) & (p[1] ^ flip[1]) & (p[2] ^ flip[2])
@@ -200,8 +200,8 @@ func (w *Words) anyOf(planes []uint64, width int) Extent {
 	return extentOfWords(any, all)
 }
 
-// extentOfWords returns how many ids of a block are in a set: none, some or all. The argument "union" of extentOfWords
-// is the OR of all words of the block, and the argument "intersection" is their AND.
+// extentOfWords reports whether none, some or all ids of a block are in a set. The argument "union" is the bitwise OR
+// of all words of the block, and the argument "intersection" is the bitwise AND.
 func extentOfWords(union, intersection uint64) Extent {
 	switch {
 	case union == 0:
@@ -225,9 +225,9 @@ func (m *CodeMap) sparseIDs(b block, found func(low uint16, code uint8)) {
 	}
 }
 
-// CountCodes counts how many ids of the set w have each code, and adds the results to counts, which must have an
-// element for every code. Element 0 of counts is for the ids without a code. The argument "key" of CountCodes is the
-// upper 16 bits of the ids in w.
+// CountCodes counts the ids of the set w by code, and adds the results to the slice counts. The slice counts must have
+// an element for every code; element 0 is for ids without a code. The argument "key" of CountCodes is the upper 16 bits
+// of the ids in w.
 func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	b := m.block(key)
 	switch b.kind {
@@ -246,9 +246,8 @@ func (m *CodeMap) CountCodes(key int, w *Words, counts []uint64) {
 	}
 }
 
-// countPlanes counts the ids of a bit-sliced block by code: how many ids have each code. For each word of 64 ids,
-// countPlanes takes the lowest uncounted id, counts the ids of the word that have the same code, and repeats until all
-// ids are counted.
+// countPlanes counts the ids of a bit-sliced block by code. For each word of 64 ids, countPlanes takes the lowest
+// uncounted id, and counts the ids of the word with the same code. countPlanes repeats this until all ids are counted.
 func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	for i, left := range w.bits {
 		group := planes[i*width : (i+1)*width]
@@ -266,13 +265,13 @@ func countPlanes(planes []uint64, width int, w *Words, counts []uint64) {
 	}
 }
 
-// Filled returns the number of blocks (of 65,536 neighbouring ids) in which the bitmap holds at least one id.
+// Filled returns the number of blocks (65,536 neighbouring ids each) in which the bitmap has at least one id.
 func (b *Bitmap) Filled() int { return len(b.containers) }
 
-// KeyAt returns the upper 16 bits of the ids in one block of the bitmap: the block with the index i. The index counts
-// only blocks that hold an id. The result ascends with i.
+// KeyAt returns the upper 16 bits of the ids in the bitmap's block with the index i. Blocks without ids have no index.
+// For a higher index, the result is higher.
 func (b *Bitmap) KeyAt(i int) int { return int(b.containers[i].key) }
 
-// AppendAt appends the ids in the bitmap's block with the index i to the slice "ids", in ascending order. The index i
-// counts only blocks that hold an id.
+// AppendAt appends the ids in the bitmap's block with the index i to the slice "ids", in ascending order. Blocks
+// without ids have no index.
 func (b *Bitmap) AppendAt(ids []uint32, i int) []uint32 { return b.containers[i].appendTo(ids) }

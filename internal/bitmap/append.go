@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// AppendSorted appends the encoded bitmap of the ids to dst. The ids must ascend strictly. The bytes that AppendSorted
-// appends are the same bytes that a Set with these ids would encode to. AppendSorted takes a few nanoseconds per id,
-// because it builds no intermediate Set. AppendSorted uses only the lower 32 bits of an id.
+// AppendSorted appends the encoded bitmap of the ids to dst. The ids must ascend strictly. A Set with the same ids has
+// equal encoded bytes. AppendSorted takes a few nanoseconds per id, because it builds no intermediate Set. AppendSorted
+// ignores the upper 32 bits of an id.
 func AppendSorted[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	forms := formsOf(ids)
 	dst = appendHeader(slices.Grow(dst, sizeOf(forms)), forms)
@@ -19,8 +19,8 @@ func AppendSorted[ID ~uint32 | ~uint64](dst []byte, ids []ID) []byte {
 	return dst
 }
 
-// appendForm appends one encoded container (65,536 possible ids) to dst, in the form that f describes. The argument
-// "ids" of appendForm holds the ids of the container.
+// appendForm appends one encoded container (65,536 possible ids) to dst, in the form f. The argument "ids" contains the
+// ids of the container.
 func appendForm[ID ~uint32 | ~uint64](dst []byte, ids []ID, f *form) []byte {
 	switch f.kind {
 	case runKind:
@@ -35,7 +35,7 @@ func appendForm[ID ~uint32 | ~uint64](dst []byte, ids []ID, f *form) []byte {
 // formsOf divides the ids into containers by their upper 16 bits, and returns the form in which each container takes
 // the fewest bytes.
 func formsOf[ID ~uint32 | ~uint64](ids []ID) (forms []form) {
-	if n := len(ids); n > 0 { // allocates the maximum number of containers at once
+	if n := len(ids); n > 0 { // allocate the maximum number of forms at once
 		forms = make([]form, 0, min(n, int(ids[n-1]>>16-ids[0]>>16)+1))
 	}
 	for len(ids) > 0 {
@@ -48,10 +48,9 @@ func formsOf[ID ~uint32 | ~uint64](ids []ID) (forms []form) {
 	return forms
 }
 
-// sizeOf returns the largest possible size, in bytes, of an encoded bitmap; the argument "forms" describes how each of
-// its containers is stored.
+// sizeOf returns an upper limit for the size of an encoded bitmap whose containers have the given forms, in bytes.
 func sizeOf(forms []form) int {
-	size := 8 + len(forms)*(1+4+offsetBytes) // counts run flags and offsets even if appendHeader leaves them out
+	size := 8 + len(forms)*(1+4+offsetBytes) // includes run flags and offsets even if appendHeader omits them
 	for i := range forms {
 		size += forms[i].size()
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Bitmap is a checked, immutable set of user ids, encoded in the portable roaring format. A Bitmap shares the bytes
-// from which it was read.
+// A Bitmap is a checked, immutable set of 32-bit ids in the portable roaring format. A Bitmap shares memory with the
+// encoded bytes.
 type Bitmap struct {
 	raw        []byte
 	containers []container
@@ -20,8 +20,8 @@ type Bitmap struct {
 	card       uint64
 }
 
-// newBitmap returns the bitmap with the given containers. In the slice "raw", the data of the containers must be the
-// last bytes.
+// newBitmap returns the bitmap with the given containers. The last bytes of the slice "raw" must be the data of the
+// containers.
 func newBitmap(raw []byte, list []container) *Bitmap {
 	b := &Bitmap{raw: raw, containers: list}
 	at := len(raw)
@@ -37,7 +37,7 @@ func newBitmap(raw []byte, list []container) *Bitmap {
 // Bytes returns the encoded bitmap. The caller must not change the bytes.
 func (b *Bitmap) Bytes() []byte { return b.raw }
 
-// SizeBytes returns how many bytes of memory the bitmap takes: its encoded bytes and its index of containers.
+// SizeBytes returns the size of the bitmap in memory in bytes: the encoded bytes and the index of containers.
 func (b *Bitmap) SizeBytes() int64 {
 	return int64(len(b.raw) + containerSize*len(b.containers) + placeSize*len(b.table))
 }
@@ -59,7 +59,7 @@ func (b *Bitmap) SHA256() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Containers returns how many containers of each kind the encoded bitmap has: "array", "bitmap" or "run".
+// Containers returns the number of containers of each kind: "array", "bitmap" or "run".
 func (b *Bitmap) Containers() map[string]int {
 	kinds := map[string]int{}
 	for i := range b.containers {
@@ -85,7 +85,7 @@ func (b *Bitmap) IDs() []uint32 {
 }
 
 // Roaring returns the bitmap as a bitmap of the roaring library, so that the caller can use the set operations of that
-// library. The returned roaring.Bitmap shares the bytes of b, so the caller of Roaring must not change it.
+// library. The caller must not change the returned roaring.Bitmap, because it shares the bytes of b.
 func (b *Bitmap) Roaring() *roaring.Bitmap {
 	r := roaring.New()
 	if b.card == 0 { // the library would read past the end of the bytes of an empty set
@@ -99,8 +99,8 @@ func (b *Bitmap) Roaring() *roaring.Bitmap {
 	return r
 }
 
-// Sample returns n random ids of the bitmap in ascending order, or all ids if the bitmap has fewer than n. Calls with
-// equal seeds return equal samples.
+// Sample returns n random ids of the bitmap in ascending order. If the bitmap has fewer ids, Sample returns all of
+// them. Calls with equal seeds return equal samples.
 func (b *Bitmap) Sample(n int, seed uint64) []uint32 {
 	set := b.Roaring()
 	if uint64(n) >= b.card {

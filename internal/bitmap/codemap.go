@@ -6,17 +6,17 @@ import (
 	"capper/internal/parallel"
 )
 
-// CodeMap maps every id to a code that names the first of up to 255 bitmaps that holds the id. A CodeMap is immutable,
-// shares no memory with the bitmaps, and is safe for concurrent use. The package comment in doc.go describes how a
-// CodeMap is laid out in memory and how long a lookup takes.
+// A CodeMap maps every id to a code that names the first of up to 255 bitmaps with this id. A CodeMap is immutable,
+// shares no memory with the bitmaps, and is safe for concurrent use. The package comment in doc.go describes the layout
+// of a CodeMap and the time of a lookup.
 type CodeMap struct {
-	blocks []block // index: id>>16; ends with the highest block that holds an id
+	blocks []block // index: id>>16; the last block is the highest with an id
 	planes []uint64
 	sparse []byte
 	width  int // planes per block
 }
 
-// block represents 65,536 neighbouring ids of a CodeMap.
+// A block represents 65,536 neighbouring ids of a CodeMap.
 type block struct {
 	at   uint32 // plane block: index of its first word in planes; sparse block: index of its first byte in sparse
 	kind blockKind
@@ -28,27 +28,27 @@ const blockSize = 8
 type blockKind uint8
 
 const (
-	// uniformBlock is a block in which all ids have the same code. A block without codes is a uniformBlock with code 0.
+	// A uniformBlock is a block in which all ids have the same code. A block in which no id has a code is a
+	// uniformBlock with the code 0.
 	uniformBlock blockKind = iota
-	// planeBlock is a block that stores `width` bits per code: bit p of the code of the id i is bit i of plane p. The
-	// planes are interleaved: each plane contributes one 64-bit word for every 64 ids.
+	// A planeBlock is a block that stores `width` bits per code: bit p of the code of the id i is bit i of plane p. The
+	// planes are interleaved: for every 64 ids, one 64-bit word of each plane follows the other.
 	planeBlock
-	// sparseBlock is a block that begins with 257 16-bit offsets, counted in users. The offsets give the start of each
-	// page of 256 ids and the end of the last page. After the offsets, a sparseBlock stores two bytes per user in
-	// ascending order: the low byte of the id, and the code.
+	// A sparseBlock is a block that begins with 257 16-bit offsets, counted in stored ids. The offsets are the start of
+	// each page (range of 256 ids) and the end of the last page. After the offsets, a sparseBlock stores two bytes per
+	// id in ascending order: the low byte of the id, and the code.
 	sparseBlock
 )
 
 const (
 	sparseHeader = 257 * 2
-	// sparseMax is the maximum number of ids in a sparse block. The limit keeps pages short: 32 users on average, which
-	// fit in one cache line.
+	// sparseMax is the maximum number of ids in a sparse block. Because of this limit, a page has at most 32 ids on
+	// average, and they fit in one cache line.
 	sparseMax = 8192
 )
 
-// NewCodeMap returns a CodeMap, which says for every id the first of up to 255 bitmaps that holds the id. The code of
-// an id is the index of the first bitmap that holds the id, plus 1. The argument "goroutines" of NewCodeMap is the
-// maximum number of goroutines that build the CodeMap.
+// NewCodeMap returns the CodeMap of up to 255 bitmaps. The code of an id is the index of the first bitmap with this id,
+// plus 1. The argument "goroutines" is the maximum number of goroutines that build the CodeMap.
 func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	m := &CodeMap{width: bits.Len(uint(len(bitmaps)))}
 	m.layOut(bitmaps)
@@ -64,14 +64,13 @@ func NewCodeMap(goroutines int, bitmaps []*Bitmap) *CodeMap {
 	return m
 }
 
-// SizeBytes returns how many bytes of memory the CodeMap takes.
+// SizeBytes returns the size of the CodeMap in memory, in bytes.
 func (m *CodeMap) SizeBytes() int64 {
 	return int64(len(m.blocks))*blockSize + int64(len(m.planes))*8 + int64(len(m.sparse))
 }
 
-// Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap holds the id. The argument "ids" of Lookup may be in
-// any order, but Lookup is fastest with ascending ids. len(codes) must be at least len(ids). Lookup does not allocate
-// memory.
+// Lookup sets codes[i] to the code of ids[i], or to 0 if no bitmap has this id. The ids may be in any order, but Lookup
+// is fastest with ascending ids. len(codes) must be at least len(ids). Lookup does not allocate memory.
 func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	codes = codes[:len(ids)]
 	blocks, planes, width := m.blocks, m.planes, m.width
@@ -101,9 +100,9 @@ func (m *CodeMap) Lookup(ids []uint32, codes []uint8) {
 	}
 }
 
-// pick returns the code of one id in a bit-sliced block, from one bit of each plane. A plane holds one bit of every
-// code, and each word of a plane covers 64 ids. The words of all planes are adjacent in memory, so pick usually reads
-// one cache line, and rarely two.
+// The function pick returns the code of one id in a bit-sliced block, from one bit of each plane. A plane contains one
+// bit of every code, and each word of a plane is for 64 ids. The words of all planes for these ids are adjacent in
+// memory, so pick usually reads one cache line, and rarely two.
 func pick(w []uint64, bit uint32) uint8 {
 	var code uint64
 	for p, x := range w {
@@ -112,15 +111,15 @@ func pick(w []uint64, bit uint32) uint8 {
 	return uint8(code)
 }
 
-// pick3 works like pick, but only for 3 planes, which encode 4 to 7 segments. pick3 has no loop, so that the compiler
-// inlines the function, which halves the time of a lookup. Two calls of pick3 cover 32 to 63 segments. The 32 to 63
-// segments are enough for one segment per time zone that is usually in use.
+// The function pick3 works like pick, but for exactly 3 planes, which encode 4 to 7 segments. The function pick3 has no
+// loop, so the compiler inlines it, and a lookup takes half the time. Two calls of pick3 are enough for 6 planes, which
+// encode 32 to 63 segments: one segment for each usual time zone.
 func pick3(w []uint64, bit uint32) uint8 {
 	return uint8(w[0]>>bit&1 | w[1]>>bit&1<<1 | w[2]>>bit&1<<2)
 }
 
-// lookupSparse returns the code of an id in a sparse block. lookupSparse searches only the page of 256 neighbouring ids
-// that contains the id. The comment at sparseBlock describes the layout of a sparse block.
+// lookupSparse returns the code of an id in a sparse block. lookupSparse searches the page (range of 256 ids) of the
+// id, and no other page. The comment at sparseBlock describes the layout of a sparse block.
 func (m *CodeMap) lookupSparse(at int, id uint32) uint8 {
 	page := at + 2*int(id>>8&0xff)
 	from, to := m.starts(page), m.starts(page+2)

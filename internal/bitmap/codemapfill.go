@@ -5,11 +5,11 @@ import (
 	"math/bits"
 )
 
-// layOut chooses how the CodeMap stores each block of ids (uniform, sparse or bit-sliced), and allocates the memory of
-// all blocks. layOut needs only the number of ids in each container of the bitmaps.
+// layOut chooses the form of each block of the CodeMap (uniform, sparse or bit-sliced), and allocates the memory of all
+// blocks. From the bitmaps, layOut needs only the number of ids in each container.
 func (m *CodeMap) layOut(bitmaps []*Bitmap) {
 	counts := make([]int, maxContainers) // ids per block; ids in several bitmaps count several times
-	full := make([]uint8, maxContainers) // the code of the block, if the block's first bitmap holds every id
+	full := make([]uint8, maxContainers) // the code of the block if the first bitmap with ids in the block has every id
 	highest := -1
 	for i, b := range bitmaps {
 		for _, c := range b.containers {
@@ -39,13 +39,14 @@ func (m *CodeMap) layOut(bitmaps []*Bitmap) {
 	m.planes, m.sparse = make([]uint64, planes), make([]byte, sparse)
 }
 
-// coded holds one bitmap's container for a block of ids, together with the code (number in the CodeMap) of this bitmap.
+// A coded is one bitmap's container for a block of ids, together with the code (number in the CodeMap) of this bitmap.
 type coded struct {
 	code uint8
 	data *container
 }
 
-// gather returns, from each bitmap in order, the container with the given key (upper 16 bits of its ids).
+// The function gather returns the containers of all bitmaps with the given key (upper 16 bits of the ids), in the order
+// of the bitmaps.
 func gather(bitmaps []*Bitmap, key int) []coded {
 	var found []coded
 	for i, b := range bitmaps {
@@ -99,9 +100,9 @@ func (m *CodeMap) fillSparse(out []byte, found []coded) {
 	binary.LittleEndian.PutUint16(out[2*256:], uint16(n))
 }
 
-// takeArray gives the code of a bitmap to those ids of the bitmap's array container that have no code from an earlier
-// bitmap. Unlike takeWords, takeArray builds no bitset. In a sparse block, most containers store their ids as arrays,
-// so building a bitset for each of them would cost too much.
+// takeArray sets the code of all ids in a bitmap's array container that have no code from an earlier bitmap. Unlike
+// takeWords, takeArray builds no bitset. In a sparse block, most containers are arrays, so building a bitset for each
+// array would cost too much.
 func takeArray(data []byte, code uint8, taken *words, codes *[containerIDs]uint8) {
 	for i := 0; i+1 < len(data); i += 2 {
 		id := binary.LittleEndian.Uint16(data[i:])

@@ -6,9 +6,10 @@ import (
 	"math/bits"
 )
 
-// These constants come from the portable roaring format, https://github.com/RoaringBitmap/RoaringFormatSpec.
+// The constants cookieNoRun to offsetBytes come from the portable roaring format,
+// https://github.com/RoaringBitmap/RoaringFormatSpec.
 const (
-	cookieNoRun     = 12346 // cookie of a bitmap without run containers; a 32-bit container count follows
+	cookieNoRun     = 12346 // cookie (magic number) of a bitmap without runs; a 32-bit container count follows
 	cookieRun       = 12347 // low 16 bits of the cookie; high 16 bits: containers - 1; run flags follow
 	noOffsetBelow   = 4     // a bitmap with run containers and fewer containers than 4 has no offset header
 	maxContainers   = 1 << 16
@@ -20,9 +21,8 @@ const (
 	offsetBytes     = 4
 )
 
-// MaxBytes is the size in bytes of the largest possible encoded bitmap. In the largest possible bitmap, every container
-// takes as many bytes as possible. In the largest possible encoded bitmap, every container is a bitmap of 65,536 bits
-// and has a descriptor and an offset.
+// MaxBytes is the size of the largest possible encoded bitmap, in bytes. In this bitmap, every container is a bitmap of
+// 65,536 bits and has a descriptor and an offset.
 const MaxBytes = 8 + maxContainers/8 + maxContainers*(descriptorBytes+offsetBytes+bitmapBytes)
 
 type containerKind uint8
@@ -37,7 +37,7 @@ func (k containerKind) String() string {
 	return [...]string{"array", "bitmap", "run"}[k]
 }
 
-// A form describes how a container is stored (as an array, a bitmap or runs), and how many ids it has.
+// A form describes the encoding of a container (an array, a bitmap or runs) and its number of ids.
 type form struct {
 	key  uint16 // the upper 16 bits of the ids
 	kind containerKind
@@ -45,9 +45,9 @@ type form struct {
 	runs int // number of runs in a run container
 }
 
-// smallest returns the form in which a container takes the fewest bytes. smallest chooses runs if they take fewer bytes
-// than an array and than a bitmap. If runs would not be smaller, smallest chooses an array of ids for up to 4,096 ids,
-// and a bitmap of 65,536 bits for more ids.
+// The function smallest returns the form in which a container takes the fewest bytes. If runs take fewer bytes than an
+// array and a bitmap, the form is runs. Otherwise, the form is an array for up to 4,096 ids, and a bitmap of 65,536
+// bits for more ids.
 func smallest(key uint16, card, runs int) form {
 	switch {
 	case 2+4*runs < min(2*card, bitmapBytes):
@@ -59,7 +59,7 @@ func smallest(key uint16, card, runs int) form {
 	}
 }
 
-// size returns how many bytes a container takes when it is encoded in this form.
+// The method size returns the size of a container that is encoded in this form, in bytes.
 func (f *form) size() int {
 	switch f.kind {
 	case runKind:
@@ -71,7 +71,7 @@ func (f *form) size() int {
 	}
 }
 
-// container represents one container of an encoded bitmap: the ids key<<16 … key<<16 + 65535. The data of a container
+// A container represents one container of an encoded bitmap: ids with the same upper 16 bits. The data of a container
 // shares memory with the encoded bytes.
 type container struct {
 	form
@@ -79,10 +79,10 @@ type container struct {
 	data []byte
 }
 
-// containerSize is the memory of a container without its data, in bytes.
+// containerSize is the size of a container in memory without its data, in bytes.
 const containerSize = 56
 
-// check returns an error unless the container's data has the right order, bounds and number of ids.
+// The method check returns an error if the order, the bounds or the number of ids in the container's data is wrong.
 func (c *container) check() error {
 	switch c.kind {
 	case arrayKind:
@@ -134,7 +134,7 @@ func (c *container) checkCardinality(n int) error {
 	return nil
 }
 
-// runAt decodes the run at data[i:]. The result "end" of runAt is the last id of the run, not the id after it.
+// runAt decodes the run at data[i:]. The result "end" is the last id of the run, and not the id after the last one.
 func runAt(data []byte, i int) (start, end int) {
 	start = int(binary.LittleEndian.Uint16(data[i:]))
 	return start, start + int(binary.LittleEndian.Uint16(data[i+2:]))
@@ -185,7 +185,7 @@ func (c *container) appendTo(ids []uint32) []uint32 {
 	return ids
 }
 
-// lowest returns the container's first id.
+// The method lowest returns the container's lowest id.
 func (c *container) lowest() uint32 { return uint32(c.key)<<16 | uint32(c.edge(true)) }
 
 func (c *container) highest() uint32 { return uint32(c.key)<<16 | uint32(c.edge(false)) }

@@ -11,9 +11,9 @@ func (b *Bitmap) Contains(id uint32) bool {
 	return p.has(b.raw, uint16(id)) == 1
 }
 
-// Mark sets marks[i] to the argument "mark" if the bitmap holds ids[i] and marks[i] is 0. The argument "ids" of Mark
-// may be in any order, but Mark is fastest with ascending ids. The slice marks must be at least as long as ids. Mark
-// does not allocate memory.
+// Mark sets marks[i] to the argument "mark" if the bitmap contains ids[i] and marks[i] is 0. The ids may be in any
+// order, but Mark is fastest with ascending ids. The slice marks must be at least as long as ids. Mark does not
+// allocate memory.
 func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 	marks = marks[:len(ids)]
 	var p place
@@ -22,8 +22,8 @@ func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 		if next := id >> 16; next != key {
 			p, key = b.place(next), next
 		}
-		// This loop has no branch that depends on the result. The processor would often predict such a
-		// branch wrongly and delay the reads for the next ids.
+		// No branch of the loop depends on the result. The processor would often predict such a branch wrongly, and
+		// delay the reads for the next ids.
 		m := marks[i]
 		marks[i] = m | mark&-(p.has(b.raw, uint16(id))&isZero(m))
 	}
@@ -31,12 +31,12 @@ func (b *Bitmap) Mark(ids []uint32, marks []uint8, mark uint8) {
 
 func isZero(m uint8) uint8 { return uint8((uint32(m) - 1) >> 31) }
 
-// A place says where a container is within the encoded bytes of a bitmap, and in which form it is stored. A place takes
-// 8 bytes, so that the places of all containers of a bitmap fit in the processor's cache. A place with all fields 0
-// means that the bitmap has no container with the searched key.
+// A place is the position and the form of a container in the encoded bytes of a bitmap. A place takes 8 bytes, so that
+// the places of all containers of a bitmap fit in the processor's cache. If the bitmap has no container with the
+// searched key, all fields of the place are 0.
 type place struct {
 	at   uint32
-	n    uint16 // number of ids of an array, or of runs of a run container
+	n    uint16 // number of ids in an array container, or of runs in a run container
 	kind placeKind
 }
 
@@ -52,8 +52,8 @@ const (
 	runPlace
 )
 
-// denseSpan is the maximum number of entries per container in the table that maps container keys to places. A bitmap
-// gets no table for container keys if the table would have more than denseSpan entries per container.
+// denseSpan is the maximum number of entries per container in the table that maps container keys to places (positions
+// in the encoded bytes). A bitmap whose table would be larger gets no table.
 const denseSpan = 8
 
 // tableOf returns a table that maps container keys, from the lowest key on, to the places of the containers. tableOf
@@ -86,7 +86,8 @@ func (c *container) place() place {
 	return p
 }
 
-// place returns the position of the container with the given key in the encoded bytes of the bitmap.
+// The method place returns the position and the form of the container with the given key in the encoded bytes of the
+// bitmap.
 func (b *Bitmap) place(key uint32) place {
 	if len(b.table) > 0 {
 		if at := key - uint32(b.containers[0].key); at < uint32(len(b.table)) {
@@ -100,7 +101,7 @@ func (b *Bitmap) place(key uint32) place {
 	return place{}
 }
 
-// container returns the container with the given key, or nil if the bitmap has no such container.
+// The method container returns the container with the given key, or nil if the bitmap has no such container.
 func (b *Bitmap) container(key uint16) *container {
 	i := sort.Search(len(b.containers), func(i int) bool { return b.containers[i].key >= key })
 	if i == len(b.containers) || b.containers[i].key != key {
@@ -109,7 +110,8 @@ func (b *Bitmap) container(key uint16) *container {
 	return &b.containers[i]
 }
 
-// has returns 1 if the container holds an id, else 0; the argument "low" is the lower 16 bits of the id.
+// The method has returns 1 if the container has an id, and otherwise 0. The argument "low" is the lower 16 bits of the
+// id.
 func (p place) has(raw []byte, low uint16) uint8 {
 	switch p.kind {
 	case bitmapPlace:
@@ -122,14 +124,13 @@ func (p place) has(raw []byte, low uint16) uint8 {
 	return 0
 }
 
-// window is the number of neighbouring array elements that scanWindow compares with an id, four elements at a time.
+// The constant window is the number of neighbouring array elements that scanWindow compares with an id.
 const window = 32
 
-// arrayHas searches an array container for an id. If ids are spread evenly, arrayHas can guess the position of an id
-// from the id's value. If arrayHas guesses the position of an id from the id's value, the guess is wrong by about the
-// square root of the number of ids. From the value of the element at the guessed position, arrayHas computes a second
-// guess. For evenly spread ids, this guess finds the 32 elements among which the id must be. If the ids are spread
-// unevenly, the id may be outside the guessed window of 32 elements, and arrayHas falls back to a binary search.
+// arrayHas searches an array container for an id. For evenly spread ids, arrayHas first estimates the position from the
+// id's value, with an error of about the square root of the number of ids. From the element at the estimated position,
+// arrayHas computes a second estimate. For evenly spread ids, the second estimate is close enough: the id must be among
+// 32 elements around it. For unevenly spread ids, the id may be elsewhere, and arrayHas falls back to a binary search.
 func arrayHas(data []byte, low uint16) uint8 {
 	n := len(data) / 2
 	if n <= window {
@@ -145,12 +146,12 @@ func arrayHas(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(part), low)
 }
 
-// at returns one element of an encoded array container: the lower 16 bits of the id with the index i.
+// The function at returns one element of an encoded array container: the lower 16 bits of the id with the index i.
 func at(data []byte, i int) uint16 { return binary.LittleEndian.Uint16(data[2*i:]) }
 
 // scanWindow searches 32 neighbouring elements of an array container for the lower 16 bits of an id, four elements at a
-// time. The XOR of two words has a 16-bit lane of 0 if the elements in this lane are equal. Unrolling the loop halves
-// the time of scanWindow.
+// time. If two elements are equal, their 16 bits in the XOR of the two words are 0. Unrolling the loop halves the time
+// of scanWindow.
 func scanWindow(data *[2 * window]byte, low uint16) uint8 {
 	all := uint64(low) * ones
 	w0, w1 := binary.LittleEndian.Uint64(data[0:])^all, binary.LittleEndian.Uint64(data[8:])^all
@@ -163,13 +164,14 @@ func scanWindow(data *[2 * window]byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// ones and highs are masks for the lowest and the highest bit of each 16-bit lane.
+// The constant ones is a mask for the lowest bit of each 16-bit lane of a word, and highs for the highest bit of each
+// lane.
 const (
 	ones  = 0x0001_0001_0001_0001
 	highs = 0x8000_8000_8000_8000
 )
 
-// scan searches a short array container for the lower 16 bits of an id, element by element.
+// The function scan searches a short array container for the lower 16 bits of an id, element by element.
 func scan(data []byte, low uint16) uint8 {
 	all, zero := uint64(low)*ones, uint64(0)
 	for ; len(data) >= 8; data = data[8:] {
@@ -184,8 +186,8 @@ func scan(data []byte, low uint16) uint8 {
 	return uint8((zero | -zero) >> 63)
 }
 
-// halves narrows an array container by binary search to 32 elements, and then calls scanWindow to find the id in these
-// elements.
+// The function halves selects 32 elements of an array container by binary search, and then calls scanWindow to find the
+// id among these elements.
 func halves(data []byte, low uint16) uint8 {
 	from, n := 0, len(data)/2
 	for n > window {
@@ -197,8 +199,8 @@ func halves(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(data[2*from:]), low)
 }
 
-// runsHave returns 1 if a run container holds an id, else 0. The argument "low" of runsHave is the lower 16 bits of the
-// id. runsHave looks only at the last run that begins at or below "low".
+// runsHave returns 1 if a run container has an id, and otherwise 0. The argument "low" of runsHave is the lower 16 bits
+// of the id. runsHave looks at a single run: the last one that begins at or below "low".
 func runsHave(runs []byte, low uint16) uint8 {
 	from := 0
 	for n := len(runs) / 4; n > 1; {
@@ -210,5 +212,6 @@ func runsHave(runs []byte, low uint16) uint8 {
 	return uint8(atMost(start, low)&1) & uint8(atMost(low-start, length)&1)
 }
 
-// atMost compares two numbers without a branch: it returns an integer with all bits set if a <= b, else 0.
+// atMost compares two numbers without a branch. If a <= b, atMost returns an integer with all bits set, and otherwise
+// 0.
 func atMost(a, b uint16) int { return (int(a) - int(b) - 1) >> 63 }

@@ -5,17 +5,17 @@ import (
 	"math/bits"
 )
 
-// Counts holds a counter for each id of one block. The counter of an id in a Counts says how often the caller added the
-// id. The counters in a value of the type Counts are bit-sliced: plane k holds bit k of every counter, and takes 8 KiB.
-// The zero value of Counts holds 0 for every id.
+// The type Counts has a counter for each id of one block (65,536 neighbouring ids). A counter is the number of times
+// that the caller added the id. The counters are bit-sliced: plane k contains bit k of every counter, and takes 8 KiB.
+// In the zero Counts, every counter is 0.
 type Counts struct{ planes []*words }
 
-// fewIDs is the maximum number of ids in an array container that AddAt adds one by one. Adding whole words costs as
-// much as adding some 400 single ids.
+// fewIDs is the maximum number of ids in an array container that AddAt adds one by one. Adding all words of a block
+// costs as much as adding about 400 single ids.
 const fewIDs = 400
 
-// AddAt adds 1 to the counters of all ids that the bitmap b holds in its block with the index i. The index i counts
-// only blocks that hold an id. AddAt reads the block only once, even if it adds to several Counts.
+// AddAt adds 1 to the counters of all ids in the bitmap's block with the index i. Blocks without ids have no index.
+// AddAt reads the block once, even if it adds to several Counts.
 func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	c := &b.containers[i]
 	if c.kind == arrayKind && c.card <= fewIDs {
@@ -38,8 +38,8 @@ func AddAt(b *Bitmap, i int, counts ...*Counts) {
 	}
 }
 
-// add adds 1 to the counters of up to 64 ids: the set bits of one word, which has the index "at" in the block. A block
-// of 65,536 ids has 1,024 such words.
+// The method add adds 1 to the counters of up to 64 ids: the set bits of one word. The argument "at" is the index of
+// the word in the block. A block of 65,536 ids has 1,024 such words.
 func (c *Counts) add(at int, ids uint64) {
 	for k := 0; ids != 0; k++ {
 		if k == len(c.planes) {
@@ -50,7 +50,7 @@ func (c *Counts) add(at int, ids uint64) {
 	}
 }
 
-// Subtract subtracts 1 from the counter of one id; the argument "low" is the lower 16 bits of the id. A counter of 0
+// Subtract subtracts 1 from the counter of one id. The argument "low" is the lower 16 bits of the id. A counter of 0
 // stays 0.
 func (c *Counts) Subtract(low uint16) {
 	if c.Number(low) == 0 {
@@ -63,7 +63,7 @@ func (c *Counts) Subtract(low uint16) {
 	}
 }
 
-// Number returns the counter of one id; the argument "low" is the lower 16 bits of the id.
+// The method Number returns the counter of one id. The argument "low" is the lower 16 bits of the id.
 func (c *Counts) Number(low uint16) (n int) {
 	for k, p := range c.planes {
 		n |= int(p[low>>6]>>(low&63)&1) << k
@@ -71,8 +71,7 @@ func (c *Counts) Number(low uint16) (n int) {
 	return n
 }
 
-// AtLeast sets w to the ids whose counter (how often the caller added the id) is n or more. The argument "n" of AtLeast
-// must be above 0.
+// AtLeast sets w to the ids whose counter is n or more. The argument "n" must be above 0.
 func (c *Counts) AtLeast(n int, w *Words) {
 	if bits.Len(uint(n)) > len(c.planes) {
 		w.Clear()
@@ -92,10 +91,10 @@ func (c *Counts) AtLeast(n int, w *Words) {
 	}
 }
 
-// Histogram counts ids by the value of their counter and adds the results to counts. Element n of counts is the number
-// of ids whose counter is n. The last element of the result also counts all ids whose counter is larger than the index
-// of that element. Histogram does not count ids whose counter is 0. The argument "in" of Histogram is the set of ids to
-// count; nil means all ids.
+// Histogram counts ids by the value of their counter, and adds the results to the slice counts. Element n of this slice
+// is the number of ids whose counter is n. The last element also includes all ids with a larger counter. Histogram does
+// not count ids whose counter is 0. The argument "in" is the set of ids to count; if "in" is nil, Histogram counts all
+// ids.
 func (c *Counts) Histogram(in *Words, counts []int64) {
 	for at := range containerWords {
 		ids := uint64(0)
@@ -109,8 +108,8 @@ func (c *Counts) Histogram(in *Words, counts []int64) {
 	}
 }
 
-// split counts the given ids of one word by the value of their counter, and adds the results to counts. The
-// caller must ensure that the counter of each given id agrees with n in all bits above bit k.
+// The method split counts the given ids of one word by the value of their counter, and adds the results to the slice
+// counts. The caller must ensure that the counter of each given id agrees with n in all bits above bit k.
 func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	switch {
 	case ids == 0:
@@ -123,8 +122,8 @@ func (c *Counts) split(at, k int, ids uint64, n int, counts []int64) {
 	}
 }
 
-// Sum returns the sum of the counters of ids. Sum adds only the counters of the ids in the set "in", or of all ids if
-// "in" is nil.
+// The method Sum returns the sum of the counters of the ids in the set "in". If "in" is nil, Sum adds the counters of
+// all ids.
 func (c *Counts) Sum(in *Words) (sum int64) {
 	for k, p := range c.planes {
 		n := 0
@@ -139,5 +138,5 @@ func (c *Counts) Sum(in *Words) (sum int64) {
 	return sum
 }
 
-// SizeBytes returns how many bytes of memory the counters take.
+// SizeBytes returns the size of the counters in memory, in bytes.
 func (c *Counts) SizeBytes() int64 { return int64(len(c.planes)) * bitmapBytes }

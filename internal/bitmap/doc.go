@@ -4,33 +4,33 @@
 //
 // # Vocabulary
 //
-// A container holds those ids of a bitmap that have equal upper 16 bits. These upper 16 bits are the container's key.
-// The roaring format stores a container in one of three forms: as an array of the lower 16 bits of each id, as a bitmap
-// of 65,536 bits, or as runs of consecutive ids. For computations, a container is decoded to "words": a bitset of its
-// ids in 1,024 words of 64 bits. All set operations use such words. A block is the range of 65,536 ids that one
-// container can hold.
+// A container holds those ids of a bitmap that have equal upper 16 bits. The key of a container is these upper 16 bits.
+// The roaring format stores a container in one of three forms: an array, a bitmap or runs. An array contains the lower
+// 16 bits of each id, a bitmap has 65,536 bits, and runs are ranges of consecutive ids. For computations, package
+// bitmap decodes a container to "words": a bitset of the container's ids in 1,024 words of 64 bits. All set operations
+// use words. A block is the range of 65,536 ids that one container can hold.
 //
 // # Reading
 //
 // Read checks the order, the bounds and the number of ids in every container, and the offset of every container. Read
 // also checks that no byte follows the last container. Read takes time that is linear in the number of bytes. Read
-// replaces the method Validate of the roaring library, which compares each run of a container with every other run and
-// so can take minutes. A bitmap that an attacker made, with 2,047 runs in each of its 65,536 containers, keeps the
-// method Validate busy for minutes. A fuzz test checks that the library accepts every bitmap that Read accepts, and
-// that the library decodes the same ids as Read.
+// replaces the method Validate of the roaring library, because Validate compares each run of a container with every
+// other run. An attacker's bitmap with 2,047 runs in each of its 65,536 containers keeps Validate busy for minutes. A
+// fuzz test checks that the library accepts every bitmap that Read accepts, and that the library decodes the same ids
+// as Read.
 //
 // # Writing
 //
 // Package bitmap has one encoder, which stores every container in its smallest form. Equal sets of ids therefore always
 // have equal encoded bytes. The encoded bytes also equal the bytes that the roaring libraries write after RunOptimize.
-// A Set collects ids in any order, from several goroutines, and encodes them on all CPU cores. AppendSorted encodes
+// A Set collects ids in any order from several goroutines, and encodes the ids on all CPU cores. AppendSorted encodes
 // ascending ids without building a Set.
 //
 // # CodeMap: looking up many bitmaps at once
 //
-// To find which of several bitmaps holds an id, a search in each bitmap in turn costs a binary search and an
-// unpredictable branch per bitmap. A CodeMap instead holds one map from id to code (index of the first bitmap that
-// holds the id, plus 1), in blocks of 65,536 ids:
+// A search for an id in several bitmaps, one after the other, costs a binary search and an unpredictable branch per
+// bitmap. A CodeMap instead holds one map from id to code (index of the first bitmap that holds the id, plus 1), in
+// blocks of 65,536 ids:
 //
 //   - A uniform block is a block in which all ids have the same code, or in which no id has a code. A uniform block
 //     takes only its 8 bytes in the table of blocks.
@@ -38,14 +38,15 @@
 //     bit-sliced block, k adjacent 64-bit words hold the codes of 64 neighbouring ids. A lookup of an id in a
 //     bit-sliced block usually reads one cache line, and rarely two. A bit-sliced block takes k × 8 KiB, independent of
 //     its content.
-//   - A block with up to 8,192 ids is sparse if the sparse form is smaller than the bit-sliced form. A sparse block
-//     consists of 256 pages of 256 ids: the start of each page, then the low byte and the code of each id. A sparse
-//     block takes 514 bytes plus 2 bytes per id. A lookup in a sparse block reads about 16 entries.
+//   - A block with up to 8,192 ids is sparse if the sparse form is smaller than the bit-sliced form. A sparse block has
+//     256 pages, each for a range of 256 ids. The sparse block stores the start of each page, then the low byte and the
+//     code of each id. A sparse block takes 514 bytes plus 2 bytes per id. A lookup in a sparse block reads about 16
+//     entries.
 //
 // NewCodeMap reads the containers of the bitmaps once, on all CPU cores. A CodeMap of 4 bitmaps with 270 million ids
-// takes 101 MB if the ids have no gaps but random segments; the bitmaps take 135 MB. If each bitmap is a contiguous
-// range, the CodeMap takes 0.1 MB. If the ids are scattered over all 32-bit numbers, the CodeMap takes 558 MB. This
-// command measures the lookup times of a CodeMap and of the roaring library's Contains:
+// takes 101 MB if the ids have no gaps and each id is in a random bitmap. The 4 bitmaps take 135 MB. If each bitmap is
+// a contiguous range, the CodeMap takes 0.1 MB. If the ids are scattered over all 32-bit numbers, the CodeMap takes 558
+// MB. The following command measures the lookup times of a CodeMap and of the roaring library's Contains:
 //
 //	go test -run '^$' -bench 'Lookup|Contains|Snapshot|Start' ./internal/segments/
 //
@@ -56,12 +57,13 @@
 // The methods Contains and Mark search a Bitmap in its encoded form. The encoded form of a Bitmap takes 2 bytes per id
 // in array containers, 1 bit per number in bitmap containers, and 64 bytes per container. If the container keys of a
 // Bitmap are close together, a table maps each key to the position of its container in the encoded bytes. In a bitmap
-// container, a lookup reads one byte. In an array container, a lookup guesses the position of an id twice from the id's
-// value, and then compares 32 neighbouring elements, four at a time. For unevenly spread ids, the lookup continues with
-// a binary search in the array container. In a run container, a lookup uses a binary search. The search for ids in a
-// Bitmap has no branch that depends on the result of a lookup, so the processor loads the memory for the next ids in
-// advance. If all data is in a processor cache, the lookup of a user in a list of 10,000 takes about 3 ns in bitmap
-// containers, and 11 to 15 ns in array containers. If the data exceeds the cache, memory access determines the time:
+// container, a lookup reads one byte. In an array container, a lookup estimates the position of an id from the id's
+// value in two steps. The lookup then compares 32 neighbouring elements, four at a time. If the ids are spread
+// unevenly, the lookup continues with a binary search in the array container. In a run container, a lookup uses a
+// binary search. The search for ids in a Bitmap has no branch that depends on the result of a lookup. The processor can
+// therefore load the memory for the next ids in advance. If all data is in a processor cache, the lookup of a user
+// takes about 3 ns in bitmap containers, and 11 to 15 ns in array containers. These times are for lookups of 10,000
+// users in one call. If the data exceeds the cache, memory access determines the time:
 //
 //	go test -run '^$' -bench Contains ./internal/bitmap/
 //

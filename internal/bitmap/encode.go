@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// encodeContainer encodes the ids in w as a container (65,536 possible ids), in the form that takes the fewest bytes.
-// If w is empty, encodeContainer returns a container whose field card is 0.
+// encodeContainer encodes the ids in w as a container (65,536 possible ids) in its smallest form. If w is empty, the
+// field card of the returned container is 0.
 func encodeContainer(key uint16, w *words) container {
 	c := container{form: smallest(key, w.count(), w.runs())}
 	if c.card == 0 {
@@ -47,8 +47,8 @@ func (w *words) appendRuns(data []byte, runs int) []byte {
 	return data
 }
 
-// assemble encodes the containers and returns a Bitmap that keeps the encoded bytes without a copy. The caller must
-// pass the containers in the ascending order of their keys (upper 16 bits of the ids).
+// The function assemble encodes the containers, and returns a Bitmap that shares the encoded bytes. The containers must
+// be in ascending order of their keys (upper 16 bits of the ids).
 func assemble(list []container) *Bitmap {
 	forms := make([]form, len(list))
 	size := 0
@@ -66,7 +66,7 @@ func assemble(list []container) *Bitmap {
 }
 
 // appendHeader appends the header of an encoded bitmap: the cookie, the run flags, the descriptors and the offsets. The
-// stored offsets of containers count bytes from the beginning of the header.
+// stored offset of a container is the number of bytes from the beginning of the header.
 func appendHeader(dst []byte, list []form) []byte {
 	start := len(dst)
 	hasRuns := slices.ContainsFunc(list, func(f form) bool { return f.kind == runKind })

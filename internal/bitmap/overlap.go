@@ -7,7 +7,7 @@ import (
 	"capper/internal/parallel"
 )
 
-// Disjoint reports whether every id is in at most one of the bitmaps. Disjoint reads each bitmap only once, because a
+// Disjoint reports whether every id is in at most one of the bitmaps. Disjoint reads each bitmap once, because a
 // comparison of every pair of bitmaps would take longer. Disjoint uses all CPU cores.
 func Disjoint(bitmaps []*Bitmap) bool {
 	var sum uint64
@@ -23,15 +23,15 @@ func Disjoint(bitmaps []*Bitmap) bool {
 	return union.Load() == sum
 }
 
-// addAll adds ids of the bitmaps to w: the ids whose upper 16 bits equal key.
+// addAll adds all ids of the bitmaps whose upper 16 bits equal key to w.
 func addAll(w *words, bitmaps []*Bitmap, key int) {
 	for _, f := range gather(bitmaps, key) {
 		f.data.addTo(w)
 	}
 }
 
-// keys returns the number of blocks of 65,536 ids up to the highest id in any of the bitmaps: the upper 16 bits of this
-// id, plus 1.
+// The function keys returns the number of blocks (65,536 neighbouring ids each) up to the highest id in any of the
+// bitmaps.
 func keys(bitmaps []*Bitmap) (n int) {
 	for _, b := range bitmaps {
 		if len(b.containers) > 0 {
@@ -41,8 +41,8 @@ func keys(bitmaps []*Bitmap) (n int) {
 	return n
 }
 
-// Common counts the ids that are in both bitmaps. Common also returns the lowest common ids, at most as many as the
-// argument "samples".
+// Common counts the ids that are in both bitmaps. Common also returns the lowest common ids; the argument "samples" is
+// the maximum number of these ids.
 func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	for i, j := 0, 0; i < len(a.containers) && j < len(b.containers); {
 		x, y := &a.containers[i], &b.containers[j]
@@ -69,8 +69,8 @@ func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 	return ids, lowest
 }
 
-// Unions counts the ids in any bitmap of the slice a, the ids in any bitmap of the slice b, and the ids that are in
-// both unions. Unions reads each bitmap once and uses all CPU cores.
+// Unions counts the ids in the union of the bitmaps a, in the union of the bitmaps b, and in both unions. Unions reads
+// each bitmap once and uses all CPU cores.
 func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	var counts [3]atomic.Uint64
 	parallel.OnAllCores(max(keys(a), keys(b)), func(key int) {
@@ -88,15 +88,15 @@ func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	return counts[0].Load(), counts[1].Load(), counts[2].Load()
 }
 
-// manyPairs is the number of pairs of bitmaps above which Shared reads every id once, because comparing every pair
-// would be slower.
+// manyPairs is a limit: for more pairs of bitmaps, Shared reads every id once if it can, because a comparison of every
+// pair would be slower.
 const manyPairs = 64
 
-// maxCodes is the number of bitmaps that a one-byte code can distinguish. Code 0 means that no bitmap holds the id.
+// maxCodes is the number of bitmaps that a one-byte code can distinguish. An id that is in no bitmap has the code 0.
 const maxCodes = 255
 
-// Shared counts, for every pair of a[i] and b[j], the ids that both bitmaps hold. The element i*len(b)+j of the result
-// is the count for a[i] and b[j]. The slice b may have at most 255 bitmaps. Shared uses all CPU cores.
+// Shared counts, for every pair of bitmaps a[i] and b[j], the ids that are in both. The element i*len(b)+j of the
+// result is the count for a[i] and b[j]. The slice b may have at most 255 bitmaps. Shared uses all CPU cores.
 func Shared(a, b []*Bitmap) []uint64 {
 	shared := make([]uint64, len(a)*len(b))
 	if len(shared) > manyPairs && Disjoint(b) {
@@ -107,8 +107,8 @@ func Shared(a, b []*Bitmap) []uint64 {
 	return shared
 }
 
-// addShared counts, for every pair of a[i] and b[j], the common ids whose upper 16 bits equal key, and adds the counts
-// to shared. addShared requires that each of these ids is in at most one bitmap of b.
+// addShared counts, for every pair of bitmaps a[i] and b[j], the common ids whose upper 16 bits equal key, and adds the
+// counts to the slice shared. Each of these ids must be in at most one bitmap of b.
 func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	in := gather(b, key)
 	if len(in) == 0 {
@@ -137,8 +137,8 @@ func addShared(shared []uint64, a, b []*Bitmap, key int) {
 	}
 }
 
-// LowestWithout returns the n lowest ids of the bitmap b that the bitmap "other" does not hold. If the argument "other"
-// is nil, LowestWithout returns the n lowest ids of the bitmap b.
+// LowestWithout returns the n lowest ids of the bitmap b that are not in the bitmap "other". If the argument "other" is
+// nil, LowestWithout returns the n lowest ids of the bitmap b.
 func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 	for i := range b.containers {
 		mine := &b.containers[i]
@@ -163,7 +163,7 @@ func (b *Bitmap) LowestWithout(other *Bitmap, n int) (lowest []uint32) {
 }
 
 // Outside counts, for each bitmap of the slice a, the ids that are in no bitmap of the slice b. Outside reads each
-// bitmap once. The argument "goroutines" of Outside is the maximum number of goroutines that the call uses.
+// bitmap once. The argument "goroutines" is the maximum number of goroutines.
 func Outside(a, b []*Bitmap, goroutines int) []uint64 {
 	outside := make([]atomic.Uint64, len(a))
 	parallel.AtMost(goroutines, keys(a), func(key int) {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Read checks an encoded bitmap and returns it as a Bitmap. The returned Bitmap shares the memory of raw, which the
-// caller must not change after Read. An error of Read describes the fault in the bytes.
+// Read checks an encoded bitmap and returns it as a Bitmap. The returned Bitmap shares the memory of the slice raw, so
+// the caller must not change raw afterwards. The error describes the fault in the bytes.
 func Read(raw []byte) (*Bitmap, error) {
 	if len(raw) > MaxBytes {
 		return nil, fmt.Errorf("bitmap has %d bytes, but must have at most %d", len(raw), MaxBytes)
@@ -21,9 +21,9 @@ func Read(raw []byte) (*Bitmap, error) {
 
 var errTruncated = errors.New("truncated")
 
-// parseContainers parses an encoded bitmap into containers. parseContainers checks the order, the bounds and the
-// cardinality of every container, and that no byte follows the last container. The returned containers use the memory
-// of raw, so the caller must not change raw. parseContainers takes time that is linear in the size of raw.
+// parseContainers parses an encoded bitmap into containers. parseContainers checks the order, the bounds and the number
+// of ids of every container, and that no byte follows the last container. The returned containers use the memory of the
+// slice raw, so the caller must not change raw. The time of parseContainers is linear in the size of raw.
 func parseContainers(raw []byte) ([]container, error) {
 	list, isRun, rest, err := parseHeader(raw)
 	if err != nil {
@@ -107,9 +107,8 @@ func kindOf(isRun []byte, i, card int) containerKind {
 	}
 }
 
-// checkOffsets verifies that every stored offset is the position at which a sequential reader finds the container. The
-// parser compares every stored offset with the real position. Readers that seek to an offset must decode the same set
-// as readers that read sequentially.
+// checkOffsets checks that every stored offset is the real position of the container. Programs that seek to an offset
+// therefore decode the same set as programs that read sequentially.
 func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, error) {
 	if len(rest) < 4*len(list) {
 		return nil, errTruncated
@@ -130,7 +129,7 @@ func checkOffsets(raw, rest []byte, list []container, isRun []byte) ([]byte, err
 	return rest, nil
 }
 
-// measure returns how many bytes the data of the container takes. The argument "rest" begins with this data.
+// The method measure returns the length of the container's data in bytes. The argument "rest" begins with this data.
 func (c *container) measure(rest []byte) (int, error) {
 	if c.kind == runKind {
 		if len(rest) < 2 {

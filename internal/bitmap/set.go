@@ -8,19 +8,19 @@ import (
 	"capper/internal/parallel"
 )
 
-// Set collects user ids in any order. The zero Set is empty. A Set takes 2 MiB of memory, plus memory for each
-// container of 65,536 ids. A container starts as a list of 2 bytes per id and becomes a bitset of 8 KiB after 2,048
-// entries. A Set takes at most 514 MiB, however large the input is, because 32-bit ids fit into 65,536 containers.
+// A Set collects user ids in any order. The zero Set is empty. A Set takes 2 MiB of memory, plus memory for each
+// container (65,536 neighbouring ids). A container starts as a list of 2 bytes per id and becomes a bitset of 8 KiB
+// after 2,048 entries. A Set takes at most 514 MiB of memory, because all 32-bit ids fit into 65,536 containers.
 //
 // Several goroutines may use Writers and AddBitmap at once. Every other method of a Set needs exclusive use.
 type Set struct {
 	containers [maxContainers]setContainer
-	// The lock shards[k % shardCount] guards container k. Writers first sort their ids by shard, so that they access
-	// little memory at a time and rarely wait for a lock.
+	// The lock shards[k % shardCount] guards container k. Writers first sort their ids by shard (containers with the
+	// same lock). Writers therefore access little memory at a time, and rarely wait for a lock.
 	shards [shardCount]sync.Mutex
 }
 
-// setContainer holds those ids of a Set that have equal upper 16 bits: as a list while there are few, later as a
+// A setContainer contains the ids of a Set that have equal upper 16 bits: first as a list, and with many ids as a
 // bitset. The list is unordered and may repeat ids.
 type setContainer struct {
 	bits *words
@@ -42,7 +42,7 @@ func (c *setContainer) add(low uint16) {
 	c.bits[low>>6] |= 1 << (low & 63)
 }
 
-// widen converts the list to a bitset.
+// The method widen converts the list to a bitset.
 func (c *setContainer) widen() {
 	if c.bits == nil {
 		c.bits = new(words)
@@ -63,7 +63,7 @@ func (c *setContainer) addTo(w *words) {
 	}
 }
 
-// set replaces the ids of the container by a copy of w.
+// The method set replaces the ids of the container by a copy of the ids in w.
 func (c *setContainer) set(w *words) {
 	*c = setContainer{}
 	if n := w.count(); n > listMax/2 {
@@ -89,8 +89,8 @@ func SetOf(ids ...uint32) *Set {
 	return s
 }
 
-// Of returns a bitmap of the given ids. The ids may be in any order and may repeat. Of sorts the ids and
-// encodes them without a Set, because sorting a few ids is faster than allocating a Set.
+// The function Of returns a bitmap of the given ids. The ids may be in any order and may repeat. The function Of uses
+// no Set, because sorting a few ids is faster than allocating a Set.
 func Of(ids ...uint32) *Bitmap {
 	sorted := slices.Clone(ids)
 	slices.Sort(sorted)
@@ -107,7 +107,7 @@ func OfSorted(ids []uint32) *Bitmap {
 	return b
 }
 
-// Range returns the bitmap of all ids from the argument "from" up to, but not including, the argument "to".
+// Range returns the bitmap of all ids from the argument "from" to the argument "to" minus 1.
 func Range(from, to uint32) *Bitmap {
 	var ids []uint32
 	for id := from; id < to; id++ {
@@ -118,14 +118,14 @@ func Range(from, to uint32) *Bitmap {
 
 const shardCount = 64
 
-// shardOf returns the index of the shard that holds an id.
+// shardOf returns the index of an id's shard (containers with the same lock).
 func shardOf(id uint32) int { return int(id >> 16 % shardCount) }
 
 // Add adds one id to the set.
 func (s *Set) Add(id uint32) { s.containers[id>>16].add(uint16(id)) }
 
-// addShard adds ids of one shard to the set, while it holds the lock of the shard. All the ids must belong to this
-// shard.
+// addShard adds ids of one shard (containers with the same lock) to the set, and holds the lock of the shard meanwhile.
+// All the ids must belong to this shard.
 func (s *Set) addShard(shard int, ids []uint32) {
 	s.shards[shard].Lock()
 	defer s.shards[shard].Unlock()
@@ -156,7 +156,7 @@ func (c *setContainer) addContainer(from *container) {
 	from.addTo(c.bits)
 }
 
-// Union adds every id of the set other to s.
+// Union adds every id of the set "other" to the set s.
 func (s *Set) Union(other *Set) {
 	for key := range other.containers {
 		c, o := &s.containers[key], &other.containers[key]
@@ -172,7 +172,7 @@ func (s *Set) Union(other *Set) {
 	}
 }
 
-// Intersect removes from the Set every id that is not in the bitmap b.
+// Intersect removes every id that is not in the bitmap b from the Set.
 func (s *Set) Intersect(b *Bitmap) {
 	for key := range s.containers {
 		c := &s.containers[key]
@@ -191,7 +191,7 @@ func (s *Set) Intersect(b *Bitmap) {
 	}
 }
 
-// Subtract removes from the set every id that the bitmap b holds.
+// Subtract removes every id of the bitmap b from the Set.
 func (s *Set) Subtract(b *Bitmap) {
 	for i := range b.containers {
 		from := &b.containers[i]
@@ -219,8 +219,8 @@ func (s *Set) Empty() bool {
 	return true
 }
 
-// Bitmap encodes the set as a Bitmap. Bitmap of a Set stores each container in its smallest form, so equal
-// sets always have equal encoded bytes. The method uses all CPU cores.
+// The method Bitmap encodes the Set as a Bitmap, on all CPU cores. The method Bitmap stores each container in its
+// smallest form, so equal sets always have equal encoded bytes.
 func (s *Set) Bitmap() *Bitmap {
 	var keys []uint16
 	for key := range s.containers {

@@ -2,9 +2,9 @@ package bitmap
 
 import "sort"
 
-// Spread returns the bitmap b with its ids increased to make space for other ids between them. For each entry e of the
-// slice "before", Spread adds 1 to every id that is e or higher. The entries of the slice "before" must be in ascending
-// order; an entry may occur several times. No id in the result may exceed 2^32-1.
+// Spread increases ids of the bitmap b to make space for other ids between them, and returns the result. For each entry
+// e of the slice "before", Spread adds 1 to every id that is e or higher. The entries must be in ascending order, and
+// may repeat. No id in the result may exceed 2^32-1.
 func (b *Bitmap) Spread(before []uint32) *Bitmap {
 	var list []container
 	var ids, part []uint32
@@ -34,9 +34,9 @@ func (b *Bitmap) Spread(before []uint32) *Bitmap {
 	return assemble(list)
 }
 
-// after returns the index of the first entry of an ascending list that is above a value. The search begins
-// at the index "from". after doubles the step of its search each time, because the wanted entry is usually
-// near the index "from" or behind the end of the list.
+// The function after returns the index of the first entry of an ascending list that is above a value. The search begins
+// at the index "from", and doubles its step each time. The wanted entry is usually near the index "from", or all
+// entries are at most the value.
 func after(list []uint32, from int, value uint32) int {
 	if n := len(list); n == from || list[n-1] <= value {
 		return n

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 )
 
-// words holds the ids of one container (65,536 neighbouring numbers) as a bitset of 65,536 bits.
+// The type words contains the ids of one container (65,536 neighbouring numbers) as a bitset of 65,536 bits.
 type words [containerWords]uint64
 
 func (w *words) count() int {
@@ -15,7 +15,8 @@ func (w *words) count() int {
 	return n
 }
 
-// runs counts the runs of consecutive ids in w. A run starts at each set bit whose lower neighbour is not set.
+// The method runs counts the runs of consecutive ids in w. A run starts at each set bit whose lower neighbour is not
+// set.
 func (w *words) runs() int {
 	n, carry := 0, uint64(0)
 	for _, x := range w {
@@ -25,8 +26,8 @@ func (w *words) runs() int {
 	return n
 }
 
-// next returns the first position, at or after the argument "at", whose bit is set in the XOR of its word
-// with the argument "flip". If no bit is set after the XOR, from position "at" on, next returns containerIDs (65,536).
+// The method next computes the XOR of each word with the argument "flip", and returns the first position with a set
+// bit, from the position "at" on. If no such bit is set, the method next returns containerIDs (65,536).
 func (w *words) next(at int, flip uint64) int {
 	if at >= containerIDs {
 		return containerIDs
@@ -42,7 +43,7 @@ func (w *words) next(at int, flip uint64) int {
 	return i<<6 + bits.TrailingZeros64(x)
 }
 
-// addRange sets the bits start … end, both inclusive.
+// addRange sets the bits from start to end, both included.
 func (w *words) addRange(start, end int) {
 	first, last := start>>6, end>>6
 	head, tail := ^uint64(0)<<(start&63), ^uint64(0)>>(63-end&63)
@@ -57,29 +58,29 @@ func (w *words) addRange(start, end int) {
 	w[last] |= tail
 }
 
-// BlockIDs is the number of 32-bit ids that have equal upper 16 bits; such ids form a block.
+// BlockIDs is the number of ids in a block: all 32-bit ids with the same upper 16 bits.
 const BlockIDs = containerIDs
 
-// MaxBlocks is the number of blocks of 65,536 neighbouring ids into which all 32-bit ids are divided.
+// MaxBlocks is the number of blocks (65,536 neighbouring ids each) that contain all 32-bit ids.
 const MaxBlocks = maxContainers
 
-// Words holds ids of one block (65,536 neighbouring ids) as a bitset, so that a caller can compute with large sets one
-// block after the other. The zero Words is empty.
+// The type Words contains ids of one block (65,536 neighbouring ids) as a bitset. With Words, a caller can compute with
+// large sets one block after the other. The zero Words is empty.
 type Words struct{ bits words }
 
-// Extent says whether a set holds none, some or all of the ids of one block (65,536 neighbouring ids). If the Extent of
-// a block is Nothing or Everything, callers need not look at the single ids of the block, which saves work.
+// An Extent is one of Nothing, Some and Everything: a set has none, some or all of the ids of one block (65,536
+// neighbouring ids). For Nothing and Everything, callers save work, because they need not look at the single ids of the
+// block.
 type Extent uint8
 
-// Nothing, Some and Everything say whether a set holds none, some or all ids of a block (65,536 neighbouring ids).
+// Nothing, Some and Everything mean that a set has none, some or all ids of a block (65,536 neighbouring ids).
 const (
 	Nothing Extent = iota
 	Some
 	Everything
 )
 
-// extentOf returns the Extent (Nothing, Some or Everything) for a set that holds n ids of a block: Nothing, Some or
-// Everything.
+// extentOf returns the Extent (Nothing, Some or Everything) of a set with n ids of a block.
 func extentOf(n int) Extent {
 	switch n {
 	case 0:
@@ -97,15 +98,14 @@ func (w *Words) Fill() { w.bits.addRange(0, containerIDs-1) }
 // Clear removes every id from w.
 func (w *Words) Clear() { clear(w.bits[:]) }
 
-// Extent reports whether w, a set of ids of one block, holds none, some or all ids of the block. If Extent returns
-// Everything, w holds all 65,536 ids of its block.
+// The method Extent reports whether w contains none, some or all of the 65,536 ids of a block.
 func (w *Words) Extent() Extent { return extentOf(w.bits.count()) }
 
 // Count returns the number of ids in w.
 func (w *Words) Count() int { return w.bits.count() }
 
-// And removes the ids that are not in v from w. And keeps only the common ids in w, and returns Nothing if w
-// is then empty, else Some.
+// The method And removes the ids that are not in v from w. If w is empty afterwards, the method And returns Nothing,
+// and otherwise Some.
 func (w *Words) And(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -116,8 +116,8 @@ func (w *Words) And(v *Words) Extent {
 	return someOf(any)
 }
 
-// Without removes the ids that are in v from w. Without removes ids from w, and returns Nothing if w is then
-// empty, else Some.
+// The method Without removes the ids that are in v from w. If w is empty afterwards, the method Without returns
+// Nothing, and otherwise Some.
 func (w *Words) Without(v *Words) Extent {
 	var any uint64
 	for i, x := range v.bits {
@@ -128,8 +128,8 @@ func (w *Words) Without(v *Words) Extent {
 	return someOf(any)
 }
 
-// Invert sets w to the ids of the block that are not in v. The caller of Invert must ensure that v holds some ids of
-// the block, but neither none nor all of them.
+// Invert sets w to the ids of the block that are not in v. The caller must ensure that v has at least one id of the
+// block, but not all ids.
 func (w *Words) Invert(v *Words) Extent {
 	for i, x := range v.bits {
 		w.bits[i] = ^x
@@ -137,7 +137,7 @@ func (w *Words) Invert(v *Words) Extent {
 	return Some
 }
 
-// Or adds the ids of v to w. The caller of Or must ensure that w is not empty.
+// The method Or adds the ids of v to w. The caller must ensure that w is not empty.
 func (w *Words) Or(v *Words) Extent {
 	all := ^uint64(0)
 	for i, x := range v.bits {
@@ -158,8 +158,8 @@ func someOf(any uint64) Extent {
 	return Some
 }
 
-// Keep removes from w, a set of ids of one block, the ids below the argument "first" and the ids above the argument
-// "last". Each of the two arguments is the lower 16 bits of an id, because all ids of a block have the same upper bits.
+// Keep removes the ids below the argument "first" and the ids above the argument "last" from w. Each of the two
+// arguments is the lower 16 bits of an id, because all ids of a block have the same upper bits.
 func (w *Words) Keep(first, last uint16) {
 	var kept words
 	kept.addRange(int(first), int(last))
@@ -168,8 +168,8 @@ func (w *Words) Keep(first, last uint16) {
 	}
 }
 
-// SetMarked sets w to some ids of the slice "ids": those whose mark is 1. The mark of ids[i] is marks[i]. Every mark
-// must be 0 or 1. All ids must belong to one block.
+// SetMarked sets w to the ids in the slice "ids" whose mark is 1. The mark of ids[i] is marks[i]. Every mark must be 0
+// or 1. All ids must belong to one block.
 func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	w.Clear()
 	for i, id := range ids {
@@ -177,8 +177,8 @@ func (w *Words) SetMarked(ids []uint32, marks []uint8) {
 	}
 }
 
-// Rank returns one id of w by its position: the lower 16 bits of the id that has exactly n lower ids in w. The caller
-// of Rank must ensure that w holds more than n ids.
+// Rank returns the lower 16 bits of the id at the position n in w; the lowest id has the position 0. The caller must
+// ensure that w has more than n ids.
 func (w *Words) Rank(n int) uint16 {
 	for i, x := range w.bits {
 		ids := bits.OnesCount64(x)
@@ -194,8 +194,8 @@ func (w *Words) Rank(n int) uint16 {
 	return containerIDs - 1
 }
 
-// AppendIDs appends ids of the set w in ascending order to the slice "ids", but at most as many as the argument "limit"
-// says. The argument "key" of AppendIDs is the upper 16 bits of the ids in the set w.
+// AppendIDs appends the lowest ids of the set w, at most "limit" ids, in ascending order to the slice "ids". The
+// argument "key" is the upper 16 bits of the ids in w.
 func (w *Words) AppendIDs(ids []uint32, key, limit int) []uint32 {
 	base := uint32(key) << 16
 	for i, x := range w.bits {

@@ -1,14 +1,14 @@
 package bitmap
 
-// Writer adds ids to a Set through a buffer. Several Writers may fill one Set at once, but only one goroutine may use
-// each Writer. The caller must call Flush after the last Add.
+// A Writer adds ids to a Set through a buffer. Several Writers may fill one Set at once, but each Writer is for one
+// goroutine. The caller must call Flush after the last Add.
 type Writer struct {
 	set    *Set
 	buffer [shardCount][]uint32
 }
 
-// writerBuffer is the number of ids that a Writer buffers per shard before the Writer takes the shard's lock. A buffer
-// takes 4 KiB per shard, so that all buffers of one Writer fit in the L2 cache.
+// writerBuffer is the number of ids that a Writer buffers per shard (containers with the same lock) before it takes the
+// shard's lock. A buffer takes 4 KiB per shard, so that all buffers of one Writer fit in the L2 cache.
 const writerBuffer = 1024
 
 // NewWriter returns a Writer that adds ids to the set.

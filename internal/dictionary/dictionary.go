@@ -10,18 +10,17 @@ import (
 	"sync"
 )
 
-// Unknown is the number that a dictionary returns for an image (64-bit number that stands for a user id) that it does
-// not contain.
+// Unknown is the number that a dictionary returns for a missing image (64-bit number that stands for a user id).
 const Unknown = 1<<32 - 1
 
 const (
 	magic       = "capdict1"
 	headerBytes = 16
-	rowMost     = 24 // maximum number of images of a row, on average
+	rowMost     = 24 // maximum of the average number of images per row
 )
 
-// Dictionary maps the images of user ids (64-bit numbers that stand for them) to consecutive numbers, which bitmaps
-// use. A Dictionary is immutable, shares the bytes passed to Open, and is safe for concurrent use.
+// Dictionary maps the images of user ids (64-bit numbers that stand for ids) to consecutive numbers. Bitmaps contain
+// these numbers. A Dictionary is immutable, shares the bytes that were passed to Open, and is safe for concurrent use.
 type Dictionary struct {
 	rests []byte // the low bits of the images; the bytes of the index follow within the capacity
 	index []byte
@@ -31,8 +30,8 @@ type Dictionary struct {
 	mask  uint64
 }
 
-// shape returns, for a dictionary of n images, how many upper bits of an image choose its row. shape also returns how
-// many bytes an image takes within its row.
+// The function shape returns the number of upper bits of an image that choose its row in a dictionary of n images. The
+// function shape also returns the number of bytes per image within a row.
 func shape(n uint32) (rowBits uint, width int) {
 	if n > rowMost {
 		rowBits = uint(bits.Len32((n - 1) / rowMost))
@@ -73,8 +72,8 @@ func Open(raw []byte) (*Dictionary, error) {
 	return d, d.check()
 }
 
-// check checks the row index of a dictionary file. The row index must ascend from 0 to the number of images, and the
-// images must ascend within each row.
+// The method check checks the row index and the images of a dictionary file. The row index must ascend from 0 to the
+// number of images, and the images must ascend within each row.
 func (d *Dictionary) check() error {
 	rows := d.rows()
 	if d.start(0) != 0 || d.start(rows) != d.count {
@@ -132,7 +131,7 @@ func (d *Dictionary) load(at uint32) uint64 {
 	return binary.LittleEndian.Uint64(d.rests[int(at)*d.width:])
 }
 
-// Len returns how many images (64-bit numbers that stand for ids) the dictionary contains.
+// Len returns the number of images (64-bit numbers that stand for ids) in the dictionary.
 func (d *Dictionary) Len() uint32 { return d.count }
 
 // Number returns the number of an image. If the dictionary lacks the image, the result "ok" is false and the number is
@@ -143,8 +142,8 @@ func (d *Dictionary) Number(image uint64) (n uint32, ok bool) {
 	return n, n != Unknown
 }
 
-// search searches a row of the dictionary for an image. The argument "rest" of the method search holds the low bits of
-// the image. search returns the image's number, or Unknown. The row's images have the numbers first to end-1.
+// The method search searches a row of the dictionary for an image. The row's images have the numbers first to end-1.
+// The argument "rest" is the low bits of the image. The method search returns the image's number, or Unknown.
 func (d *Dictionary) search(first, end uint32, rest uint64) uint32 {
 	for n := end - first; n > 1; n = end - first {
 		half := first + n/2
@@ -161,8 +160,8 @@ func (d *Dictionary) search(first, end uint32, rest uint64) uint32 {
 }
 
 // Numbers sets numbers[i] to the number of images[i], or to Unknown. The slice numbers must be as long as images.
-// Numbers first reads the index for 32 images and then searches their rows, so that the processor reads memory for
-// several images in parallel.
+// Numbers reads the index for 32 images before it searches the rows of these images. The processor can therefore read
+// memory for several images in parallel.
 func (d *Dictionary) Numbers(images []uint64, numbers []uint32) {
 	const block = 32
 	var first, end [block]uint32
@@ -174,7 +173,7 @@ func (d *Dictionary) Numbers(images []uint64, numbers []uint32) {
 		}
 		for i, image := range part { // the first step of the binary search for each image
 			half := first[i] + (end[i]-first[i])/2
-			if d.rest(half) <= image&d.mask { // the index follows the last image, so reading past the images is safe
+			if d.rest(half) <= image&d.mask { // reading past the last image is safe, because the index follows it
 				first[i] = min(half, end[i])
 			} else if half > first[i] {
 				end[i] = half
@@ -198,7 +197,7 @@ func (d *Dictionary) After(image uint64) uint32 {
 	}))
 }
 
-// Image returns the image with the given number, which must be below Len.
+// Image returns the image with the given number. The number must be below Len.
 func (d *Dictionary) Image(number uint32) uint64 { return d.compose(d.rowOf(number), number) }
 
 // rowOf returns the row that contains the image with the given number. The number must be below Len.
@@ -206,12 +205,12 @@ func (d *Dictionary) rowOf(number uint32) int {
 	return sort.Search(d.rows(), func(row int) bool { return d.start(row+1) > number })
 }
 
-// nearRows is the number of rows that AppendImages tries one after the other before it searches the row of a number by
-// binary search.
+// nearRows limits a linear search: AppendImages tries the next nearRows rows one after the other, and otherwise
+// searches the row of a number by binary search.
 const nearRows = 16
 
-// AppendImages converts numbers of the dictionary, which must be below Len, to images and appends these to dst.
-// Ascending numbers are fastest.
+// AppendImages converts numbers of the dictionary to images, and appends the images to dst. The numbers must be below
+// Len. AppendImages is fastest with ascending numbers.
 func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) []Image {
 	row := 0
 	for _, number := range numbers {
@@ -226,10 +225,10 @@ func AppendImages[Image ~uint64](dst []Image, d *Dictionary, numbers []uint32) [
 	return dst
 }
 
-// compose returns the image with the given number. The argument "row" of compose is the row of the dictionary in which
-// the image is; the row determines the upper bits of the image.
+// The method compose returns the image with the given number. The argument "row" is the image's row in the dictionary,
+// which determines the upper bits of the image.
 func (d *Dictionary) compose(row int, number uint32) uint64 {
-	return uint64(row)<<d.shift | d.rest(number) // if there is only row 0, the shift by 64 bits returns 0
+	return uint64(row)<<d.shift | d.rest(number) // if row 0 is the only row, the shift by 64 bits returns 0
 }
 
 // All returns an iterator over the numbers and images of the dictionary in ascending order.
@@ -245,9 +244,9 @@ func (d *Dictionary) All() iter.Seq2[uint32, uint64] {
 	}
 }
 
-// Merge matches the images of two dictionaries: Merge returns an iterator over the numbers of the dictionary "old" in
-// ascending order. With each number, the iterator yields the number that the same image has in the dictionary "new", or
-// Unknown if "new" lacks the image. The yielded numbers of new also ascend.
+// Merge matches the images of two dictionaries, and returns an iterator over the numbers of the dictionary "old" in
+// ascending order. With each number, the iterator yields the number of the same image in the dictionary "new". If "new"
+// lacks the image, the iterator yields Unknown instead. The yielded numbers of "new" also ascend.
 func Merge(old, new *Dictionary) iter.Seq2[uint32, uint32] {
 	return func(yield func(uint32, uint32) bool) {
 		row, at := 0, uint32(0)

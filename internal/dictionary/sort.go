@@ -9,12 +9,12 @@ import (
 const (
 	sortBits    = 11
 	sortBuckets = 1 << sortBits
-	sortLeast   = 1 << 16 // below this number of images, Sort calls slices.Sort once
+	sortLeast   = 1 << 16 // for fewer images, Sort calls slices.Sort once
 )
 
 // Sort returns the images (64-bit numbers that stand for ids) of all chunks in ascending order. Sort uses two CPU
-// cores. After Sort has copied the images of a chunk, it sets the chunk to nil, so that a garbage collection during the
-// sort can free the chunk.
+// cores. After copying the images of a chunk, Sort sets the chunk to nil, so that a garbage collection during the sort
+// can free the chunk's memory.
 func Sort(chunks [][]uint64) []uint64 {
 	n := 0
 	for _, chunk := range chunks {
@@ -43,8 +43,9 @@ func Sort(chunks [][]uint64) []uint64 {
 	return sorted
 }
 
-// scatter copies the images from the chunks to buckets. The upper bits of an image choose its bucket. The argument "to"
-// of scatter receives the images; the result has the index in "to" at which each bucket starts.
+// The function scatter copies the images (64-bit numbers that stand for ids) from the chunks to buckets in the slice
+// "to". The upper bits of an image choose the bucket. The result contains the start index of each bucket in the slice
+// "to".
 func scatter(chunks [][]uint64, to []uint64) (starts [sortBuckets + 1]int) {
 	for _, chunk := range chunks {
 		for _, image := range chunk {

@@ -9,12 +9,14 @@ import (
 
 // A generation of segments may have a separate file that converts numbers in bitmaps to user ids.
 //
-// A file of rests (bits of UUIDs that the images lack) begins with 8 bytes "caprest1", 4 bytes n, and 4 bytes 0. The
-// rest of the file holds the rests of the ids in the order of the user numbers, 8 bytes little-endian each.
+// A file of rests (64 bits of each UUID that the image lacks) begins with the 8 bytes "caprest1", the number n of ids
+// in 4 bytes, and 4 zero bytes. After this header, the file contains the rests in the order of the user numbers, 8
+// bytes little-endian each.
 //
-// A file of text ids begins with 8 bytes "captext1", 4 bytes n, and 4 bytes 0. The file then holds the text ids in the
-// order of the user numbers: for each id, one byte with the length of the text minus 1, and the text. At the end of a
-// file of text ids is an index: the offset of the length byte of every 16th text, as 8 bytes little-endian.
+// A file of text ids begins with the 8 bytes "captext1", the number n of ids in 4 bytes, and 4 zero bytes. After this
+// header, the file contains the text ids in the order of the user numbers. Each text id consists of one byte with the
+// length of the text minus 1, and the text. A file of text ids ends with an index: the offset of the length byte of
+// every 16th text, as 8 bytes little-endian.
 const (
 	restMagic  = "caprest1"
 	textMagic  = "captext1"
@@ -39,12 +41,13 @@ func checkHeader(raw []byte, magic string) (n uint32, err error) {
 	return binary.LittleEndian.Uint32(raw[8:]), nil
 }
 
-// Rests maps user numbers to the rests of ids: the 64 bits of a UUID that its image lacks. The rest and the image of an
-// id together determine the id (see ids.Scheme.Back). A Rests value is immutable, shares the memory of the bytes that
-// were passed to OpenRests, and is safe for concurrent use.
+// Rests maps user numbers to the rests of ids. The rest of an id is the 64 bits of a UUID that the image (64-bit number
+// that stands for the id) lacks. The rest and the image of an id together determine the id (see ids.Scheme.Back). A
+// Rests value is immutable, shares the memory of the bytes that were passed to OpenRests, and is safe for concurrent
+// use.
 type Rests struct{ raw []byte }
 
-// RestWriter writes a file of rests: for each id, the 64 bits that its image lacks.
+// RestWriter writes a file with the rests of ids (the 64 bits of a UUID that the image lacks).
 type RestWriter struct {
 	to      io.Writer
 	n, want uint32
@@ -92,8 +95,8 @@ func (w *RestWriter) Close() error {
 // RestsSize returns the length of a file with the rests of n ids, in bytes.
 func RestsSize(n uint32) int64 { return headerBytes + 8*int64(n) }
 
-// OpenRests checks the header and the length of a Rests file. Because every 8 bytes are valid, OpenRests cannot detect
-// flipped bits: the caller must compare the SHA-256 of the file.
+// OpenRests checks the header and the length of a Rests file. OpenRests cannot detect flipped bits, because all values
+// of the other bytes are valid. The caller must therefore compare the SHA-256 of the file.
 func OpenRests(raw []byte) (*Rests, error) {
 	n, err := checkHeader(raw, restMagic)
 	if err != nil {
@@ -110,12 +113,12 @@ func OpenRests(raw []byte) (*Rests, error) {
 // Len returns the number of rests in the file.
 func (r *Rests) Len() uint32 { return uint32(len(r.raw) / 8) }
 
-// Rest returns the 64 bits of the id that its image lacks. The argument of Rest is the number of the id, and must be
-// below Len (the number of ids in the file).
+// The method Rest returns the 64 bits of an id that the image (64-bit number that stands for the id) lacks. The
+// argument is the user number of the id, and must be below Len (the number of ids in the file).
 func (r *Rests) Rest(number uint32) uint64 { return binary.LittleEndian.Uint64(r.raw[8*int(number):]) }
 
-// TextWriter writes a file of text ids, which maps numbers to ids. A TextWriter keeps the index of its file in memory
-// until Close; the index takes half a byte per text.
+// TextWriter writes a file that maps user numbers to text ids. A TextWriter keeps the index of its file in memory until
+// Close; the index takes half a byte per text.
 type TextWriter struct {
 	to      io.Writer
 	n, want uint32
@@ -177,8 +180,8 @@ type Texts struct {
 	count      uint32
 }
 
-// TextsSize returns the length in bytes of a file with n text ids, which maps numbers to ids. The argument "bytes" of
-// TextsSize is the sum of the lengths of all n text ids.
+// TextsSize returns the length of a file with n text ids, in bytes. The argument "bytes" of TextsSize is the sum of the
+// lengths of all n text ids.
 func TextsSize(n uint32, bytes int64) int64 {
 	return headerBytes + int64(n) + bytes + 8*((int64(n)+textStride-1)/textStride)
 }
@@ -218,15 +221,15 @@ func (t *Texts) offset(i uint32) uint64 { return binary.LittleEndian.Uint64(t.in
 // Len returns the number of texts in the file.
 func (t *Texts) Len() uint32 { return t.count }
 
-// Text returns the text id with the given number, which must be below Len. The returned slice shares the bytes of the
-// file.
+// Text returns the text id with the given number. The number must be below Len. The returned slice shares the bytes of
+// the file.
 func (t *Texts) Text(number uint32) []byte {
 	r := t.Reader()
 	return r.Text(number)
 }
 
-// TextReader reads many text ids by their numbers. A TextReader starts each search at the text that it read before, if
-// possible, so reading numbers in ascending order is fastest. Only one goroutine may use a TextReader.
+// TextReader reads many text ids by their numbers. If possible, a TextReader starts each search at the text that it
+// read before, so reading in ascending order is fastest. A TextReader is for one goroutine.
 type TextReader struct {
 	of   *Texts
 	next uint32 // number of the text at the offset at

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Writer writes a dictionary file from ascending images (64-bit numbers that stand for ids). A Writer keeps the index
-// in memory, which takes 4 bytes per row of the dictionary.
+// A Writer writes a dictionary file from ascending images (64-bit numbers that stand for ids). A Writer keeps the index
+// of the file in memory: 4 bytes per row of the dictionary.
 type Writer struct {
 	to     *bufio.Writer
 	index  []byte
@@ -34,8 +34,7 @@ func NewWriter(to io.Writer, n uint32) (*Writer, error) {
 	return w, w.failed
 }
 
-// Add appends images to the dictionary file. The images that the caller passes must ascend strictly, also from one call
-// of Add to the next.
+// Add appends images to the dictionary file. The images must ascend strictly, also from one call of Add to the next.
 func (w *Writer) Add(images ...uint64) error {
 	for _, image := range images {
 		switch {
@@ -60,16 +59,16 @@ func (w *Writer) Add(images ...uint64) error {
 	return w.failed
 }
 
-// startRows records in the index where rows begin. The rows that have not begun yet, up to the given row, begin at the
-// current number of images. A row is a range of images with equal upper bits.
+// startRows adds the starts of rows (ranges of images with equal upper bits) to the index. All rows up to the given row
+// that have not begun yet begin at the current number of images.
 func (w *Writer) startRows(row uint64) {
 	for uint64(len(w.index)) <= 4*row {
 		w.index = binary.LittleEndian.AppendUint32(w.index, w.count)
 	}
 }
 
-// Close writes the index of the dictionary file. Close returns an error if the caller added fewer images than announced
-// to NewWriter.
+// Close writes the index of the dictionary file. If the caller added fewer images than announced to NewWriter, Close
+// returns an error.
 func (w *Writer) Close() error {
 	if w.failed == nil && w.count != w.most {
 		w.failed = fmt.Errorf(

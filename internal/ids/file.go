@@ -8,24 +8,24 @@ import (
 	"io"
 )
 
-// FileName is the name of the object that contains the kind and the hash key of the user ids at a location of segments.
+// FileName is the name of the object with the kind and the hash key of the user ids at a location of segments.
 const FileName = "ids.json"
 
 // MaxFile is the maximum size of an ids.json in bytes.
 const MaxFile = 4096
 
-// File is the content of ids.json: {"kind": "uuid", "key": "<32 hexadecimal digits>"}. A location of segments whose
-// user ids are dense has no ids.json.
+// The type File is the content of ids.json: {"kind": "uuid", "key": "<32 hexadecimal digits>"}. A location whose user
+// ids are dense (32-bit integers) has no ids.json.
 type File struct {
 	Kind Kind
 	Key  Key
 }
 
-// Scheme returns the scheme of ids with the kind and the key in the file.
+// The method Scheme returns the Scheme with the kind and the hash key in the file.
 func (f File) Scheme() *Scheme { return New(f.Kind, f.Key) }
 
-// Encode returns the content of the file ids.json: the JSON object and a line end. Equal File values always have equal
-// bytes.
+// Encode returns the content of the file ids.json: the JSON object and a line end. For equal File values, Encode
+// returns equal bytes.
 func (f File) Encode() []byte {
 	return fmt.Appendf(nil, "{\"kind\": %q, \"key\": %q}\n", f.Kind, f.Key)
 }
@@ -53,9 +53,8 @@ func ParseFile(raw []byte) (f File, err error) {
 	return f, nil
 }
 
-// fileFields returns the fields of a JSON object whose values are all strings. Package encoding/json alone would accept
-// "Kind" instead of "kind". If a field occurs twice in an object, package encoding/json alone would silently use the
-// last value.
+// fileFields returns the fields of a JSON object whose values are all strings. The function json.Unmarshal would accept
+// "Kind" instead of "kind". For a field that occurs twice, json.Unmarshal would silently use the last value.
 func fileFields(raw []byte) (map[string]*string, error) {
 	if len(raw) > MaxFile {
 		return nil, fmt.Errorf("must be a file of at most %d bytes, got %d", MaxFile, len(raw))
@@ -106,8 +105,8 @@ func fileField(decoder *json.Decoder, fields map[string]*string) error {
 	return nil
 }
 
-// noEOF replaces the error io.EOF by io.ErrUnexpectedEOF, because an input that ends within the JSON object was cut
-// off.
+// noEOF replaces the error io.EOF by io.ErrUnexpectedEOF, because an input that ends within the JSON object is
+// truncated.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

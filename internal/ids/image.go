@@ -8,7 +8,8 @@ import (
 	"encoding/binary"
 )
 
-// mixer maps uint64 ids to images with the keyed bijection that the package comment describes.
+// A mixer maps uint64 ids to images (64-bit numbers that stand for ids) with the keyed bijection in the package
+// comment.
 type mixer struct{ k0, k1, k2 uint64 }
 
 func newMixer(key Key) mixer {
@@ -22,32 +23,33 @@ func newMixer(key Key) mixer {
 
 func (m *mixer) image(id uint64) uint64 { return mix(mix(id^m.k0)^m.k1) ^ m.k2 }
 
-// back computes the uint64 id from its image.
+// The method back computes a uint64 id from its image.
 func (m *mixer) back(image uint64) uint64 { return unmix(unmix(image^m.k2)^m.k1) ^ m.k0 }
 
-// factor1 and factor2 are the factors of mix; inverse1 and inverse2 are their inverses modulo 2^64.
+// factor1 and factor2 are the factors in the function mix. inverse1 and inverse2 are the inverses of factor1 and
+// factor2 modulo 2^64.
 const (
 	factor1, inverse1 = 0xbf58476d1ce4e5b9, 0x96de1b173f119089
 	factor2, inverse2 = 0x94d049bb133111eb, 0x319642b2d24d8ec3
 )
 
-// mix is variant 13 of David Stafford's mixers. mix is a bijection: flipping one bit of x flips each bit
-// of the result with a probability of about one half.
+// The function mix is variant 13 of David Stafford's mixers, and a bijection. Flipping one bit of x flips each bit of
+// the result with a probability of about one half.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * factor1
 	x = (x ^ x>>27) * factor2
 	return x ^ x>>31
 }
 
-// unmix is the inverse function of mix. To invert a shift to the right, unmix applies multiples of this shift until no
-// bit is left.
+// The function unmix is the inverse function of mix. To invert an XOR with a shift to the right, unmix applies
+// multiples of this shift until no bit is left.
 func unmix(x uint64) uint64 {
 	x = (x ^ x>>31 ^ x>>62) * inverse2
 	x = (x ^ x>>27 ^ x>>54) * inverse1
 	return x ^ x>>30 ^ x>>60
 }
 
-// subkeys holds the subkeys K1 and K2 of RFC 4493, section 2.3.
+// The type subkeys contains the subkeys K1 (whole) and K2 (padded) of RFC 4493, section 2.3.
 type subkeys struct{ whole, padded [aes.BlockSize]byte }
 
 func newSubkeys(block cipher.Block) (keys subkeys) {
@@ -58,7 +60,7 @@ func newSubkeys(block cipher.Block) (keys subkeys) {
 	return keys
 }
 
-// doubled returns x·2 in the finite field with 2^128 elements.
+// The function doubled returns x·2 in the finite field with 2^128 elements.
 func doubled(x [aes.BlockSize]byte) (twice [aes.BlockSize]byte) {
 	const reducer = 0x87
 	high, low := binary.BigEndian.Uint64(x[:8]), binary.BigEndian.Uint64(x[8:])
@@ -67,8 +69,8 @@ func doubled(x [aes.BlockSize]byte) (twice [aes.BlockSize]byte) {
 	return twice
 }
 
-// mac returns the upper 64 bits of the AES-CMAC of a text id (RFC 4493, section 2.4), and leaves all 128 bits in the
-// parser's buffer.
+// The method mac returns the upper 64 bits of the AES-CMAC of a text id (RFC 4493, section 2.4). All 128 bits remain in
+// the parser's buffer.
 func (p *Parser) mac(text []byte) uint64 {
 	x, s := &p.buffer, p.scheme
 	*x = [aes.BlockSize]byte{}

@@ -10,8 +10,9 @@ import (
 // KeySize is the length of the hash key of ids, in bytes.
 const KeySize = 16
 
-// Key is the random hash key of a scheme: with different keys, the same id has different images (64-bit numbers that
-// stand for ids). If a deployment loses its hash key, it cannot find the recorded sends of any user.
+// A Key is the random hash key of a scheme (kind and hash key of ids). With different keys, the same id has different
+// images (64-bit numbers that stand for ids). A deployment that loses its hash key cannot find the recorded sends of
+// any user.
 type Key [KeySize]byte
 
 // NewKey returns a random hash key for ids, from crypto/rand.
@@ -20,12 +21,11 @@ func NewKey() (key Key) {
 	return key
 }
 
-// String returns the key as 32 hexadecimal digits in lower case.
+// String returns the hash key as 32 hexadecimal digits in lower case.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// ParseKey parses a key of 32 hexadecimal digits in lower case. ParseKey rejects a key of 32 zeros, because NewKey
-// never returns such a key. The error text of ParseKey does not name the field, so the caller must put the field's name
-// in front.
+// ParseKey parses a hash key of 32 hexadecimal digits in lower case. ParseKey rejects 32 zeros, because zeros are not a
+// random key. The error text of ParseKey does not name the field, so the caller must put the field's name in front.
 func ParseKey(text string) (key Key, err error) {
 	for i := range len(text) {
 		if digit := hexDigits[text[i]]; digit > 0xf || text[i] >= 'A' && text[i] <= 'F' {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Kind says which texts are valid user ids. All user ids of a deployment have one kind. The zero value is Dense.
+// A Kind determines the set of valid user ids. All user ids of a deployment have one Kind. The zero Kind is Dense.
 type Kind uint8
 
-// Dense, Uint64, UUID and Text are all kinds of user ids.
+// The kinds of user ids are Dense, Uint64, UUID and Text.
 const (
 	Dense  Kind = iota // 0 to 2^32-1, best without gaps between the ids
 	Uint64             // 0 to 2^64-1
@@ -21,7 +21,7 @@ var kindNames = [...]string{Dense: "dense", Uint64: "uint64", UUID: "uuid", Text
 // Kinds returns all kinds of user ids, starting with Dense.
 func Kinds() [len(kindNames)]Kind { return [...]Kind{Dense, Uint64, UUID, Text} }
 
-// String returns the name that configurations and files use for the kind of ids, such as "uuid".
+// String returns the name of the kind in configurations and files, such as "uuid".
 func (k Kind) String() string {
 	if !k.known() {
 		return fmt.Sprintf("Kind(%d)", uint8(k))
@@ -36,8 +36,8 @@ func (k Kind) known() bool { return int(k) < len(kindNames) }
 // or text, got "guid"`.
 func ParseKind(name string) (Kind, error) { return parseKind(name, Dense) }
 
-// parseKind returns the kind of ids with the given name. parseKind accepts only the kind in the argument "first" and
-// the kinds whose constants come after it.
+// parseKind returns the kind of ids with the given name. parseKind rejects kinds whose constants come before the
+// argument "first".
 func parseKind(name string, first Kind) (Kind, error) {
 	for kind := first; kind.known(); kind++ {
 		if kindNames[kind] == name {

@@ -2,26 +2,26 @@ package ids
 
 import "encoding/binary"
 
-// Parser computes the images (64-bit numbers that stand for ids) of many ids without allocating memory. Only one
-// goroutine may use a Parser.
+// A Parser computes the images (64-bit numbers that stand for ids) of many ids without allocating memory. A Parser is
+// for one goroutine.
 type Parser struct {
 	scheme *Scheme
-	buffer [16]byte // a field instead of a local variable, which the call through cipher.Block would move to the heap
+	buffer [16]byte // a field, because the call through cipher.Block would move a local variable to the heap
 }
 
 // NewParser returns a Parser for the ids of the scheme.
 func (s *Scheme) NewParser() *Parser { return &Parser{scheme: s} }
 
-// Parse returns the image of an id (64-bit number that stands for the id), which may have any valid spelling. The error
-// text of Parse does not name the field, so the caller must put the field's name in front: `is not a UUID: "018f" has 4
-// hexadecimal digits, and a UUID has 32`.
+// Parse returns the image of an id (64-bit number that stands for the id). The id may have any valid spelling. The
+// error text of Parse does not name the field, so the caller must put the field's name in front: `is not a UUID: "018f"
+// has 4 hexadecimal digits, and a UUID has 32`.
 func (p *Parser) Parse(text []byte) (image uint64, err error) {
 	image, _, err = p.ParseRest(text)
 	return image, err
 }
 
-// ParseRest returns the image of an id and the rest: the 64 bits of a UUID that the image lacks. The rest is 0 for all
-// other kinds of ids.
+// ParseRest returns the image of an id (64-bit number that stands for the id), and the rest: the 64 bits of a UUID that
+// the image lacks. For other kinds of ids, the rest is 0.
 func (p *Parser) ParseRest(text []byte) (image, rest uint64, err error) {
 	s := p.scheme
 	switch s.kind {
@@ -44,8 +44,9 @@ func (p *Parser) ParseRest(text []byte) (image, rest uint64, err error) {
 	return s.cut(s.mixer.image(id)), 0, nil
 }
 
-// Packed returns the image and the rest of an id in packed form, which must have Width bytes. Packed panics if ids of
-// this kind ("dense" or "text") have no packed form, or if the argument has fewer bytes than the packed form.
+// Packed returns the image (64-bit number that stands for the id) and the rest (64 bits of a UUID that the image lacks)
+// of an id in packed form (Width bytes). Packed panics if ids of this kind ("dense" or "text") have no packed form, or
+// if the argument has fewer bytes than the packed form.
 func (p *Parser) Packed(id []byte) (image, rest uint64) {
 	s := p.scheme
 	if s.kind == UUID {
@@ -86,16 +87,16 @@ func (p *Parser) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(dst, s.mixer.back(image)), nil
 }
 
-// encrypted encrypts the UUID in the parser's buffer, and returns its image and its rest (the two halves of the AES
-// block).
+// The method encrypted encrypts the UUID in the parser's buffer. The two halves of the resulting AES block are the
+// image and the rest of the UUID.
 func (p *Parser) encrypted() (image, rest uint64) {
 	p.scheme.block.Encrypt(p.buffer[:], p.buffer[:])
 	image, rest = binary.BigEndian.Uint64(p.buffer[:8]), binary.BigEndian.Uint64(p.buffer[8:])
 	return p.scheme.cut(image), rest
 }
 
-// decrypted returns the UUID that has the given image and rest. The next call of any method of the Parser overwrites
-// the bytes that decrypted returned.
+// The method decrypted returns the UUID with the given image and rest. The next call of any method of the Parser
+// overwrites the returned bytes.
 func (p *Parser) decrypted(image, rest uint64) *[16]byte {
 	binary.BigEndian.PutUint64(p.buffer[:8], image)
 	binary.BigEndian.PutUint64(p.buffer[8:], rest)

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// Scheme is a kind of user ids together with a hash key; it converts ids to images (64-bit numbers that stand for ids).
-// Schemes are immutable and safe for concurrent use. The zero Scheme is for dense ids (32-bit integers).
+// A Scheme is a kind of user ids together with a hash key. A Scheme converts ids to images (64-bit numbers that stand
+// for ids). Schemes are immutable and safe for concurrent use. The zero Scheme is for dense ids (32-bit integers).
 type Scheme struct {
 	kind   Kind
 	key    Key
@@ -25,8 +25,8 @@ type Scheme struct {
 	idle   sync.Pool    // *Parser
 }
 
-// New returns the scheme with the given kind of ids and key. For dense ids (32-bit integers), New ignores the key. New
-// panics if the kind is not among Kinds.
+// New returns the Scheme with the given kind of ids and hash key. For dense ids (32-bit integers), New ignores the hash
+// key. New panics if the kind is not in the list Kinds.
 func New(kind Kind, key Key) *Scheme {
 	if !kind.known() {
 		panic("ids: no such kind: " + kind.String())
@@ -48,11 +48,11 @@ func New(kind Kind, key Key) *Scheme {
 	return s
 }
 
-// Narrow returns a copy of a scheme with fewer different images, 2 to the power of the given number of bits (1 to 63),
-// so that many ids share an image. The images of a narrowed scheme are still spread over all 64-bit numbers. Narrow is
-// only for tests: a test in internal/architecture rejects other callers. A narrowed scheme cannot convert images to
-// ids. The method Check returns the same checksum for a narrowed scheme as for the original scheme. Narrow panics if
-// ids are dense.
+// Narrow returns a copy of a scheme (kind and hash key of ids) in which many ids share an image (64-bit number that
+// stands for an id). The copy has 2 to the power of the argument "bits" (1 to 63) different images, still spread over
+// all 64-bit numbers. Only tests may call Narrow: a test in internal/architecture rejects other callers. A narrowed
+// scheme cannot convert images to ids. For a narrowed scheme and its original, the method Check returns the same
+// checksum. Narrow panics if ids are dense.
 func Narrow(s *Scheme, bits uint) *Scheme {
 	if bits < 1 || bits > 63 || s.kind == Dense {
 		panic(fmt.Sprintf("ids: cannot cut images of the kind %s to %d bits", s.kind, bits))
@@ -68,19 +68,18 @@ func checkOf(kind Kind, key Key) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// Kind returns the kind of the scheme.
+// Kind returns the kind of the scheme's ids.
 func (s *Scheme) Kind() Kind { return s.kind }
 
-// Key returns the key of the scheme. A dense scheme has the zero key.
+// Key returns the scheme's hash key. A scheme of dense ids (32-bit integers) has the zero key.
 func (s *Scheme) Key() Key { return s.key }
 
-// Check returns a checksum of the kind and the key, 8 hexadecimal digits, or "" for dense ids (32-bit integers). Stores
-// and manifests of segments keep this checksum, so that they can reject a scheme (kind and key of ids) that differs
-// from theirs.
+// Check returns a checksum of the kind and the hash key: 8 hexadecimal digits, or "" for dense ids (32-bit integers).
+// Stores and manifests of segments contain this checksum, so that capper can detect another kind or hash key of ids.
 func (s *Scheme) Check() string { return s.check }
 
-// Width returns the number of bytes of an id in packed form: 16 for uuid, 8 for uint64, and 0 for kinds without a
-// packed form.
+// Width returns the number of bytes of an id in packed form (binary form): 16 for uuid, 8 for uint64, and 0 for kinds
+// without a packed form.
 func (s *Scheme) Width() int {
 	switch s.kind {
 	case Uint64:
@@ -91,16 +90,16 @@ func (s *Scheme) Width() int {
 	return 0
 }
 
-// Parse returns the image of an id (64-bit number that stands for the id), which may have any valid spelling. The error
-// text of Parse does not name the field that contains the id, so the caller must put the field's name in front. For
-// many ids, a Parser is faster than Scheme.Parse.
+// Parse returns the image of an id (64-bit number that stands for the id). The id may have any valid spelling. The
+// error text of Parse does not name the field that contains the id, so the caller must put the field's name in front.
+// For many ids, a Parser is faster than Scheme.Parse.
 func (s *Scheme) Parse(text []byte) (image uint64, err error) {
 	image, _, err = s.ParseRest(text)
 	return image, err
 }
 
-// ParseRest returns the image of an id and the rest: the 64 bits of a UUID that the image lacks. The rest is 0 for all
-// other kinds of ids.
+// ParseRest returns the image of an id (64-bit number that stands for the id), and the rest: the 64 bits of a UUID that
+// the image lacks. For other kinds of ids, the rest is 0.
 func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
 	p := s.parser()
 	image, rest, err = p.ParseRest(text)
@@ -108,7 +107,7 @@ func (s *Scheme) ParseRest(text []byte) (image, rest uint64, err error) {
 	return image, rest, err
 }
 
-// Packed returns the image of an id (64-bit number that stands for the id) that the caller passes in packed form
+// Packed returns the image of an id (64-bit number that stands for the id). The caller passes the id in packed form
 // (binary form of Width bytes). Packed panics if ids of this kind ("dense" or "text") have no packed form, or if the
 // argument has fewer bytes than the packed form.
 func (s *Scheme) Packed(id []byte) (image uint64) {
@@ -125,7 +124,7 @@ func (s *Scheme) parser() *Parser {
 	return s.NewParser()
 }
 
-// Canonical appends the canonical text of an id, which the caller may pass in any valid spelling. The error text of
+// Canonical appends the canonical text of an id. The caller may pass the id in any valid spelling. The error text of
 // Canonical does not name the field that contains the id, so the caller must put the field's name in front. If
 // Canonical returns an error, it returns dst unchanged.
 func (s *Scheme) Canonical(dst, text []byte) ([]byte, error) {
@@ -148,9 +147,9 @@ func (s *Scheme) Canonical(dst, text []byte) ([]byte, error) {
 	return append(dst, text...), nil
 }
 
-// AppendPacked appends the packed form of an id, which the caller may pass in any valid spelling. The packed form has
-// Width bytes. The error text of AppendPacked does not name the field that contains the id, so the caller must put the
-// field's name in front. If AppendPacked returns an error, it returns dst unchanged.
+// AppendPacked appends the packed form of an id: Width bytes. The caller may pass the id in any valid spelling. The
+// error text of AppendPacked does not name the field that contains the id, so the caller must put the field's name in
+// front. If AppendPacked returns an error, it returns dst unchanged.
 func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 	switch s.kind {
 	case UUID:
@@ -170,9 +169,8 @@ func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 		s.kind)
 }
 
-// Unpack appends the canonical text of an id that the caller passes in packed form, which must have Width bytes. Unpack
-// panics if ids of this kind ("dense" or "text") have no packed form, or if the argument has fewer bytes than the
-// packed form.
+// Unpack appends the canonical text of an id. The caller passes the id in packed form (Width bytes). Unpack panics if
+// ids of this kind ("dense" or "text") have no packed form, or if the argument has fewer bytes than the packed form.
 func (s *Scheme) Unpack(dst, id []byte) []byte {
 	if s.kind == UUID {
 		return appendUUID(dst, (*[16]byte)(id))
@@ -187,14 +185,13 @@ func (s *Scheme) mustPack() {
 	}
 }
 
-// ErrNoWayBack is the error of a conversion from an image (64-bit number that stands for the id) to the id if the
-// scheme cannot compute the id. The scheme cannot compute an id from its image if the ids are texts, or if a test has
-// called Narrow on the scheme.
+// ErrNoWayBack reports that a scheme cannot convert an image (64-bit number that stands for an id) to the id. The
+// conversion fails for ids of the kind text, and for a scheme that a test made with Narrow.
 var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image (64-bit number)")
 
-// Back appends to dst the canonical text of the id that has the given image and rest (the 64 bits of a UUID that its
-// image lacks). For UUIDs, Back also needs the argument "rest" (64 bits that the image lacks); for other kinds of ids,
-// Back ignores it. The only error of Back is ErrNoWayBack.
+// Back appends to dst the canonical text of the id with the given image (64-bit number that stands for the id). For a
+// UUID, Back also needs the argument "rest" (the 64 bits that the image lacks). For other kinds of ids, Back ignores
+// this argument. The only error of Back is ErrNoWayBack.
 func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	switch {
 	case s.narrow != 0 || s.kind == Text:
@@ -210,10 +207,10 @@ func (s *Scheme) Back(dst []byte, image, rest uint64) ([]byte, error) {
 	return strconv.AppendUint(dst, image, 10), nil
 }
 
-// BackPacked appends the packed form of the id that has the given image and rest. For UUIDs, BackPacked also needs the
-// argument "rest" (64 bits that the image lacks); for other kinds of ids, it ignores rest. The only error of BackPacked
-// is ErrNoWayBack. BackPacked panics if the ids of the scheme are dense, because dense ids (32-bit integers) have no
-// packed form.
+// BackPacked appends the packed form (Width bytes) of the id with the given image. For a UUID, BackPacked also needs
+// the argument "rest" (the 64 bits that the image lacks). For other kinds of ids, BackPacked ignores this argument. The
+// only error of BackPacked is ErrNoWayBack. BackPacked panics if the ids of the scheme are dense, because dense ids
+// (32-bit integers) have no packed form.
 func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	p := s.parser()
 	dst, err := p.BackPacked(dst, image, rest)
@@ -221,9 +218,9 @@ func (s *Scheme) BackPacked(dst []byte, image, rest uint64) ([]byte, error) {
 	return dst, err
 }
 
-// cut reduces the image of an id for a narrowed scheme (see Narrow), which has fewer different images: cut keeps only
-// the upper bits of the image and mixes them, so that the results spread over all 64 bits. In a scheme that is not
-// narrowed, cut returns the image unchanged.
+// The method cut maps all images with equal upper bits to one image, in a narrowed scheme (see Narrow). The resulting
+// images are spread over all 64-bit numbers. In a scheme that is not narrowed, the method cut returns the image
+// unchanged.
 func (s *Scheme) cut(image uint64) uint64 {
 	if s.narrow == 0 {
 		return image

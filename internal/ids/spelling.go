@@ -14,7 +14,7 @@ import (
 // MaxText is the maximum length of a text id in bytes.
 const MaxText = 256
 
-// hexDigits maps a byte to the value of this hexadecimal digit. Bytes that are not hexadecimal digits map to 0xff.
+// hexDigits maps a hexadecimal digit (byte) to its value, and all other bytes to 0xff.
 var hexDigits = func() (values [256]byte) {
 	for i := range values {
 		values[i] = 0xff
@@ -48,8 +48,8 @@ func parseUUID(id *[16]byte, text []byte) bool {
 	return false
 }
 
-// highs and lows map a byte to the value of this hexadecimal digit: highs as the upper four bits of a byte, lows as the
-// lower four bits. Bytes that are not hexadecimal digits map to noDigit.
+// The variable highs maps a hexadecimal digit (byte) to its value in the upper four bits of a byte, and lows to its
+// value in the lower four bits. highs and lows map all other bytes to noDigit.
 var highs, lows = func() (highs, lows [256]uint16) {
 	for i, digit := range hexDigits {
 		highs[i], lows[i] = uint16(digit)<<4, uint16(digit)
@@ -80,8 +80,8 @@ func parseHex(id *[16]byte, a *[8]byte, b, c, d, e *[4]byte, f *[8]byte) bool {
 	return all < noDigit
 }
 
-// unwrapped removes the braces around the text of a UUID, or the prefix "urn:uuid:" in front of it. The second result
-// of unwrapped is false if the text of the UUID has only an opening or only a closing brace.
+// The function unwrapped removes the prefix "urn:uuid:" from the text of a UUID, or the braces around the text. If the
+// text has one brace without the other, the second result is false.
 func unwrapped(text []byte) (inner []byte, whole bool) {
 	if n := len(urnPrefix); len(text) > n && bytes.EqualFold(text[:n], []byte(urnPrefix)) {
 		return text[n:], true
@@ -93,7 +93,7 @@ func unwrapped(text []byte) (inner []byte, whole bool) {
 	return text, !opened && !closed
 }
 
-// uuidError returns an error that tells why a text is not a UUID, for example that digits are missing.
+// uuidError returns an error with the reason for which a text is not a UUID, for example missing digits.
 func uuidError(text []byte) error {
 	inner, whole := unwrapped(text)
 	if !whole {
@@ -156,7 +156,7 @@ func appendUUID(dst []byte, id *[16]byte) []byte {
 	return dst
 }
 
-// parseNumber parses a dense or uint64 id, which is a decimal number.
+// parseNumber parses a decimal number: a dense id (32-bit integer) or a uint64 id.
 func (s *Scheme) parseNumber(text []byte) (id uint64, err error) {
 	if len(text) == 0 || len(text) > 20 || text[0] == '0' && len(text) > 1 {
 		return 0, s.numberError(text)
@@ -184,9 +184,9 @@ func (s *Scheme) parseNumber(text []byte) (id uint64, err error) {
 	return id, nil
 }
 
-// eightDigits parses the first eight bytes of a text as a decimal number. The result "ok" of eightDigits is false if
-// one of the eight bytes is not a digit. The method is by Daniel Lemire,
-// https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/: eightDigits combines neighbouring digits to
+// eightDigits parses the first eight bytes of a text as a decimal number. If one of the eight bytes is not a digit, the
+// result "ok" is false. The algorithm is by Daniel Lemire,
+// https://lemire.me/blog/2022/01/21/swar-explained-parsing-eight-digits/. eightDigits combines neighbouring digits to
 // numbers of two digits, then of four digits, then of eight digits.
 func eightDigits(text []byte) (number uint64, ok bool) {
 	const all, lower, upper = 0x0101010101010101, 0x000000ff000000ff, 0xf0f0f0f0f0f0f0f0
@@ -200,7 +200,7 @@ func eightDigits(text []byte) (number uint64, ok bool) {
 	return x, true
 }
 
-// numberError returns an error that says why a text is not a dense or uint64 id.
+// numberError returns an error with the reason for which a text is not a dense id (32-bit integer) or a uint64 id.
 func (s *Scheme) numberError(text []byte) error {
 	largest := uint64(math.MaxUint64)
 	if s.kind == Dense {
@@ -258,8 +258,8 @@ func checkText(text []byte) error {
 // maxShown is the maximum number of bytes of a text that an error contains.
 const maxShown = 80
 
-// shown returns a text in quotes for an error message. shown cuts the text after maxShown
-// bytes, and escapes invisible characters.
+// The function shown returns a text in quotes for an error message. The function cuts the text after maxShown bytes,
+// and escapes invisible characters.
 func shown[T string | []byte](text T) string {
 	if len(text) <= maxShown {
 		return strconv.Quote(string(text))

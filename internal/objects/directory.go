@@ -24,15 +24,15 @@ type Directory struct {
 
 var _ Location = (*Directory)(nil)
 
-// NewDirectory returns a Directory whose objects are files below the directory root. The directory root need not exist
-// yet.
+// NewDirectory returns a Directory whose objects are files below the path in the argument "root". The directory at this
+// path need not exist yet.
 func NewDirectory(root string) *Directory { return &Directory{root: filepath.Clean(root)} }
 
-// lockName is the name of the lock file that Replace holds while it replaces a document.
+// lockName is the name of the lock file. Replace holds a lock on this file while it replaces a document.
 const lockName = ".current.lock"
 
-// TempPrefix begins the name of a file that a Directory has not completed yet. After a crash, a file with the prefix
-// TempPrefix may remain in the directory.
+// TempPrefix begins the name of a file that a Directory has not completed yet. After a crash, such a file may remain in
+// the directory.
 const TempPrefix = ".tmp-"
 
 // Name implements Source.
@@ -40,7 +40,7 @@ func (d *Directory) Name() string { return d.root }
 
 func (d *Directory) path(key string) string { return filepath.Join(d.root, filepath.FromSlash(key)) }
 
-// ReadTagged implements Source. The tag that ReadTagged returns is a hash of the document's content.
+// ReadTagged implements Source. The returned tag is a hash of the document's content.
 func (d *Directory) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
 	body, err := d.Read(ctx, key, MaxDocumentBytes)
 	if err != nil {
@@ -100,8 +100,8 @@ func (d *Directory) Overwrite(ctx context.Context, key string, body []byte) erro
 	return d.hung.do(ctx, d.path(key), func() error { return d.write(key, body) })
 }
 
-// write replaces a file atomically: after a crash, and for a program that reads at the same time, the file has either
-// its old or its new content.
+// The method write replaces a file atomically. After a crash, the file has either the old or the new content; a
+// concurrent reader also finds one of the two.
 func (d *Directory) write(key string, body []byte) error {
 	path := d.path(key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -185,8 +185,8 @@ func (d *Directory) List(ctx context.Context, prefix string) ([]Object, error) {
 	return list, nil
 }
 
-// list returns the objects whose keys begin with the argument "prefix". list reads only the folder in which prefix
-// ends, and those of its subfolders whose keys can begin with prefix.
+// The method list returns the objects whose keys begin with the argument "prefix". The method list reads the folder in
+// which the prefix ends, and skips subfolders whose keys cannot begin with the prefix.
 func (d *Directory) list(prefix string) ([]Object, error) {
 	var list []Object
 	root := filepath.Dir(d.path(prefix+"x")) + string(filepath.Separator) // the separator makes WalkDir follow a link

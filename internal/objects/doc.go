@@ -5,10 +5,10 @@
 // # Location
 //
 // A Location writes each object as a whole: a reader finds either the complete object or no object. Most objects at a
-// Location never change after Put has stored them. An object of at most MaxDocumentBytes is called a document, and
-// callers can replace a document. Replace writes a document only if it still has the tag (version) that the caller
-// passes; Overwrite writes unconditionally. The interface Source has only the reading methods of a Location. The test
-// TestLocation checks that a directory and a real S3 server behave in the same way.
+// Location never change after the method Put has stored them. An object of at most MaxDocumentBytes is called a
+// document, and callers can replace a document. Replace writes a document only if it still has the tag (version) that
+// the caller passes; Overwrite writes unconditionally. The interface Source has the reading methods of a Location, but
+// not the writing methods. The test TestLocation checks that a directory and a real S3 server behave in the same way.
 //
 // A Directory writes an object to a file with a temporary name, which begins with TempPrefix, and then renames the
 // file. After a crash, this temporary file may remain in the directory. The method Replace of a Directory holds a file
@@ -30,6 +30,6 @@
 //
 // # Errors
 //
-// Callers recognise the errors ErrNotFound, ErrNotModified, ErrLostRace and ErrNoConditions with errors.Is. A
+// Callers recognise the errors ErrNotFound, ErrNotModified, ErrLostRace and ErrNoConditions with errors.Is. The error
 // StorageError reports a fault of the storage or of the connection; the stored objects may be intact.
 package objects

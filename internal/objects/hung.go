@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// hung runs file operations that may never return, for example on a network mount whose server is down. A caller
-// waits for such a file operation only until the caller's context ends. The zero hung is ready to use.
+// The type hung runs file operations that may never return, for example on a network mount whose server is down. A
+// caller waits for a file operation until the caller's context ends at the latest. The zero hung is ready to use.
 type hung struct {
 	mu   sync.Mutex
 	busy map[string]chan struct{} // key: path; the channel is closed when the operation on the path ends
 }
 
-// do runs the function "work", but returns early with an error when ctx ends. A later call of do() for the same path
-// waits until the function "work" of the earlier call ends, so at most one abandoned operation per path exists. If do()
-// returns the error of ctx, the function "work" may still run, so the caller must not read its results.
+// The method do runs the function "work", but returns early with an error when ctx ends. A later call for the same path
+// waits until the function "work" of the earlier call ends, so at most one abandoned operation per path exists. After
+// an error of ctx, the function "work" may still run, so the caller must not read its results.
 func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	ended := make(chan struct{})
 	if err := h.enter(ctx, path, ended); err != nil {
@@ -39,7 +39,7 @@ func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	}
 }
 
-// enter waits until no other file operation runs on the path.
+// The method enter waits until no other file operation runs on the path.
 func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -67,7 +67,7 @@ func (h *hung) enter(ctx context.Context, path string, ended chan struct{}) erro
 }
 
 // readRegular reads a regular file of at most limit bytes. readRegular rejects other kinds of files, such as pipes,
-// because reading a pipe would block. readRegular checks the kind of the file before and after it opens the path.
+// because reading a pipe would block. readRegular checks the kind of the file before and after opening the path.
 func readRegular(path string, limit int64) ([]byte, error) {
 	stat, err := os.Stat(path)
 	if err == nil && !stat.Mode().IsRegular() {

@@ -19,10 +19,8 @@ type LocalFiles struct{}
 var _ Files = LocalFiles{}
 
 // Glob implements Files. In a pattern, both "**" and "*/" follow symbolic links to directories. If a pattern with "["
-// is also the name of an existing file, Glob returns only this file. Glob prefers a file with "[" in its name,
-// because a shell may expand "*.csv" to a name with "[". A name with "[" does not match itself as a pattern. A
-// pattern with "*" or "?" is never taken for a file name, so that a file with the accidental name "*.csv" does not
-// hide other files.
+// is also the name of an existing file, Glob returns this file and no others. The reason is that a shell may expand
+// "*.csv" to a name with "[", and such a name does not match itself as a pattern.
 func (LocalFiles) Glob(ctx context.Context, pattern string) (Matches, error) {
 	if IsURL(pattern) {
 		return Matches{}, fmt.Errorf("%q: must be a path or s3://bucket/key", pattern)
@@ -53,7 +51,7 @@ func existsLiterally(name string) bool {
 	return err == nil
 }
 
-// Literal returns a pattern that matches only the given path.
+// Literal returns a pattern that matches the given path and no other path.
 func Literal(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
@@ -80,15 +78,16 @@ func (LocalFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, er
 	return f, stat.Size(), nil
 }
 
-// localWalk collects the names of all files below a folder. localWalk follows symbolic links to folders, like the
-// pattern "*/". localWalk does not follow a link to a folder that contains the link.
+// A localWalk collects the names of all files below a folder. A localWalk follows symbolic links to folders, like the
+// pattern "*/". A localWalk does not follow a link to a folder that contains the link, because the walk would never
+// end.
 type localWalk struct {
 	ctx   context.Context
 	names []string
 }
 
-// walkLocal returns the names of all files below the folder root. If the folder root does not exist, walkLocal
-// returns no names.
+// walkLocal returns the names of all files below the folder in the argument "root". If this folder does not exist,
+// walkLocal returns no names.
 func walkLocal(ctx context.Context, root string) ([]string, error) {
 	stat, err := os.Stat(root)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
@@ -102,8 +101,8 @@ func walkLocal(ctx context.Context, root string) ([]string, error) {
 	return w.names, err
 }
 
-// enter collects the names of the files below one folder. The argument "above" holds the resolved paths of the
-// folder's parent folders.
+// The method enter collects the names of the files below one folder. The argument "above" contains the resolved paths
+// of the folder's parent folders.
 func (w *localWalk) enter(folder string, above []string) error {
 	place, err := resolved(folder)
 	if err != nil || slices.Contains(above, place) {
@@ -143,7 +142,7 @@ func resolved(folder string) (string, error) {
 }
 
 // isFolder reports whether a directory entry is a folder or a symbolic link to a folder. isFolder treats a dangling
-// link as a file. If the pattern matches a dangling link, the later attempt to open the link returns a clear error.
+// link as a file, because a later attempt to open the link returns a clear error.
 func isFolder(path string, entry fs.DirEntry) (bool, error) {
 	if entry.Type()&fs.ModeSymlink == 0 {
 		return entry.IsDir(), nil

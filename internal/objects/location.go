@@ -35,10 +35,9 @@ func (e *StorageError) Unwrap() error { return e.Err }
 type Source interface {
 	// Name returns the text with which the user named the location.
 	Name() string
-	// ReadTagged returns a document and its tag, which is an opaque version. If tag is not empty and is still the
-	// document's tag, ReadTagged returns ErrNotModified; this costs one conditional request. If the document does not
-	// exist, ReadTagged returns ErrNotFound. If the document has more than MaxDocumentBytes, ReadTagged returns an
-	// error.
+	// ReadTagged returns a document and its tag (opaque version). If tag is not empty and is still the document's tag,
+	// ReadTagged returns ErrNotModified; this costs one conditional request. If the document does not exist, ReadTagged
+	// returns ErrNotFound. If the document has more than MaxDocumentBytes, ReadTagged returns an error.
 	ReadTagged(ctx context.Context, key, tag string) (body []byte, newTag string, err error)
 	// Read returns a whole object. If the object does not exist, Read returns ErrNotFound. If the object has more than
 	// limit bytes, Read returns an error. The caller owns the returned slice.
@@ -51,15 +50,15 @@ type Source interface {
 // method of a Location, the caller must not change the body.
 type Location interface {
 	Source
-	// Put stores an object that never changes. If an object of the same size already exists, Put writes nothing, and
-	// the result written is false. A reader finds either the whole object or no object.
+	// Put stores an object that never changes. If an object with this key and of the same size already exists, Put
+	// writes nothing, and the result "written" is false. A reader finds either the whole object or no object.
 	Put(ctx context.Context, key string, body []byte) (written bool, err error)
-	// Overwrite stores an object even if the object exists, which also renews its modification time. A reader finds
-	// either the whole old object or the whole new object.
+	// Overwrite stores an object even if the object already exists. Overwrite therefore also renews the object's
+	// modification time. A reader finds either the whole old object or the whole new object.
 	Overwrite(ctx context.Context, key string, body []byte) error
 	// Replace atomically replaces a document if the document still has the given tag. Otherwise Replace returns
-	// ErrLostRace. An empty tag means that the document must not exist yet. Replace is atomic across processes and
-	// machines. Documents with different content have different tags.
+	// ErrLostRace. If the argument "tag" is empty, the document must not exist yet. Replace is atomic across processes
+	// and machines. Documents with different content have different tags.
 	Replace(ctx context.Context, key string, body []byte, tag string) (newTag string, err error)
 	// Delete removes an object. If the object does not exist, Delete returns no error.
 	Delete(ctx context.Context, key string) error
@@ -77,8 +76,8 @@ type Object struct {
 
 const s3Scheme = "s3://"
 
-// schemeRule matches the beginning of a URL. So that mistyped URLs do not count as paths, schemeRule also matches
-// "s3:/bucket".
+// schemeRule matches the beginning of a URL. schemeRule also matches "s3:/bucket", so that capper does not treat such a
+// mistyped URL as a path.
 var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/`)
 
 // IsURL reports whether a location is written as a URL instead of a path. IsURL accepts any scheme and any number of
@@ -106,8 +105,8 @@ func Open(ctx context.Context, location string, cfg S3Config) (Location, error) 
 	return NewDirectory(location), nil
 }
 
-// readAll reads the argument r to its end, and returns an error if r has more than "limit" bytes. If sizeBytes is not
-// -1 (unknown), r must have exactly sizeBytes bytes.
+// readAll reads the whole argument r, and returns an error if r has more than "limit" bytes. If the argument
+// "sizeBytes" is not -1 (unknown), readAll reads exactly sizeBytes bytes.
 func readAll(r io.Reader, sizeBytes, limit int64) ([]byte, error) {
 	if sizeBytes > limit {
 		return nil, fmt.Errorf("object has %d bytes, but must have at most %d", sizeBytes, limit)

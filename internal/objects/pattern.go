@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// pattern is a parsed pattern for the paths of files. In a pattern for the paths of files, the wildcards * ? [ ] do
-// not match a slash. The path element "**" of a pattern matches any number of directories, including none.
+// A pattern is a parsed pattern for the paths of files. In a pattern, the wildcards * ? [ ] do not match a slash. The
+// path element "**" matches any number of directories, including none.
 type pattern struct {
 	text  string
 	parts []string
@@ -28,13 +28,13 @@ func parsePattern(text string) (*pattern, error) {
 	return p, nil
 }
 
-// prefix returns the text of the pattern before the first wildcard.
+// The method prefix returns the text of the pattern before the first wildcard.
 func (p *pattern) prefix() string { return p.text[:strings.IndexAny(p.text, "*?[")] }
 
 func (p *pattern) anyDepth() bool { return slices.Contains(p.parts, "**") }
 
-// sort selects the names that match the pattern, and separates data files from files without data, such as hidden
-// files.
+// The method sort selects the names that match the pattern, and separates data files from files without data, such as
+// hidden files.
 func (p *pattern) sort(names []string) Matches {
 	var m Matches
 	slices.Sort(names)
@@ -49,8 +49,8 @@ func (p *pattern) sort(names []string) Matches {
 	return m
 }
 
-// match reports whether a file name matches the pattern, and whether, judged by its name, the file contains data. The
-// arguments of match() are the path elements of the pattern and of the file name.
+// The function match reports whether a file name matches the pattern, and whether the name is that of a data file. The
+// arguments are the path elements of the pattern and of the file name.
 func match(parts, name []string) (ok, data bool) {
 	if len(parts) == 0 || len(name) == 0 {
 		ok = len(parts) == 0 && len(name) == 0
@@ -74,9 +74,9 @@ func match(parts, name []string) (ok, data bool) {
 	return ok, data && !hidden(parts[0], name[0])
 }
 
-// hidden reports whether one path element of a file's name shows that the file contains no data, for example
-// "_SUCCESS". If the pattern itself contains this prefix or ending of the path element, the file counts as a data
-// file. A folder of a partitioned table, such as "_date=2026-01-01", counts as a folder with data.
+// The function hidden reports whether a path element, for example "_SUCCESS", is not part of the name of a data file.
+// If the pattern itself contains this prefix or ending of the path element, the result is false. For a folder of a
+// partitioned table, such as "_date=2026-01-01", the result is also false.
 func hidden(part, name string) bool {
 	if strings.HasSuffix(name, ".crc") && !strings.HasSuffix(part, ".crc") {
 		return true

@@ -16,36 +16,36 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// s3PartBytes and s3Parallel are the size, and the number at a time, of the parts in which large S3 objects are read
-// and written.
+// Package objects reads and writes large S3 objects in parts. s3PartBytes is the size of a part, and s3Parallel is the
+// number of concurrent transfers of parts.
 const (
 	s3PartBytes = 8 << 20
-	s3Parallel  = 4 // number of parts of one object that are transferred at a time; segments are also read in parallel
+	s3Parallel  = 4 // parts of one object; callers also read several objects in parallel
 )
 
 // S3Config configures the connection to S3. The zero S3Config means AWS with the default configuration of the AWS
 // SDK: environment, shared files, instance role.
 type S3Config struct {
-	Endpoint string // URL of a server other than AWS; empty: AWS_ENDPOINT_URL_S3, else AWS
+	Endpoint string // URL of an S3 server; empty: AWS_ENDPOINT_URL_S3, else AWS
 	Region   string // empty: the region from the SDK's default chain, else us-east-1
 	// Patient makes the client retry requests until their context ends. Commands that nothing restarts automatically
-	// set Patient. Without Patient, the client retries only a few times, because its callers try again later.
+	// set Patient. Without Patient, the client retries a few times, because the caller tries again later.
 	Patient bool
-	// Retrying is a function that the client calls, if Patient is set, with the error of each failed attempt. Several
-	// goroutines may call Retrying at once. Nil disables the call.
+	// If Patient is true, the client calls the function Retrying with the error of each failed attempt. Several
+	// goroutines may call Retrying at once. If Retrying is nil, there is no call.
 	Retrying func(error)
-	// MaxPause is the maximum pause between two attempts. 0 means 5 seconds.
+	// MaxPause is the maximum pause between two attempts of a request. 0 means 5 seconds.
 	MaxPause time.Duration
 	// Stall is the longest time for which a request may transfer no byte. After this time, the client cancels and
 	// retries the request. 0 means one minute.
 	Stall time.Duration
-	// PathStyle puts the name of the bucket into the path of request URLs instead of the host name. Nil means true if
-	// Endpoint is set.
+	// If PathStyle is true, the name of the bucket is in the path of request URLs, and not in the host name. If
+	// PathStyle is nil, the default is true with an endpoint, and otherwise false.
 	PathStyle *bool
 }
 
-// S3Flags holds the command-line flags that configure the connection to an S3 server. The credentials for S3 come
-// from the default chain of the AWS SDK, not from these flags.
+// S3Flags contains the command-line flags for the connection to an S3 server. The credentials for S3 come from the
+// default chain of the AWS SDK, not from these flags.
 type S3Flags struct {
 	S3Endpoint  string `name:"s3-endpoint" placeholder:"URL" help:"URL of an S3 server other than AWS. Without this flag, the environment variable AWS_ENDPOINT_URL_S3 applies."`
 	S3Region    string `name:"s3-region" placeholder:"NAME" help:"Region of the S3 bucket. Without this flag, the environment variable AWS_REGION applies."`
@@ -61,8 +61,8 @@ func (f *S3Flags) Over(cfg S3Config) S3Config {
 	return cfg
 }
 
-// bucket is a Location below a prefix of an S3 bucket. The contexts that callers pass limit the duration of requests
-// to S3. The function setRetries configures how often the AWS SDK retries requests.
+// A bucket is a Location below a prefix of an S3 bucket. The contexts of the callers limit the duration of requests to
+// S3. The function setRetries configures the retries of the AWS SDK.
 type bucket struct {
 	location string
 	name     string

@@ -12,9 +12,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// failed translates an error of the AWS SDK into an error of package objects, and adds the action and the object.
-// failed drops details that only the SDK's authors need. Every error except ErrNotFound and ErrNotModified becomes a
-// StorageError.
+// The method failed converts an error of the AWS SDK to an error of package objects, and adds the action and the
+// object. The method failed drops details that only the SDK's authors need. Every error except ErrNotFound and
+// ErrNotModified becomes a StorageError.
 func (b *bucket) failed(action, key string, err error) error {
 	var response *awshttp.ResponseError
 	var api smithy.APIError
@@ -38,8 +38,8 @@ func (b *bucket) failed(action, key string, err error) error {
 	return fmt.Errorf("%s %s%s/%s%s: %w", action, s3Scheme, b.name, b.prefix, key, err)
 }
 
-// given returns an error that contains the error response of the S3 server. If the context ended before further
-// attempts, given() combines the error response with the context's error.
+// The function given returns an error with the error response of the S3 server. If the context ended before further
+// attempts, the function given combines the error response with the context's error.
 func given(err error, last *refusal) error {
 	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, ended) {
@@ -49,13 +49,13 @@ func given(err error, last *refusal) error {
 	return last
 }
 
-// refusal is an error response of the S3 server.
+// A refusal is an error response of the S3 server.
 type refusal struct {
 	status int
 	api    smithy.APIError
 }
 
-// notRights holds those S3 error codes of 403 responses that are due to the credentials or the clock, and not to a
+// notRights lists the S3 error codes of 403 responses that are due to the credentials or the clock, and not to a
 // missing permission.
 var notRights = []string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
 	"RequestTimeTooSkewed"}

@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// S3Files reads the input files of segmentbuild that have names like s3://bucket/key. All reads share one S3 client.
-// Every file that S3Files reads must have the length that the listing or a separate HEAD request reported. Through
-// this check, S3Files detects a proxy that truncates a text after a line and adjusts the Content-Length.
+// S3Files reads the input files of segmentbuild with names like s3://bucket/key. All reads share one S3 client. Every
+// file must have the length that the listing or a separate HEAD request reported. By this check, S3Files detects a
+// proxy that truncates a text after a line and adjusts the Content-Length.
 type S3Files struct {
 	cfg  S3Config
 	once sync.Once
@@ -26,7 +26,7 @@ type S3Files struct {
 
 var _ Files = (*S3Files)(nil)
 
-// NewS3Files returns an S3Files that connects to S3 when it is first used, with the settings in cfg.
+// NewS3Files returns an S3Files with the settings in cfg. The S3Files connects to S3 at its first use.
 func NewS3Files(cfg S3Config) *S3Files { return &S3Files{cfg: cfg, sizes: map[string]int64{}} }
 
 // Glob implements Files.
@@ -70,8 +70,7 @@ func (f *S3Files) open(ctx context.Context, name string) (*bucket, string, error
 	return &bucket{location: name, name: bucketName, api: f.api}, key, nil
 }
 
-// Open implements Files. If the connection breaks, the reader that Open returned requests the bytes that are still
-// missing.
+// Open implements Files. If the connection breaks, the returned reader requests the missing bytes.
 func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
 	b, key, err := f.open(ctx, name)
 	if err != nil {
@@ -94,8 +93,8 @@ func (f *S3Files) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	return object, object.size, nil
 }
 
-// size returns the length that an S3 object must have. So that error messages can say where a length comes from,
-// size also returns whether it is from the listing or from a HEAD request.
+// The method size returns the length that an S3 object must have. The result "from" names the origin of this length
+// (the listing or a HEAD request), for error messages.
 func (f *S3Files) size(ctx context.Context, b *bucket, key, name string) (size int64, from string, err error) {
 	f.mu.Lock()
 	size, listed := f.sizes[name]

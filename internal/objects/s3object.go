@@ -12,34 +12,34 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// If a connection breaks while an S3 object is read, s3Object requests the missing bytes up to s3Breaks times in a row.
-// After patientBytes bytes have arrived, s3Object counts broken connections from 0 again. s3FirstPause is the first
-// pause before s3Object requests missing bytes again; the pause grows with each attempt.
+// If a connection breaks during a download, an s3Object requests the missing bytes, at most s3Breaks times in a row.
+// After patientBytes further bytes have arrived, an s3Object counts broken connections from 0 again. s3FirstPause is
+// the pause before the first such request; the pause doubles with each further request.
 const (
 	s3Breaks     = 5
 	s3FirstPause = 100 * time.Millisecond
 	patientBytes = s3PartBytes
 )
 
-// s3Object reads one S3 object from its first to its last byte, if necessary over several connections. The method
-// Read of s3Object returns io.EOF only after the announced number of bytes has arrived. All bytes that an s3Object
-// returns come from one version of the S3 object.
+// An s3Object reads one S3 object from its first to its last byte, if necessary over several connections. The method
+// Read returns io.EOF only after the announced number of bytes has arrived. All returned bytes come from one version of
+// the S3 object.
 type s3Object struct {
 	ctx    context.Context
 	bucket *bucket
 	key    string
 
 	body   io.ReadCloser // response body; nil between two requests
-	tag    string        // ETag of the version that is read; empty if the server returns no ETag
+	tag    string        // ETag of the version; empty if the server returns no ETag
 	size   int64
 	at     int64 // number of bytes read so far
 	dated  time.Time
-	breaks int   // number of broken connections since patientBytes have arrived
+	breaks int   // number of broken connections in a row; see patientBytes
 	since  int64 // value of at when the last connection broke
 }
 
-// start sends the first request for the S3 object. The response to the first request determines the version and the
-// size of the S3 object.
+// The method start sends the first request for the S3 object. The response to this request determines the version and
+// the size of the S3 object.
 func (o *s3Object) start() error {
 	out, err := o.bucket.api.GetObject(o.ctx, &s3.GetObjectInput{Bucket: &o.bucket.name, Key: &o.key})
 	if err != nil {
@@ -96,7 +96,8 @@ func (o *s3Object) noteBreak(err error) error {
 		o.breaks, err))
 }
 
-// These errors say why s3Object cannot continue to read an S3 object after a broken connection.
+// errReplaced, errNoVersion and errOtherRange are reasons for which an s3Object cannot continue a download after a
+// broken connection.
 var (
 	errReplaced  = errors.New("the object was replaced while it was read")
 	errNoVersion = errors.New(
@@ -104,7 +105,8 @@ var (
 	errOtherRange = errors.New("the S3 server sent another range than requested")
 )
 
-// resume pauses after a broken connection, and then requests the missing bytes of the same version of the S3 object.
+// The method resume pauses after a broken connection, and then requests the missing bytes of the same version of the S3
+// object.
 func (o *s3Object) resume() error {
 	select {
 	case <-o.ctx.Done():
@@ -140,9 +142,8 @@ func (o *s3Object) notResumed(err error) error {
 	return err
 }
 
-// sameVersion checks that a response holds the missing bytes, and that they belong to the version of the S3 object
-// whose first bytes were read. The request for the missing bytes already has a condition on the version, but some
-// servers and proxies ignore conditions on the version.
+// sameVersion checks that a response contains the missing bytes of the right version of the S3 object. The request for
+// the missing bytes already has a condition on the version, but some servers and proxies ignore this condition.
 func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	if tag := aws.ToString(out.ETag); tag != o.tag {
 		return fmt.Errorf("%w: ETag is %s, but was %s", errReplaced, tag, o.tag)

@@ -17,7 +17,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// ReadTagged implements Source. The tag that ReadTagged returns is the ETag of the S3 object.
+// ReadTagged implements Source. The returned tag is the ETag of the S3 object.
 func (b *bucket) ReadTagged(ctx context.Context, key, tag string) ([]byte, string, error) {
 	input := &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)}
 	if tag != "" {
@@ -42,7 +42,7 @@ func contentLength(n *int64) int64 {
 	return *n
 }
 
-// Read implements Source. If the S3 object is larger than one part, Read takes only the length from the first
+// Read implements Source. If the S3 object is larger than one part, Read uses the length and the ETag from the first
 // response, and requests the parts in parallel.
 func (b *bucket) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
 	get, cancel := context.WithCancel(ctx)
@@ -81,7 +81,7 @@ func (b *bucket) readParts(ctx context.Context, key string, size int64, tag *str
 	return body, nil
 }
 
-// buffer is memory of a fixed size, to which the parts of an S3 object are written in any order.
+// A buffer is memory of a fixed size for the parts of an S3 object, which arrive in any order.
 type buffer []byte
 
 func (b buffer) WriteAt(p []byte, off int64) (int, error) {
@@ -110,8 +110,8 @@ func (b *bucket) List(ctx context.Context, prefix string) ([]Object, error) {
 }
 
 // ServerDate returns the present time by the clock of a location's S3 server, rounded down to the second. ServerDate
-// sends a HEAD request for the object key and reads the Date header of the response, whatever the status is. If the
-// location is a directory, ServerDate returns ok = false.
+// sends a HEAD request for the object key and reads the Date header of the response, even if the response is an error.
+// If the location is a directory, ServerDate returns ok = false.
 func ServerDate(ctx context.Context, at Location, key string) (date time.Time, ok bool, err error) {
 	b, ok := at.(*bucket)
 	if !ok {

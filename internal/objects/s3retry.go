@@ -23,12 +23,11 @@ import (
 // defaultStall is the default of S3Config.Stall: the maximum time for which a request to S3 may transfer no byte.
 const defaultStall = time.Minute
 
-// maxPause is the default of S3Config.MaxPause: the maximum pause between two attempts of a request that is retried
-// until its context ends.
+// maxPause is the default of S3Config.MaxPause: the maximum pause between two attempts of a request.
 const maxPause = 5 * time.Second
 
 // setRetries configures how the AWS SDK retries requests. If cfg.Patient is true, the AWS SDK retries until the context
-// of the request ends. If cfg.Patient is not set, the AWS SDK makes its default number of attempts.
+// of the request ends. If cfg.Patient is false, the AWS SDK makes its default number of attempts.
 func setRetries(o *s3.Options, cfg S3Config) {
 	o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
 		// Retry status 409 and 429, too: 409 means that another conditional write is in progress, and 429 that the
@@ -47,18 +46,18 @@ func setRetries(o *s3.Options, cfg S3Config) {
 	}
 }
 
-// telling is the aws.Retryer for requests that are retried until their context ends (S3Config.Patient). A telling (a
-// retry policy) stores the error of the last attempt. If the context ended during a pause between two attempts, the
-// AWS SDK alone would report only the end of the context.
+// The type telling is the aws.Retryer (retry policy) for requests that are retried until their context ends
+// (S3Config.Patient). A telling stores the error of the last attempt. Without this error, a request whose context ends
+// during a pause between two attempts would report nothing but the end of the context.
 type telling struct {
 	aws.Retryer
 	tell func(error)
 }
 
-// MaxAttempts returns 0, which means that the AWS SDK does not limit the number of attempts.
+// MaxAttempts returns 0, so that the AWS SDK does not limit the number of attempts.
 func (t *telling) MaxAttempts() int { return 0 }
 
-// lastErrorKey is the context key under which telling stores the last error of an S3 operation.
+// lastErrorKey is the context key for the last error of an S3 operation, which the type telling stores.
 type lastErrorKey struct{}
 
 // GetRetryToken stores the error of the failed attempt and calls S3Config.Retrying. The AWS SDK calls GetRetryToken
@@ -86,8 +85,8 @@ func keepLastError(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// stalling returns an HTTP client whose connections fail if they transfer no byte in either direction for the given
-// time. Because the limit applies to the idle time of a connection, requests with large bodies do not fail.
+// The function stalling returns an HTTP client whose connections fail if they transfer no byte in either direction for
+// the given time. The limit applies to the idle time of a connection, so requests with large bodies do not fail.
 func stalling(limit time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithReadTimeout(0).WithTransportOptions(func(t *http.Transport) {
 		dial := t.DialContext
@@ -122,8 +121,8 @@ func (c *stallConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// tracing adds the trace context of an operation to the headers of its S3 request. The signature of the S3 request
-// does not cover the headers with the trace context.
+// The function tracing adds the trace context of an operation to the headers of its S3 request. The signature of the S3
+// request does not cover the headers with the trace context.
 func tracing(stack *middleware.Stack) error {
 	return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("traces",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (

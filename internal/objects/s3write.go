@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// Put implements Location. The S3 server verifies the SHA-256 of the bytes that Put sends. If the object is large,
-// the S3 server verifies the SHA-256 of each part.
+// Put implements Location. The S3 server verifies the SHA-256 of the bytes that Put sends; for a large object, the
+// SHA-256 of each part.
 func (b *bucket) Put(ctx context.Context, key string, body []byte) (bool, error) {
 	head, err := b.api.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)})
 	if err == nil && contentLength(head.ContentLength) == int64(len(body)) {
@@ -81,7 +81,7 @@ func (b *bucket) Replace(ctx context.Context, key string, body []byte, tag strin
 	return "", err
 }
 
-// put sends one conditional PUT request to S3.
+// The method put sends one conditional PUT request to S3.
 func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (string, error) {
 	input := &s3.PutObjectInput{
 		Bucket: &b.name, Key: aws.String(b.prefix + key), Body: bytes.NewReader(body),
@@ -101,18 +101,18 @@ func (b *bucket) put(ctx context.Context, key string, body []byte, tag string) (
 	return aws.ToString(out.ETag), nil
 }
 
-// ProbeKey is the key of an object that each process writes into an S3 location before its first conditional write, to
-// check that the server honours conditions. No process reads this object.
+// ProbeKey is the key of a test object. Before its first conditional write, each process writes the test object into an
+// S3 location to check that the server honours conditions. No process reads the test object.
 const ProbeKey = "probe.json"
 
-// ErrNoConditions reports that the S3 server ignores the conditions of conditional writes. On an S3 server that
-// ignores conditions, two publishers of segments could overwrite each other's objects.
+// ErrNoConditions reports that the S3 server ignores the conditions of conditional writes. On such a server, two
+// publishers of segments could overwrite each other's objects.
 var ErrNoConditions = errors.New(
 	"this S3 server ignores conditional writes (If-Match, If-None-Match): " +
 		"nothing was published, because two publishers could overwrite each other")
 
-// probe checks that the S3 server honours conditional writes. A suitable S3 server refuses to create an object that
-// exists, and to replace an object whose ETag differs.
+// The method probe checks that the S3 server honours conditional writes. A suitable S3 server refuses to create an
+// existing object, and to replace an object with another ETag.
 func (b *bucket) probe(ctx context.Context) error {
 	b.probing.Lock()
 	defer b.probing.Unlock()
@@ -136,10 +136,10 @@ func (b *bucket) probe(ctx context.Context) error {
 	return nil
 }
 
-// lostRace reports whether an error of a conditional write means that another process has changed the object. The
-// HTTP status 412 means that the condition of the write failed. The HTTP status 409 means that another conditional
-// write was in progress. The HTTP status 404 means that the object has disappeared since the caller read its tag. If
-// the caller passed no tag, the HTTP status 404 means that the bucket does not exist.
+// lostRace reports whether an error of a conditional write means that another process has changed the object. With the
+// HTTP status 412, the condition of the write failed. With the HTTP status 409, another conditional write was in
+// progress. With the HTTP status 404 and a tag, the object has disappeared since the caller read the tag. With the HTTP
+// status 404 and no tag, the bucket does not exist, so lostRace returns false.
 func lostRace(err error, tag string) bool {
 	if errors.Is(err, ErrNotFound) {
 		return tag != ""

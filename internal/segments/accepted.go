@@ -14,29 +14,30 @@ const AcceptedFormatVersion = 3
 
 // MaxAccepted and the constants below limit the list of approved changes in a manifest.
 const (
-	// MaxAccepted is the maximum number of acceptances in a manifest; the publisher keeps the newest.
+	// MaxAccepted is the maximum number of acceptances (an operator's approvals of changes) in a manifest. The
+	// publisher keeps the newest acceptances.
 	MaxAccepted = 64
-	// MaxAcceptedAge is how long later manifests repeat an acceptance.
+	// MaxAcceptedAge is the time for which later manifests repeat an acceptance (an operator's approval of a change).
 	MaxAcceptedAge = 30 * 24 * time.Hour
-	// MaxAcceptedChange and MaxAcceptedReason limit the texts of an acceptance, in bytes.
+	// MaxAcceptedChange and MaxAcceptedReason are the maximum lengths of an acceptance's texts, in bytes.
 	MaxAcceptedChange = 64
 	MaxAcceptedReason = 1024
 )
 
-// Accepted records that a publisher approved one change of a set or segment, for example the loss of many users.
+// An Accepted records that an operator approved one change of a set or segment, for example the loss of many users.
 // Several approved changes can form a chain: the ToSHA256 of each change is the FromSHA256 of a later change.
 type Accepted struct {
-	// Set or Segment is the name of the set or segment; the other field is empty.
+	// One of the fields Set and Segment contains the name of the set or segment; the other is empty.
 	Set     string `json:"set,omitempty"`
 	Segment string `json:"segment,omitempty"`
-	// FromSHA256 is the SHA-256 of the bitmap of users before the change.
+	// FromSHA256 identifies the users before the change; see Manifest.Users.
 	FromSHA256 string `json:"from_sha256"`
-	// ToSHA256 is the SHA-256 of the bitmap after the change; empty if the set was removed.
+	// ToSHA256 identifies the users after the change; see Manifest.Users. If the set was removed, ToSHA256 is empty.
 	ToSHA256 string `json:"to_sha256"`
-	// Before is the number of users before the change; Removed is how many of these users left.
+	// Before is the number of users before the change. Removed is the number of users who left by the approved change.
 	Before  uint64 `json:"before"`
 	Removed uint64 `json:"removed"`
-	// Change is the change as the publisher wrote it, for example "-57%".
+	// Change is the operator's text of the change, for example "-57%".
 	Change string `json:"change"`
 	Reason string `json:"reason"`
 	// At is the creation time of the generation that made the change.
@@ -86,8 +87,8 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// WithAccepted returns a copy of the manifest with the given list of approved changes in place of its own. The copy
-// that WithAccepted returns has a new generation name, because this name contains a hash of all fields of the manifest.
+// WithAccepted returns a copy of the manifest with the given list of approved changes. The copy has a new generation
+// name, because the name contains a hash of all fields of the manifest.
 func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	with := *m
 	with.Accepted = slices.Clone(list)
@@ -96,9 +97,8 @@ func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// CarriedAccepted returns the approved changes of the manifest that a later manifest must repeat. CarriedAccepted
-// returns the newest approved changes, at most MaxAccepted minus the number in the argument "room". CarriedAccepted
-// leaves out changes that are older than MaxAcceptedAge.
+// CarriedAccepted returns the approved changes that a later manifest must repeat. The result has the newest approved
+// changes, at most MaxAccepted minus the argument "room". The result has no changes that are older than MaxAcceptedAge.
 func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
 	return list[max(0, len(list)-max(0, MaxAccepted-room)):]

@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// AsOfFormatVersion is the format version of a manifest that has the field "as_of" for a set. Older programs reject a
-// manifest with the field "as_of", and keep the generation of segments that they have.
+// AsOfFormatVersion is the format version of a manifest with the field "as_of" (time up to which a set reflects API
+// calls). Older programs reject such a manifest, and keep the generation (published version) that they have.
 const AsOfFormatVersion = 4
 
 // newestFormatVersion is the highest format version of a manifest that this program reads.
 const newestFormatVersion = IDsFormatVersion
 
-// timed reports whether the manifest entry of the set has a time, which only readers of AsOfFormatVersion know.
+// The method timed reports whether the manifest entry of the set has a time, so that the manifest needs
+// AsOfFormatVersion.
 func (s *Set) timed() bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }
 
-// checkAsOf checks the times of a set in a manifest: each must be in whole milliseconds of UTC, and not later than the
-// generation.
+// checkAsOf checks the times of a set in a manifest. Each time must be in whole milliseconds of UTC, and not later than
+// the creation of the generation.
 func (s *Set) checkAsOf(created time.Time) error {
 	for _, t := range []struct {
 		field string
@@ -34,12 +35,12 @@ func (s *Set) checkAsOf(created time.Time) error {
 	return nil
 }
 
-// AsOf returns the time up to which the published users of a set reflect every change of the set by API calls. AsOf
-// returns the zero time if the generation lacks the set or does not know the time. In contrast, Refresher.AsOf returns
-// when a build last found the same users in its input.
+// AsOf returns the time up to which the published users of a set reflect every change of the set by API calls. If the
+// generation lacks the set or the time is unknown, AsOf returns the zero time. In contrast, Refresher.AsOf returns the
+// last time at which a build found the same users in its input.
 func (s *Snapshot) AsOf(set string) time.Time { return s.manifest.AsOf(set) }
 
-// AsOf works like Snapshot.AsOf, but needs only the manifest and not the bitmaps of the generation.
+// AsOf works like Snapshot.AsOf, but needs only the manifest, and no bitmaps.
 func (m *Manifest) AsOf(set string) time.Time {
 	if is := m.set(set); is != nil {
 		return is.AsOf

@@ -17,15 +17,15 @@ import (
 )
 
 // BackFile describes the optional file with which capper converts the numbers of users in bitmaps back to user ids. For
-// UUIDs, the file holds the 64 bits that the image (64-bit number that stands for the id) lacks; for text ids, it holds
-// the texts. Ids of the kind uint64 need no file, because a uint64 id can be computed from its image.
+// UUIDs, a BackFile contains the 64 bits that the image (64-bit number that stands for the id) lacks; for text ids, it
+// contains the texts. Ids of the kind uint64 need no BackFile, because capper can compute a uint64 id from its image.
 type BackFile struct {
 	Key       string `json:"key"`
 	SHA256    string `json:"sha256"`
 	SizeBytes int64  `json:"size_bytes"`
 }
 
-// restsSuffix and textsSuffix end the object keys of BackFiles (files with the user ids): for UUIDs and for text ids.
+// restsSuffix ends the object keys of BackFiles (files with the user ids) for UUIDs, and textsSuffix for text ids.
 const (
 	restsSuffix = ".rests"
 	textsSuffix = ".texts"
@@ -51,8 +51,8 @@ func IsBackKey(key string) bool {
 	return false
 }
 
-// check returns an error if the manifest's description of the BackFile (file with the user ids) is invalid for ids of
-// the given kind.
+// The method check returns an error if the manifest's description of the BackFile (file with the user ids) is invalid
+// for ids of the given kind.
 func (f *BackFile) check(kind ids.Kind) error {
 	switch {
 	case kind == ids.Uint64:
@@ -79,7 +79,7 @@ type Back struct {
 }
 
 // NewBack checks the content of a BackFile (file with the user ids) for ids of the given kind, and returns a Back that
-// uses this content. The caller must not change raw afterwards.
+// uses this content. The caller must not change the slice raw afterwards.
 func NewBack(kind ids.Kind, raw []byte) (*Back, error) { return openBack(kind, raw, Sum(raw)) }
 
 func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
@@ -95,10 +95,10 @@ func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
 	return b, nil
 }
 
-// Bytes returns the content of the file. The caller must not change the slice.
+// Bytes returns the content of the BackFile (file with the user ids). The caller must not change the slice.
 func (b *Back) Bytes() []byte { return b.raw }
 
-// Len returns the number of ids in the file.
+// Len returns the number of ids in the BackFile (file with the user ids).
 func (b *Back) Len() uint32 {
 	if b.texts != nil {
 		return b.texts.Len()
@@ -106,8 +106,8 @@ func (b *Back) Len() uint32 {
 	return b.rests.Len()
 }
 
-// at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that
-// its image lacks.
+// The method at returns the data for converting a user's number to the id. For a UUID, the result "rest" is the 64 bits
+// that the image (64-bit number that stands for the id) lacks. For a text id, the result "text" is the id.
 func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	if b.texts != nil {
 		return 0, b.texts.Text(number)
@@ -115,7 +115,8 @@ func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	return b.rests.Rest(number), nil
 }
 
-// describe returns the description of the BackFile (file with the user ids) for a manifest, or nil for a nil Back.
+// The method describe returns the description of the BackFile (file with the user ids) for a manifest, or nil for a nil
+// Back.
 func (b *Back) describe(kind ids.Kind) *BackFile {
 	if b == nil {
 		return nil
@@ -123,8 +124,8 @@ func (b *Back) describe(kind ids.Kind) *BackFile {
 	return &BackFile{Key: BackKey(kind, b.sha256), SHA256: b.sha256, SizeBytes: int64(len(b.raw))}
 }
 
-// open checks the bytes of a BackFile (file with the user ids) against the manifest, and returns a Back that uses these
-// bytes.
+// The method open checks the bytes of a BackFile (file with the user ids) against the manifest, and returns a Back that
+// uses these bytes.
 func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	if int64(len(raw)) != f.SizeBytes {
 		return nil, fmt.Errorf("file of ids has %d bytes, but the manifest says %d", len(raw), f.SizeBytes)
@@ -146,8 +147,8 @@ func (f *BackFile) open(m *Manifest, raw []byte) (*Back, error) {
 	return b, nil
 }
 
-// back returns the manifest's description of the BackFile (file with the user ids), or nil if the generation has no
-// BackFile.
+// The method back returns the manifest's description of the BackFile (file with the user ids), or nil if the generation
+// (published version) has no BackFile.
 func (m *Manifest) back() *BackFile {
 	if m.IDs == nil {
 		return nil
@@ -155,8 +156,8 @@ func (m *Manifest) back() *BackFile {
 	return m.IDs.Dictionary[0].Back
 }
 
-// ReadBack reads and checks the BackFile (file with the user ids) that the manifest names, or returns nil if the
-// manifest names none.
+// ReadBack reads and checks the BackFile (file with the user ids) that the manifest names. If the manifest names no
+// BackFile, ReadBack returns nil.
 func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -172,8 +173,8 @@ func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, err
 	return nil, fmt.Errorf("way back to ids: %w", err)
 }
 
-// readBackOver works like ReadBack, but does not read the BackFile (file with the user ids) if the generation "known"
-// already has it in memory. The argument "known" of readBackOver may be nil.
+// readBackOver works like ReadBack. If the generation "known" already has the BackFile (file with the user ids) in
+// memory, readBackOver does not read the file. The argument "known" of readBackOver may be nil.
 func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *Generation) (*Back, error) {
 	if f := m.back(); f != nil && known != nil && known.Back != nil && known.Back.sha256 == f.SHA256 {
 		return known.Back, nil
@@ -181,8 +182,8 @@ func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *
 	return m.ReadBack(ctx, src)
 }
 
-// readBack reads the BackFile (file with the user ids) of the generation, or takes it from the generation "known", and
-// sets the field Back.
+// readBack reads the BackFile (file with the user ids) of the generation (published version), or takes it from the
+// generation "known", and sets the field Back.
 func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Generation) (err error) {
 	if g.Back, err = g.Manifest.readBackOver(ctx, src, known); err != nil {
 		return fmt.Errorf("generation %s: %w", g.Manifest.Generation, err)
@@ -190,8 +191,8 @@ func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Ge
 	return nil
 }
 
-// names returns the Back of the generation, which converts numbers to ids, and reads the BackFile (file with the user
-// ids) first if necessary. names returns nil if the generation has no BackFile.
+// The method names returns the generation's Back, which converts user numbers to ids. If necessary, the method first
+// reads the BackFile (file with the user ids). If the generation has no BackFile, the method returns nil.
 func (g *Generation) names() (*Back, error) {
 	if g.Back == nil && g.lazyBack != nil {
 		return g.lazyBack()
@@ -199,7 +200,8 @@ func (g *Generation) names() (*Back, error) {
 	return g.Back, nil
 }
 
-// ErrNoNames reports that a generation cannot convert user numbers to user ids, because it was built with --no-names.
+// ErrNoNames reports that a generation (published version) cannot convert user numbers to user ids, because its build
+// had the flag --no-names.
 var ErrNoNames = errors.New(
 	"the generation of the segments does not contain the original user ids: it was built with --no-names")
 
@@ -208,8 +210,8 @@ func (s *Snapshot) HasNames() bool {
 	return s.scheme == nil || s.scheme.Kind() == ids.Uint64 || s.back != nil
 }
 
-// Back appends the canonical text of the id of the user who has the given number. The number must be in a bitmap of the
-// snapshot. The only possible error of Back is ErrNoNames.
+// Back appends the canonical user id for the given user number. The number must be in a bitmap of the snapshot. The
+// only possible error of Back is ErrNoNames.
 func (s *Snapshot) Back(dst []byte, number uint32) ([]byte, error) {
 	dst, err := (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).ID(dst, number)
 	runtime.KeepAlive(s)
@@ -224,7 +226,7 @@ func (s *Snapshot) Name(dst []byte, user capping.UserID) []byte {
 	return dst
 }
 
-// Name works like Snapshot.Name.
+// Name appends the canonical text of a user's id, like Snapshot.Name.
 func (g *Generation) Name(dst []byte, user capping.UserID) []byte {
 	switch {
 	case g.Scheme == nil:
@@ -243,7 +245,7 @@ func (g *Generation) Name(dst []byte, user capping.UserID) []byte {
 	return fmt.Appendf(dst, "image:%016x", uint64(user))
 }
 
-// ID works like Snapshot.Back: it converts a user number to an id.
+// The method ID converts a user number to an id, like Snapshot.Back.
 func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
 	switch {
 	case g.Scheme == nil:
@@ -263,10 +265,9 @@ func (g *Generation) ID(dst []byte, number uint32) ([]byte, error) {
 	}
 }
 
-// BackPacked appends the ids of users with the given numbers to dst, in the packed form of ids (bytes). The numbers
-// must come from bitmaps of the snapshot. The kind of the ids must have a packed form. BackPacked is fastest for
-// ascending numbers. If the snapshot cannot convert numbers to ids, the error of BackPacked is ErrNoNames; there is no
-// other error.
+// BackPacked converts the given user numbers to ids, and appends the ids to dst in packed form (binary form). The
+// numbers must come from bitmaps of the snapshot. The kind of the ids must have a packed form. BackPacked is fastest
+// for ascending numbers. The only error of BackPacked is ErrNoNames: the snapshot cannot convert numbers to ids.
 func (s *Snapshot) BackPacked(dst []byte, numbers []uint32) ([]byte, error) {
 	if !s.HasNames() {
 		return dst, ErrNoNames
@@ -289,8 +290,8 @@ func (s *Snapshot) BackPacked(dst []byte, numbers []uint32) ([]byte, error) {
 	return dst, nil
 }
 
-// TextBytes returns the total length of the text ids of users with the given numbers, which must come from bitmaps of
-// the snapshot. The snapshot's method HasNames must return true.
+// TextBytes returns the total length of the text ids of users with the given numbers. The numbers must come from
+// bitmaps of the snapshot, and the snapshot's method HasNames must return true.
 func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 	defer runtime.KeepAlive(s)
 	texts := s.back.texts.Reader()
@@ -300,9 +301,9 @@ func (s *Snapshot) TextBytes(numbers []uint32) (total int64) {
 	return total
 }
 
-// BackTexts appends the text ids of users, given by their numbers, to dst. BackTexts appends the end index of each id
-// to the slice "ends". The user numbers must come from bitmaps of the snapshot, and its method HasNames must return
-// true.
+// BackTexts converts the given user numbers to text ids, and appends these ids to dst. BackTexts appends the end index
+// of each id to the slice "ends". The user numbers must come from bitmaps of the snapshot, and the snapshot's method
+// HasNames must return true.
 func (s *Snapshot) BackTexts(dst []byte, ends, numbers []uint32) (texts []byte, extended []uint32) {
 	defer runtime.KeepAlive(s)
 	reader := s.back.texts.Reader()

@@ -14,20 +14,20 @@ import (
 	"capper/internal/objects"
 )
 
-// cache is a local copy of the last good generation of segments from one source, so that a service can start while the
-// source is down. The cache directory has the same layout as the source. A reader of the cache checks all content
-// again.
+// A cache is a local copy of the last good generation (published version) of the segments from one source. With a
+// cache, a service can start while the source is down. The cache directory has the same layout as the source. A service
+// that reads from the cache checks all content again.
 type cache struct {
 	at objects.Location
 }
 
-// mapper is implemented by objects.Directory.
+// A mapper can map a file into memory. The type objects.Directory implements this interface.
 type mapper interface {
 	Map(ctx context.Context, key string, sizeBytes int64) (raw []byte, unmap func(), err error)
 }
 
-// newCache returns the cache of a source in a folder below dir, or nil if dir is "". Each source has its own folder, so
-// a service with a new source never starts with the segments of another source.
+// newCache returns the cache of a source in a folder below dir. If dir is "", newCache returns nil. Each source has its
+// own folder, so a service with a new source never starts with the segments of another source.
 func newCache(dir, source string) *cache {
 	if dir == "" {
 		return nil
@@ -35,8 +35,8 @@ func newCache(dir, source string) *cache {
 	return &cache{at: objects.NewDirectory(filepath.Join(dir, Sum([]byte(source))[:16]))}
 }
 
-// load reads the cached generation of segments, or returns an error if the function in the argument "require" rejects
-// the manifest of this generation.
+// The method load reads the cached generation of segments, or returns an error if the function in the argument
+// "require" rejects the manifest of this generation.
 func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Generation, error) {
 	if c == nil {
 		return nil, errors.New("no directory for the local copy of the segments is configured")
@@ -62,7 +62,7 @@ func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Gener
 		func() (*Back, error) { return c.back(ctx, m) })
 }
 
-// dictionary maps the cached dictionary file that the manifest names into memory.
+// The method dictionary maps the cached dictionary file that the manifest names into memory.
 func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error) {
 	layer := &m.IDs.Dictionary[0]
 	var d *Dictionary
@@ -78,9 +78,9 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 	return d, nil
 }
 
-// back maps the cached BackFile (file with the user ids) of the manifest into memory, or returns nil if the manifest
-// names none. To check the file, back reads all its pages. After the check, the method back releases the file's pages
-// from memory, because a service converts few user numbers to ids.
+// The method back maps the cached BackFile (file with the user ids) of the manifest into memory. If the manifest names
+// no BackFile, the method back returns nil. The check of the file reads all pages of the file. After the check, the
+// method back releases these pages from memory, because a service converts few user numbers to ids.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -102,8 +102,8 @@ func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	return b, nil
 }
 
-// mapped maps a cached file into memory and calls the function in the argument "open", which checks every byte. If the
-// file is damaged, mapped deletes it, so that cache.save writes the file again.
+// The method mapped maps a cached file into memory and calls the function in the argument "open", which checks every
+// byte. If the file is damaged, the method mapped deletes the file, so that cache.save writes it again.
 func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open func([]byte) error) (unmap func(),
 	err error) {
 	files, ok := c.at.(mapper)
@@ -120,27 +120,27 @@ func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open fu
 	}
 	if err := open(raw); err != nil {
 		unmap()
-		_ = c.at.Delete(ctx, key) // if deleting fails too, save reports why
+		_ = c.at.Delete(ctx, key) // if Delete fails too, save reports the reason
 		return nil, err
 	}
 	return unmap, nil
 }
 
-// open returns the bitmap of a segment or set if the cache has the bitmap. open deletes a damaged copy, so that
-// cache.save writes the bitmap again.
+// The method open returns the bitmap of a segment or set if the cache has it. The method open deletes a damaged copy,
+// so that cache.save writes the bitmap again.
 func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	if c == nil {
 		return nil, false
 	}
 	b, err := readBitmap(ctx, c.at, s)
 	if err != nil && !errors.Is(err, objects.ErrNotFound) && ctx.Err() == nil {
-		_ = c.at.Delete(ctx, s.Key) // if deleting fails too, save reports why
+		_ = c.at.Delete(ctx, s.Key) // if Delete fails too, save reports the reason
 	}
 	return b, err == nil
 }
 
-// holds reports whether the cache has the bitmap file of every entry in the list. holds checks
-// only the sizes of the files. For a nil cache, the result is true.
+// The method holds reports whether the cache has the bitmap file of every entry in the list. The method holds checks
+// the sizes of the files, but not their content. For a nil cache, the result is true.
 func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	if c == nil {
 		return true
@@ -161,8 +161,8 @@ func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	return true
 }
 
-// exists reports whether the cache has ever held a generation of segments. If the cache cannot be read, the result is
-// true.
+// The method exists reports whether the cache has ever contained a generation (published version) of the segments. If
+// reading the cache fails, the result is true.
 func (c *cache) exists(ctx context.Context) bool {
 	if c == nil {
 		return false
@@ -175,8 +175,9 @@ func (c *cache) exists(ctx context.Context) bool {
 	return false
 }
 
-// save stores a generation in the cache, and then deletes files that the cache no longer needs. Like a publisher, save
-// writes the bitmaps first and current.json last, so that a crash leaves the old generation intact.
+// The method save stores a generation (published version) in the cache, and then deletes files that the cache no longer
+// needs. Like a publisher, the method save writes the bitmaps first and current.json last. After a crash, the old
+// generation is therefore intact.
 func (c *cache) save(ctx context.Context, g *Generation) error {
 	if c == nil {
 		return nil
@@ -185,7 +186,7 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	for i, entry := range g.Manifest.Entries() {
 		keep[entry.Key] = true
 		if g.bitmap(i) == nil {
-			continue // exists already, see holds
+			continue // the cache already has the bitmap, see holds
 		}
 		if _, err := c.at.Put(ctx, entry.Key, g.bitmap(i).Bytes()); err != nil {
 			return err
@@ -203,8 +204,8 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	return c.prune(ctx, keep)
 }
 
-// saveIDs stores ids.json and the dictionary of the generation g in the cache, and adds their keys to the map in the
-// argument "keep".
+// saveIDs stores ids.json, the dictionary and the BackFile (file with the user ids) of the generation g in the cache.
+// saveIDs adds the keys of the dictionary and the BackFile to the map in the argument "keep".
 func (c *cache) saveIDs(ctx context.Context, g *Generation, keep map[string]bool) error {
 	if g.Manifest.IDs == nil {
 		return c.at.Delete(ctx, IDsKey)

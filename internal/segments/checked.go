@@ -9,17 +9,17 @@ import (
 	"capper/internal/objects"
 )
 
-// Checked is the content of the object checked.json, which tells when the last complete build of the segments ran. A
-// complete build either publishes a generation or finds that the live generation equals its result. The object
-// checked.json thus shows that a nightly build has run, even without changes.
+// The type Checked is the content of the object checked.json: the time of the last complete build of the segments. A
+// complete build either publishes a generation (published version), or finds that the live generation has the same
+// content. The object checked.json thus shows that a nightly build has run, even without changes.
 type Checked struct {
 	FormatVersion int       `json:"format_version"`
 	Generation    string    `json:"generation"`
 	CheckedAt     time.Time `json:"checked_at"`
 }
 
-// ReadChecked reads the time of the last complete build from checked.json. ReadChecked returns the zero value if no
-// build has recorded its time.
+// ReadChecked reads the time of the last complete build from checked.json. If no build has recorded its time, the
+// result is zero.
 func ReadChecked(ctx context.Context, src objects.Source) (Checked, error) {
 	c, _, err := readChecked(ctx, src, "")
 	return c, err

@@ -5,22 +5,23 @@
 //
 // # Vocabulary
 //
-// A segment is a named group of users; a user is in at most one segment. In a bitmap, an unsigned 32-bit number stands
-// for a user; see Ids. A generation is one published version of all segments and sets, and a manifest is the JSON index
-// of a generation. Segments have an order of precedence: a user in the bitmaps of two segments belongs to the segment
-// that comes first in the manifest. The code of a segment is its index in the manifest plus 1; code 0 means no segment.
-// A set is a named group of users that is not a segment. Sets may overlap and have no precedence. The set "tz/NAME"
-// holds the users who live in the time zone NAME of the IANA database. A user in several time zone sets belongs to the
-// earliest of these sets in the manifest.
+// A segment is a named group of users; a user is in at most one segment. In a bitmap (compressed set of numbers), an
+// unsigned 32-bit number stands for a user; see the section Ids. A generation is one published version of all segments
+// and sets, and a manifest is the JSON index of a generation. Segments have an order of precedence: a user in the
+// bitmaps of two segments belongs to the segment that comes first in the manifest. The code of a segment is its index
+// in the manifest plus 1. The code 0 stands for users without a segment. A set is a named group of users that is not a
+// segment. Sets may overlap and have no precedence. The set "tz/NAME" holds the users who live in the time zone NAME of
+// the IANA database. A user in several time zone sets belongs to the earliest of these sets in the manifest.
 //
 // # Ids
 //
 // A location (directory or bucket) has user ids of one kind; see package ids. The number of a dense id (32-bit integer)
 // is the id itself. A location with another kind of ids has an object ids.json with the kind and the hash key of the
 // ids. If ids are not dense, each generation has a dictionary (package dictionary): the sorted images (64-bit numbers
-// that stand for ids) of all ids. The number of a user is the index of the id's image in the dictionary, and is valid
-// in this generation alone. The type Renumbering makes bitmaps of two generations comparable if their dictionaries give
-// users different numbers. A generation may also have a Back, which converts user numbers to ids.
+// that stand for ids) of all ids. The number of a user is the index of the id's image in the dictionary. A user number
+// is valid in one generation alone. The type Renumbering makes bitmaps of two generations comparable if their
+// dictionaries give users different numbers. A generation may also have a Back: a structure that converts user numbers
+// to ids.
 //
 // The manifest names the kind of the user ids and a checksum of their hash key. A reader rejects a generation if
 // ids.json is missing, or has another kind or key than the manifest. A Refresher also rejects a generation if the kind
@@ -43,8 +44,8 @@
 // ids that are not dense. An older program rejects a manifest with a format version that it does not support, and keeps
 // the generation that it has. Names of sets appear only in manifests, not in object keys.
 //
-// The field "as_of" of a set is the time up to which the published users reflect every change of the set by API calls.
-// The method Snapshot.AsOf returns the as_of of a set.
+// The field "as_of" of a set is a time: the published users reflect all earlier changes of the set by API calls. The
+// method Snapshot.AsOf returns the as_of of a set.
 //
 // # Reading
 //
@@ -56,50 +57,53 @@
 // A Refresher replaces the whole generation with one atomic pointer, so that all lookups on a Snapshot see the same
 // generation. After any failure to load a new generation, the Refresher keeps the generation in use and tries again
 // later. Status, metrics and the log report the failure. A cache directory holds a checked copy of a generation, so
-// that a service can start while its source is down; the service then reports the outage. A check of an unchanged
-// generation costs two conditional GET requests to the source. If the live generation is faulty, the Refresher retries
-// after one interval, then two, four, up to 15 minutes, and immediately when current.json changes. If the file system
-// hangs, a refresh still ends at its time-out, and Run ends with its context.
+// that a service can start while its source is down; the service then reports the outage. If the live generation has
+// not changed, a check costs two conditional GET requests to the source. If the live generation is faulty, the
+// Refresher retries after one interval, then after two, four and so on, up to 15 minutes. When current.json changes,
+// the Refresher retries at its next check. If the file system hangs, a refresh still ends at its time-out, and Run ends
+// with its context.
 //
 // The function RefresherConfig.Require can reject a generation by its manifest, for example if a set that the policy
 // needs is missing. When a service starts, its Refresher prefers a cached generation to a rejected one. The Refresher
-// uses a rejected generation only if there is no other generation; Status then reports the rejection. The Refresher
-// checks a rejected generation again at every interval.
+// uses a rejected generation only if no other generation exists. For a rejected generation in use, Status reports the
+// rejection. The Refresher checks a rejected generation again at every interval.
 //
 // RefresherConfig.Guarded makes the Refresher reject a generation that lost too many users, compared with the
 // generation in use. When a service starts, the Refresher compares the live generation with the cached generation.
 // Without a cache, the Refresher compares with the newest earlier generation of the source that is readable and was not
 // rolled back. If the Refresher then rejects the live generation, it uses the earlier generation.
 //
-// The Refresher loads the next generation on half of the CPU cores, so that API calls do not wait. The Refresher
-// recognises bitmaps that are already in memory by their SHA-256, and neither reads nor stores them twice. It reuses
-// each unchanged set, the map of the segments if no segment has changed, and the map of the time zones.
+// The Refresher loads the next generation on half of the CPU cores, so that API calls do not wait. By their SHA-256,
+// the Refresher recognises bitmaps that are already in memory, and neither reads nor stores them twice. The Refresher
+// reuses each unchanged set. If no segment has changed, the Refresher also reuses the map of the segments. If no time
+// zone set has changed, the Refresher also reuses the map of the time zones.
 //
 // # Snapshot
 //
 // A Snapshot is a generation in memory: a bitmap.CodeMap of the segments, the bitmaps of the sets, and a CodeMap of the
-// time zone sets. With the CodeMap of the time zone sets, the time zone of a user takes one lookup, instead of one
-// lookup for each time zone set.
+// time zone sets. With the CodeMap of the time zone sets, one lookup finds a user's time zone, instead of one lookup
+// for each time zone set.
 //
 // # Pinned generations
 //
-// Work that spans many API calls pins its generation: each call names the generation, and gets answers from the same
-// one. A Refresher keeps an earlier generation in memory for RefresherConfig.Keep after its last pin, and keeps at most
-// MaxPinned generations. Pins belong to one process. The API calls of one piece of work may reach several instances of
-// the service, which load a new generation at different moments. A Refresher therefore keeps a replaced generation
-// without pins for a short time. If a request names a newer generation than this instance has used, Pin returns a
-// NotYetError and makes the Refresher check the source. For a generation that is no longer in memory, Pin returns a
-// GoneError.
+// Work that spans many API calls pins its generation (published version): each call names the generation, and all calls
+// get responses from this generation. A Refresher keeps an earlier generation in memory for RefresherConfig.Keep after
+// its last pin, and keeps at most MaxPinned generations. Pins belong to one process. The API calls of one piece of work
+// may reach several instances of the service, and these instances load a new generation at different moments. A
+// Refresher therefore keeps a replaced generation without pins for a short time. If a request names a newer generation
+// than this instance has used, Pin returns a NotYetError and makes the Refresher check the source. For a generation
+// that is no longer in memory, Pin returns a GoneError.
 //
 // # Files
 //
 // The files keys.go, manifest.go, ids.go, back.go, asof.go, pointer.go, checked.go and accepted.go define the stored
-// documents. The file load.go reads a generation; snapshot.go and zones.go answer lookups. The file refresher.go (with
+// documents. The file load.go reads a generation; snapshot.go and zones.go look up users. The file refresher.go (with
 // spoiled.go, status.go, cache.go and metrics.go) keeps the live generation in memory. The files guarded.go, held.go,
 // former.go, replay.go, renumber.go and unify.go compare generations. The file insert.go adds ids to a dictionary, and
 // pins.go keeps earlier generations in memory.
 //
 // # Not here
 //
-// Package segments neither changes segments in place nor encrypts them; a bucket can encrypt its objects.
+// Package segments does not change segments in place. Package segments does not encrypt segments; a bucket can encrypt
+// its objects.
 package segments

@@ -14,8 +14,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// errNoCache, errEmptyCache and errNoEarlier are normal reasons why a source or cache has no earlier generation for a
-// comparison.
+// errNoCache, errEmptyCache and errNoEarlier report normal cases in which a source or cache has no earlier generation
+// (published version) for a comparison.
 var (
 	errNoCache    = errors.New("segments cache is not configured")
 	errEmptyCache = errors.New("segments cache is empty")
@@ -24,32 +24,33 @@ var (
 
 type readFunc = func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error)
 
-// former is an earlier generation of segments with which the Refresher compares the next generation to detect lost
-// users.
+// A former is an earlier generation (published version) with which the Refresher compares the next generation to detect
+// lost users.
 type former struct {
 	manifest *Manifest
-	// read returns the bitmap of one of the generation's segments or sets.
+	// The function read returns the bitmap of a segment or set of the generation.
 	read readFunc
-	// dictionary returns the dictionary of a generation whose ids are not dense.
+	// The function dictionary returns the dictionary of a generation whose ids are not dense (32-bit integers).
 	dictionary func(ctx context.Context) (*Dictionary, error)
-	// cache holds the generation's bitmaps; nil if the generation is not the cached one.
+	// If the generation is the cached one, the field cache is the cache with the generation's bitmaps; otherwise nil.
 	cache *cache
-	// back returns the Back of such a generation.
+	// The function back returns the Back (conversion of user numbers to ids) of a generation whose ids are not dense.
 	back func(ctx context.Context) (*Back, error)
-	// scheme is the scheme of the source if ids are not dense.
+	// If ids are not dense, scheme is the kind and the hash key of the source's ids.
 	scheme *ids.Scheme
-	// follows is the name of the preceding generation in the source.
+	// The field follows is the name of the preceding generation in the source.
 	follows string
 }
 
-// stayed is an earlier generation, completely loaded, that a starting service uses because it rejects the live
-// generation.
+// A stayed is a completely loaded earlier generation (published version) that a starting service uses because it
+// rejects the live generation.
 type stayed struct {
 	*Generation
 	origin string
 }
 
-// load reads all bitmaps of the earlier generation, from the cache if the cache has the whole generation.
+// The method load reads all bitmaps of the earlier generation (published version), from the cache if the cache has the
+// whole generation.
 func (f *former) load(ctx context.Context) (*stayed, error) {
 	if f.cache != nil {
 		if g, err := f.cache.load(ctx, nil); err == nil && g.Manifest.Generation == f.manifest.Generation {
@@ -67,7 +68,8 @@ func (f *former) load(ctx context.Context) (*stayed, error) {
 	return &stayed{g, OriginSource}, err
 }
 
-// inUseBefore returns the generation in use as a former, which a comparison with the next generation needs.
+// inUseBefore converts the generation in use to a former (earlier generation) for a comparison with the next
+// generation.
 func inUseBefore(now *Snapshot) *former {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return now.sets[s.Name], nil }
 	return &former{manifest: &now.manifest, read: read, scheme: now.scheme,
@@ -79,8 +81,8 @@ func inUseBefore(now *Snapshot) *former {
 // keys. With another hash key, the same user has another image (64-bit number that stands for the id).
 var errOtherIDs = errors.New("the ids of the two generations have different kinds or keys")
 
-// SameIDs reports whether the ids of both generations have the same kind and key, so that a user has the same image in
-// both generations.
+// SameIDs reports whether the ids of both generations have the same kind and hash key. In this case, a user has the
+// same image (64-bit number that stands for the id) in both generations.
 func (m *Manifest) SameIDs(other *Manifest) bool {
 	if m.IDs == nil || other.IDs == nil {
 		return m.IDs == other.IDs
@@ -89,8 +91,8 @@ func (m *Manifest) SameIDs(other *Manifest) bool {
 }
 
 // dictionaryOf returns a function that gets the dictionary of ids to which the manifest m refers. If the generation g
-// has this dictionary in memory, the function returns it. If the generation g has another dictionary, the function
-// reads the file from the first of the given places that has it.
+// has this dictionary in memory, the returned function takes the dictionary from g. Otherwise, the returned function
+// reads the dictionary file from the first of the given places that has this file.
 func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(context.Context) (*Dictionary, error) {
 	return func(ctx context.Context) (d *Dictionary, err error) {
 		if g.Dictionary != nil && m.SameNumbers(g.Manifest) {
@@ -105,10 +107,11 @@ func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(co
 	}
 }
 
-// formers yields the earlier generations with which a starting service may compare the live generation, the best first.
-// The cached generation comes first. After the cached generation, formers yields the generations of the source that a
-// running service would have used. Generations that lack a guarded set (a set with a limit on lost users) come last. An
-// error that the iterator yields tells why an earlier generation is missing.
+// The method formers yields earlier generations (published versions) for the comparison in which a starting service
+// checks the live generation. The most suitable earlier generation comes first. The cached generation comes first.
+// After the cached generation, formers yields the generations of the source that a running service would have used.
+// Generations that lack users of a guarded set (set with a limit on lost users) come last. If the iterator yields an
+// error, the error explains a missing earlier generation.
 func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*former, error] {
 	return func(yield func(*former, error) bool) {
 		if !yield(r.cachedFormer(ctx, blank.next)) {
@@ -136,11 +139,11 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 	}
 }
 
-// measures reports whether a comparison with this earlier generation can show that guarded sets (sets with a limit on
-// lost users) lost users. A comparison with the cached generation can always show lost users, because a service used
-// this generation. A comparison with a generation of the source cannot show lost users if that generation lacks a
-// guarded set or has an empty one. Either no service with this guard has ever used a generation without the guarded
-// set's users, or the generation itself is the result of a loss.
+// The method measures reports whether a comparison with this earlier generation (published version) can show losses of
+// guarded sets (sets with a limit on lost users). A comparison with the cached generation can always show losses,
+// because a service used this generation. A comparison with a generation of the source shows no loss if a guarded set
+// is missing or empty in this generation. Either no service with this guard ever used such a generation, or the
+// generation itself is the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -156,8 +159,8 @@ func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	return true
 }
 
-// cachedFormer returns the cached generation in the form that a comparison with the next generation needs. The field
-// "read" of the result of cachedFormer is a function that reads bitmaps from the source if the cache lacks them.
+// cachedFormer returns the cached generation in the form that a comparison with the next generation (published version)
+// needs. If the cache lacks a bitmap, the function in the result's field "read" reads the bitmap from the source.
 func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former, error) {
 	if r.cache == nil {
 		return nil, errNoCache
@@ -178,9 +181,9 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		back:       func(ctx context.Context) (*Back, error) { return m.ReadBack(ctx, r.cfg.Source) }}, nil
 }
 
-// earlierFormers returns earlier generations of the source for a comparison, the newest first. earlierFormers leaves
-// out rolled-back generations. The faults that earlierFormers returns tell why there is no earlier generation, or which
-// generations cannot be read.
+// earlierFormers returns earlier generations (published versions) of the source for a comparison, the newest first.
+// earlierFormers omits rolled-back generations. The returned faults explain a failed read of a generation, or the lack
+// of earlier generations.
 func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list []*former, faults []error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -225,7 +228,7 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 // Reconsider compares the generation in use with the newest earlier generation that the source has. If the generation
 // in use lacks too many users whom API calls added to sets (RefresherConfig.Overruled), Reconsider switches to the
 // earlier generation. Callers call Reconsider after Load and before Run, because the users whom API calls added are
-// unknown until a store is open. If Reconsider can read no earlier generation, it keeps the generation in use.
+// unknown until a store is open. If no earlier generation is readable, Reconsider keeps the generation in use.
 func (r *Refresher) Reconsider(ctx context.Context) error {
 	now, guarded := r.Current(), r.cfg.Guarded()
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
@@ -259,8 +262,8 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	return nil
 }
 
-// overrules reports whether the next generation would remove too many users whom API calls added to a set with a limit
-// on lost users.
+// The method overrules reports whether the next generation (published version) would remove too many users whom API
+// calls added to a guarded set (set with a limit on lost users).
 func (c *comparison) overrules() bool {
 	for name := range c.guarded.MayLose {
 		var loss Loss
@@ -274,7 +277,7 @@ func (c *comparison) overrules() bool {
 	return false
 }
 
-// orRead returns a function that gets a bitmap from the memory of the generation g, or else from the first of the
+// orRead returns a function that gets a bitmap from the generation g in memory, or else from the first of the given
 // places that has the bitmap.
 func (g *Generation) orRead(places ...objects.Source) readFunc {
 	return g.orReadBy(func(ctx context.Context, s *Segment) (b *bitmap.Bitmap, err error) {
@@ -287,7 +290,8 @@ func (g *Generation) orRead(places ...objects.Source) readFunc {
 	})
 }
 
-// bitmapWith returns the bitmap with the given SHA-256 if the generation has it in memory, and otherwise nil.
+// bitmapWith returns the bitmap with the given SHA-256 if the generation (published version) has it in memory, and
+// otherwise nil.
 func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	for i, b := range g.Sets {
 		if b != nil && g.Manifest.Sets[i].SHA256 == sha256 {
@@ -302,8 +306,9 @@ func (g *Generation) bitmapWith(sha256 string) *bitmap.Bitmap {
 	return nil
 }
 
-// namesBefore lists the generations of a source that are older than the given one, newest first. namesBefore also
-// returns the names and content hashes of rolled-back generations, because no service may use such a generation again.
+// namesBefore lists the generations (published versions) of a source that are older than the given one, newest first.
+// namesBefore also returns the names and content hashes of rolled-back generations, because no service may use a
+// rolled-back generation again.
 func namesBefore(ctx context.Context, src objects.Source, one string) (names []string, withdrawn map[string]bool,
 	err error) {
 	list, err := src.List(ctx, GenerationsPrefix)
@@ -323,8 +328,8 @@ func namesBefore(ctx context.Context, src objects.Source, one string) (names []s
 	return names, withdrawn, nil
 }
 
-// readWithdrawn reads from controls.json which generations were rolled back: their names and content hashes.
-// readWithdrawn ignores the other fields of controls.json, which matter only to publishers.
+// readWithdrawn reads the names and content hashes of rolled-back generations from controls.json. readWithdrawn ignores
+// the other fields of controls.json, which matter only to publishers.
 func readWithdrawn(ctx context.Context, src objects.Source) (map[string]bool, error) {
 	raw, _, err := src.ReadTagged(ctx, ControlsKey, "")
 	if errors.Is(err, objects.ErrNotFound) {

@@ -19,21 +19,21 @@ import (
 // service replaces the generation in use.
 const DefaultMayLose = 0.1
 
-// zoneMayLose and zonesMayLose are limits in per cent. They limit how many users may have a time zone in one generation
-// and no time zone in the next.
+// zoneMayLose and zonesMayLose limit the percentage of users who may lose their time zone from one generation
+// (published version) to the next.
 const (
-	zoneMayLose  = 50 // users of one zone; not lower, because one of two users in a zone is already half
-	zonesMayLose = 5  // users of all zones
+	zoneMayLose  = 50 // of the users of one zone; not lower, because one of two users in a zone is already half
+	zonesMayLose = 5  // of the users of all zones
 )
 
-// Guarded states how many users a set may lose from one generation to the next. If a set loses more users than Guarded
-// allows, the service rejects the next generation. The zero value guards no set.
+// Guarded limits the users whom a set may lose from one generation (published version) to the next. If a set loses more
+// users than Guarded allows, the service rejects the next generation. The zero value of Guarded guards no set.
 type Guarded struct {
-	// MayLose is, for each guarded set, the percentage of its users who may leave from the generation
-	// in use to the next. At 100 every loss is allowed and nothing is compared.
+	// MayLose contains, for each guarded set, the percentage of users who may leave the set when a new generation
+	// replaces the one in use. At 100, every loss is allowed and the service does not compare the set.
 	MayLose map[string]float64
-	// Zones guards the sets of time zones: each set must remain, and its users must remain in one of
-	// the sets.
+	// If Zones is true, each time zone set must remain, and most users of time zone sets must remain in some time zone
+	// set.
 	Zones bool
 }
 
@@ -43,46 +43,49 @@ func (g *Guarded) equal(other *Guarded) bool {
 	return g.Zones == other.Zones && maps.Equal(g.MayLose, other.MayLose)
 }
 
-// Allowed returns how many of the given number of users may leave a set if the limit is the given percentage.
+// Allowed converts a limit in per cent to the number of users who may leave a set with the given number of users.
 func Allowed(users uint64, percent float64) uint64 {
 	const rounding = 1e-6 // in users, so that 0.1 % of 1,000 is 1 despite binary fractions
 	return min(users, uint64(float64(users)*percent/100+rounding))
 }
 
-// Loss describes how many users one guarded set (set with a limit on lost users) lost between two generations.
+// Loss describes the users whom one guarded set (set with a limit on lost users) lost between two generations
+// (published versions).
 type Loss struct {
 	Set    string
 	Before uint64
-	// Left is the number of users who left the set. For the set of a time zone, only users who are in
-	// no other such set count.
+	// Left is the number of users who left the set. For a time zone set, Left does not count users who moved to another
+	// time zone set.
 	Left    uint64
 	Allowed uint64 // maximum number of users who may leave
-	// Accepted is how many of the users who left the set are covered by approved changes in the manifest.
+	// Accepted is the number of users who left the set by approved changes in the manifest (index of a generation).
 	Accepted uint64
-	// Vanished is true if the next generation lacks the set and no approved change in the manifest covers this.
+	// Vanished is true if the next generation lacks the set, without an approved change in the manifest.
 	Vanished bool
 	// Empty is true if the set has no user in the next generation.
 	Empty bool
-	// Overruled is the number of users whom calls added to the set and whom the next generation would remove, because
-	// its set is newer than the calls but lacks them.
+	// Overruled is the number of users whom API calls added to the set, but whom the next generation would remove. The
+	// set in the next generation is newer than these API calls, but lacks the users.
 	Overruled uint64
-	AsOf      time.Time // as_of of the set in the next generation
+	AsOf      time.Time // time up to which the set in the next generation reflects all changes
 }
 
-// mayOverrule is how many users a new generation may always lack although API calls added them to a set. If a build
-// leaves out a few users whom API calls added, it may be right, for example because they subscribed again elsewhere.
+// mayOverrule is a number of users: a new generation (published version) may always lack so many users whom API calls
+// added to a set. A build without these few users may be right, for example because the users subscribed again
+// elsewhere.
 const mayOverrule = 1000
 
-// Zone reports whether the set that lost users is a time zone set.
+// The method Zone reports whether the set that lost users is a time zone set.
 func (l *Loss) Zone() bool { return strings.HasPrefix(l.Set, ZonePrefix) }
 
 func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
 
-// loses reports whether the set lost more users since the earlier generation than the limit and approved
-// changes allow.
+// The method loses reports whether the set lost more users since the earlier generation (published version) than the
+// limit and approved changes allow.
 func (l *Loss) loses() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
 
-// overrules reports whether the next generation would remove too many users whom API calls added to the set.
+// The method overrules reports whether the next generation (published version) would remove too many users whom API
+// calls added to the set.
 func (l *Loss) overrules() bool { return l.Overruled > max(l.Allowed, mayOverrule) }
 
 func (l *Loss) String() string {
@@ -106,12 +109,12 @@ func (l *Loss) String() string {
 		l.Left, l.Before, PercentText(100*float64(l.Left)/float64(l.Before)), l.Set, l.Allowed+l.Accepted)
 }
 
-// LossError reports that a service rejects a generation because its sets lost too many users.
+// LossError reports that a service rejects a generation (published version) because its sets lost too many users.
 type LossError struct {
-	Before string // the generation with which it was compared
-	Losses []Loss // only losses beyond the allowed and accepted numbers
-	// ZoneUsers is the number of users who had a time zone, and ZoneLeft is how many of them have none
-	// now. Both are 0 if their total is not a reason for the rejection.
+	Before string // name of the earlier generation in the comparison
+	Losses []Loss // losses above the number of allowed and approved departures
+	// ZoneUsers is the number of users who had a time zone, and ZoneLeft is the number of users who lost it. ZoneUsers
+	// and ZoneLeft are 0 if the total loss of time zones is not a reason for the rejection.
 	ZoneUsers, ZoneLeft uint64
 }
 
@@ -140,28 +143,29 @@ func (e *LossError) onlyOverrules() bool {
 	return e.ZoneLeft == 0 && !slices.ContainsFunc(e.Losses, func(l Loss) bool { return l.loses() })
 }
 
-// A comparison compares a generation with an earlier one, and so finds sets that lost too many users.
+// A comparison compares a generation (published version) with an earlier one to find sets that lost too many users.
 type comparison struct {
 	guarded Guarded
 	was     *former
 	next    *Generation
-	// object reads a bitmap by its SHA-256, for bitmaps of generations between the two compared ones.
+	// The function object reads a bitmap of a generation between the two compared generations by the bitmap's SHA-256.
 	object func(ctx context.Context, sha256 string) (*bitmap.Bitmap, error)
 	cores  int
-	// overruled is RefresherConfig.Overruled; nil: no API calls change sets.
+	// The field overruled is the function RefresherConfig.Overruled; nil: no API calls change sets.
 	overruled func(set string, before, next time.Time) []capping.UserID
 
-	numbers *Renumbering // from the user numbers of was to those of next; nil: not made yet
-	// renumbered says that the function read returns bitmaps with the user numbers of the generation next.
+	numbers *Renumbering // converts user numbers of was to user numbers of next; nil: not made yet
+	// If renumbered is true, the function was.read returns bitmaps with the user numbers of the generation next.
 	renumbered bool
 
 	losses   []Loss
 	unjudged []string // sets that could not be compared, with reasons
-	// uncertain is set if a bitmap of a generation between the two compared ones could not be read this time.
+	// The field uncertain is true if a read of a bitmap of a generation between the two compared generations failed
+	// this time.
 	uncertain bool
 }
 
-// against returns the name of the earlier generation with which a generation is compared, or "".
+// The method against returns the name of the earlier generation (published version) in the comparison, or "".
 func (c *comparison) against() string {
 	if c.was == nil {
 		return ""
@@ -169,8 +173,8 @@ func (c *comparison) against() string {
 	return c.was.manifest.Generation
 }
 
-// run compares the two generations. If sets lost too many users, the error of run is a *LossError; otherwise it is the
-// error of ctx.
+// The method run compares the two generations (published versions). If sets lost too many users, the error of run is a
+// *LossError; otherwise it is the error of ctx.
 func (c *comparison) run(ctx context.Context) error {
 	refused := &LossError{Before: c.was.manifest.Generation}
 	for _, name := range slices.Sorted(maps.Keys(c.guarded.MayLose)) {
@@ -196,8 +200,8 @@ func (c *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-// countOverruled counts users whom API calls added to the set and whom the next generation would remove. countOverruled
-// returns false if there are none.
+// countOverruled counts users whom API calls added to the set and whom the next generation (published version) would
+// remove. If the count is 0, countOverruled returns false.
 func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	is := c.next.Manifest.set(name)
 	if is == nil || c.overruled == nil || c.guarded.MayLose[name] >= 100 {
@@ -208,7 +212,8 @@ func (c *comparison) countOverruled(name string, loss *Loss) bool {
 	return loss.Overruled > 0
 }
 
-// lacking returns how many of the given users are not in the named set of this generation.
+// The method lacking returns the number of the given users who are not in the named set of this generation (published
+// version).
 func (g *Generation) lacking(set string, users []capping.UserID) (lacking uint64) {
 	numbers, member := make([]uint32, len(users)), make([]uint8, len(users))
 	g.Dictionary.users(users, numbers)
@@ -219,14 +224,14 @@ func (g *Generation) lacking(set string, users []capping.UserID) (lacking uint64
 	return lacking
 }
 
-// lossOf counts the users who left the set from the earlier to the next generation. The result "ok" of lossOf is false
-// if the earlier generation lacks the set.
+// lossOf counts the users who left the set from the earlier to the next generation (published version). If the earlier
+// generation lacks the set, the result "ok" of lossOf is false.
 func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok bool) {
 	was, is := c.was.manifest.set(name), c.next.Manifest.set(name)
 	if was == nil {
 		return loss, false
 	}
-	if is == nil { // API calls may still add users, but the users of earlier builds are lost
+	if is == nil { // API calls can still add users, but the set loses the users of earlier builds
 		return Loss{Set: name, Before: was.Cardinality, Left: was.Cardinality, Empty: true,
 			Vanished: was.Cardinality > 0 && !c.next.Manifest.acceptsEnd(was, c.was.manifest),
 			Accepted: was.Cardinality}, true
@@ -251,7 +256,8 @@ func (c *comparison) lossOf(ctx context.Context, name string) (loss Loss, ok boo
 	return loss, true
 }
 
-// readBefore reads a bitmap of the earlier generation, and converts it to the user numbers of the next generation.
+// readBefore reads a bitmap of the earlier generation (published version), and converts it to the user numbers of the
+// next generation.
 func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 	b, err := c.was.read(ctx, s)
 	if err != nil || c.renumbered || c.was.manifest.SameNumbers(c.next.Manifest) {
@@ -269,11 +275,11 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 	return c.numbers.Bitmap(b), nil
 }
 
-// accounted returns how many users have left the set since the earlier generation by approved changes in the
-// manifest. accounted counts only approved changes in a chain that starts at the set's users in the earlier
-// generation. If ids are not dense, the chain may break before the set's users in the next generation. If the chain of
-// a set breaks, accounted counts all approved changes since the earlier generation. Every new id changes the user
-// numbers, and with them the result of Manifest.Users, so that a chain may break although no user left.
+// The method accounted returns the number of users who have left the set since the earlier generation by approved
+// changes in the manifest. Each counted change starts at the users with which the change before it ended, and the first
+// starts at the set's users in the earlier generation. If ids are not dense (32-bit numbers), this chain of approved
+// changes may break although no user left. The reason is that every new id changes the user numbers, and so the result
+// of Manifest.Users. If the chain breaks, accounted counts all approved changes since the earlier generation.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})
@@ -283,12 +289,12 @@ func (c *comparison) accounted(was, is *Set) uint64 {
 	return removed
 }
 
-// accepted returns how many of the users who left a set did so by approved changes in the manifest. The approved
-// changes must form a chain from the set's old bitmap to the new bitmap. The changes between approved changes must be
-// within the limit of the set. accepted reads bitmaps of other generations only if the result depends on them.
+// The method accepted returns the number of users who left a set by approved changes in the manifest, or by changes
+// within the set's limit between approved changes. The approved changes must form a chain from the set's old bitmap to
+// the new bitmap. The method accepted reads bitmaps of other generations only if the result depends on these bitmaps.
 func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
-	if m.IDs != nil { // a bitmap between the two cannot be found by its users
+	if m.IDs != nil { // accepted cannot find a bitmap between the two by its users
 		return c.accounted(was, is)
 	}
 	steps, removed := 0, uint64(0)
@@ -328,9 +334,9 @@ func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitm
 	return removed + left
 }
 
-// bridge counts users who left the set after the last approved change of the chain and before the next approved change.
-// The result "ok" of the method bridge is false if more users left than the limit of the set allows. bridge ignores
-// approved changes that are older than the earlier generation.
+// The method bridge counts users who left the set after the last approved change of the chain and before the approved
+// change a. The result "ok" of the method bridge is false if more users left than the limit of the set allows, or if a
+// bitmap is missing. The method bridge ignores approved changes that are older than the earlier generation.
 func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	users **bitmap.Bitmap) (left uint64, ok bool) {
 	if !a.At.After(c.was.manifest.CreatedAt) {
@@ -349,8 +355,8 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	return left, ok
 }
 
-// between reads a bitmap from a generation that was published after the earlier one and before the next one.
-// between returns nil if the bitmap does not exist or cannot be read.
+// The method between reads a bitmap of a generation that was published between the two compared generations. The method
+// between returns nil if the bitmap does not exist or if the read fails.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {
@@ -360,18 +366,17 @@ func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap 
 	return b
 }
 
-// within counts the users who are in the bitmap "before" but not in the bitmap "after". within also reports
-// whether the limit of the set allows that so many users leave.
+// The method within counts the users who are in the bitmap "before" but not in the bitmap "after". The method within
+// also reports whether the limit of the set allows this number.
 func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint64, ok bool) {
 	left = bitmap.Outside([]*bitmap.Bitmap{before}, []*bitmap.Bitmap{after}, c.cores)[0]
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
 }
 
-// accounted returns how many users left a set by a chain of approved changes, which starts at the users that
-// the argument identifies. The argument "users" of the method accounted identifies the users of a set, as the result of
-// Manifest.Users does. The result "end" of the method accounted identifies the users at the end of the chain in the
-// same way. If the argument "since" is not zero, approved changes after this time also count, even if they are not in
-// the chain.
+// The method accounted returns the number of users who left a set by a chain of approved changes. In a chain, each
+// approved change starts at the users with which the change before it ended. The argument "users" identifies the users
+// at the start of the chain, and the result "end" identifies the users at the end; see Manifest.Users. If the argument
+// "since" is not zero, accounted also counts approved changes after this time outside the chain.
 func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64, end string) {
 	end = users
 	for i := range m.Accepted {
@@ -383,13 +388,13 @@ func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64
 	return removed, end
 }
 
-// JudgeZones returns an error if too many users lose their time zone, so that a service that needs time zones rejects
-// the next generation. The bitmaps of both generations must contain the user numbers of one dictionary; see
-// Generation.RenumberedBy.
+// JudgeZones returns an error if too many users lose their time zone from one generation (published version) to the
+// next. A service that needs time zones rejects such a generation. The bitmaps of both generations must contain the
+// user numbers of one dictionary; see Generation.RenumberedBy.
 func JudgeZones(before, next *Generation) *LossError {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return before.bitmapWith(s.SHA256), nil }
 	c := comparison{was: &former{manifest: before.Manifest, read: read}, next: next, cores: runtime.GOMAXPROCS(0)}
-	c.renumbered = true // by the caller
+	c.renumbered = true // the caller has converted the bitmaps
 	refused := &LossError{Before: before.Manifest.Generation}
 	if c.zones(context.Background(), refused); len(refused.Losses) == 0 && refused.ZoneLeft == 0 {
 		return nil
@@ -397,8 +402,8 @@ func JudgeZones(before, next *Generation) *LossError {
 	return refused
 }
 
-// zones compares the time zone sets of the two generations, and adds the lost users to the error in the argument
-// "refused".
+// The method zones compares the time zone sets of the two generations (published versions), and adds the lost users to
+// the error in the argument "refused".
 func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	was, is := c.was.manifest.zones(), c.next.Manifest.zones()
 	same := func(a, b *Set) bool {
@@ -428,8 +433,8 @@ func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	}
 }
 
-// zoneless counts, for each time zone of the earlier generation, those users who have no time zone in the next
-// generation.
+// The method zoneless counts, for each time zone of the earlier generation (published version), those users who have no
+// time zone in the next generation.
 func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 	before, after := make([]*bitmap.Bitmap, len(was)), make([]*bitmap.Bitmap, len(is))
 	for i, zone := range is {
@@ -446,8 +451,8 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 }
 
 // acceptsEnd reports whether an approved change in the manifest covers the removal of a set that an earlier generation
-// had. The approved removal of a set must start at the set's users in the earlier generation, or be later than that
-// generation.
+// had. The approved removal must be of the set's users in the earlier generation. An approval after the creation of
+// that generation is also valid.
 func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {
 		return a.Set == set.Name && a.ToSHA256 == "" &&
@@ -455,7 +460,7 @@ func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	})
 }
 
-// set returns the manifest's entry of the set with the given name, or nil.
+// The method set returns the manifest's entry of the set with the given name, or nil.
 func (m *Manifest) set(name string) *Set {
 	for i := range m.Sets {
 		if m.Sets[i].Name == name {

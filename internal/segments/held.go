@@ -13,9 +13,9 @@ import (
 	"capper/internal/objects"
 )
 
-// holding stores the manifest of the generation that is live at the source, and why the service does not use this
-// generation. A comparison may read hundreds of megabytes, so the Refresher repeats it only if one of the two
-// generations or the limits change.
+// The type holding stores the manifest of the source's live generation (published version in use), and the reason if
+// the service rejects this generation. A comparison of two generations may read hundreds of megabytes. The Refresher
+// therefore repeats a comparison only if one of the two generations or the limits change.
 type holding struct {
 	live    *Manifest // manifest of the live generation at the last read
 	checked Checked   // checked.json at the last read
@@ -24,14 +24,14 @@ type holding struct {
 	inUse   string
 	guarded Guarded
 	err     error
-	former  *stayed // generation that a starting service prefers to the live one
+	former  *stayed // earlier generation that a starting service uses if it rejects the live one
 }
 
-// sees stores the manifest that the live generation of the source had at the last read.
+// The method sees stores the manifest of the source's live generation at the last read.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
-// again returns the result of an earlier comparison, if that comparison was of the same two generations and
-// had the same limits. The result is nil if there was no such comparison.
+// The method again returns the error of the last comparison if that comparison was of the same two generations
+// (published versions) and had the same limits. Otherwise, the method again returns nil.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {
 		return h.err
@@ -47,9 +47,9 @@ func (r *Refresher) inUse() string {
 	return ""
 }
 
-// compare compares the next generation with the one in use. When the service starts, no generation is in use, and the
-// method compare chooses an earlier generation. The error is a *RefusedError if sets lost too many users, or the error
-// of ctx.
+// The method compare compares the next generation (published version) with the generation in use. When the service
+// starts, no generation is in use, so the method compare chooses an earlier generation. The error is a *RefusedError if
+// sets lost too many users, or the error of ctx.
 func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation) (*comparison, error) {
 	c := &comparison{guarded: r.cfg.Guarded(), next: next, cores: known.cores, object: r.object,
 		overruled: r.cfg.Overruled}
@@ -73,11 +73,10 @@ func (r *Refresher) compare(ctx context.Context, known *memory, next *Generation
 	return c, err
 }
 
-// compareAtStart compares the live generation with the first earlier generation that can be read. A service needs this
-// comparison when it starts. The service rejects the live generation only if the earlier generation can be read
-// completely, because it must then use the earlier one. If the earlier generation cannot be read completely, the
-// comparison with the next earlier generation decides. If no earlier generation can be read completely, the service
-// uses the result of the first comparison.
+// compareAtStart compares the live generation (published version in use) with the first readable earlier generation
+// when a service starts. A service that rejects the live generation must use the earlier generation. If the earlier
+// generation is not completely readable, compareAtStart therefore compares with the next earlier generation. If no
+// earlier generation is completely readable, compareAtStart returns the result of the first comparison.
 func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*comparison, error) {
 	var first *comparison
 	var refused error
@@ -116,8 +115,8 @@ func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*com
 	return blank, nil
 }
 
-// unmeasured returns the reasons why a starting service found no earlier generation with which to compare. After a
-// first publish, an empty cache and a source without earlier generations are normal.
+// The function unmeasured returns the reasons for which a starting service found no earlier generation (published
+// version) for a comparison. After a first publish, an empty cache and a source without earlier generations are normal.
 func unmeasured(none []error) (texts []string) {
 	usual := true
 	for _, err := range none {
@@ -131,8 +130,8 @@ func unmeasured(none []error) (texts []string) {
 	return texts
 }
 
-// stay is for a starting service that has rejected the live generation: it makes the service use the earlier
-// generation.
+// The method stay makes a starting service that has rejected the live generation (published version in use) use the
+// earlier generation.
 func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) bool {
 	f := r.held.former
 	if f == nil || f.Manifest.fulfils(require) != nil {
@@ -151,10 +150,10 @@ func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) boo
 	return true
 }
 
-// Judge reports whether a service that starts with the given cache directory would reject the generation with the
-// manifest m. If the service would reject the generation, the error is a *RefusedError; other errors report a failed
-// read. The result "against" of Judge is the name of the earlier generation in the comparison. The result "unjudged" of
-// Judge lists earlier generations with which Judge could not compare, and the reasons.
+// Judge reports whether a service that starts with the given cache directory would reject the generation (published
+// version) with the manifest m. If the service would reject the generation, the error is a *RefusedError; other errors
+// report a failed read. The result "against" of Judge is the name of the earlier generation in the comparison. The
+// result "unjudged" of Judge lists failed comparisons with their reasons.
 func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest, guarded Guarded) (against string,
 	unjudged []string, err error) {
 	r := NewRefresher(RefresherConfig{Source: src, CacheDir: cacheDir, Guarded: func() Guarded { return guarded }})
@@ -171,7 +170,7 @@ func Judge(ctx context.Context, src objects.Source, cacheDir string, m *Manifest
 	return c.against(), c.unjudged, err
 }
 
-// readGuarded reads only some bitmaps of a generation: those of sets with a limit on lost users.
+// readGuarded reads the bitmaps of a generation's guarded sets (sets with a limit on lost users), and no other bitmaps.
 func readGuarded(ctx context.Context, m *Manifest, guarded *Guarded, read readFunc) (*Generation, error) {
 	g := &Generation{Manifest: m, Sets: make([]*bitmap.Bitmap, len(m.Sets))}
 	for i := range m.Sets {
@@ -188,7 +187,7 @@ func readGuarded(ctx context.Context, m *Manifest, guarded *Guarded, read readFu
 	return g, nil
 }
 
-// object reads from the source the bitmap that has the given SHA-256.
+// The method object reads the bitmap with the given SHA-256 from the source.
 func (r *Refresher) object(ctx context.Context, sha256 string) (*bitmap.Bitmap, error) {
 	raw, err := r.cfg.Source.Read(ctx, BitmapKey(sha256), bitmap.MaxBytes)
 	if err != nil {
@@ -200,37 +199,38 @@ func (r *Refresher) object(ctx context.Context, sha256 string) (*bitmap.Bitmap, 
 	return bitmap.Read(raw)
 }
 
-// Refusal describes why and since when the service rejects the live generation of the source.
+// Refusal contains the reason and the start of a rejection: the service does not use the source's live generation.
 type Refusal struct {
 	Generation string
 	Since      time.Time
 	Err        *RefusedError
 }
 
-// These constants are the reasons for rejecting a generation, and the label values of the metric
-// capper_segments_refused.
+// The constants ReasonMissing to ReasonIDs are reasons for rejecting a generation (published version), and label values
+// of the metric capper_segments_refused.
 const (
 	ReasonMissing = "missing" // a required set is missing
 	ReasonUsers   = "users"   // too many users left a guarded set
 	ReasonZones   = "zones"   // time zones, or users' time zones, are gone
-	ReasonCalls   = "calls"   // the build lacks too many users whom API calls added
-	ReasonAsOf    = "as_of"   // the build lacks changes by API calls that the store has removed
+	ReasonCalls   = "calls"   // the generation lacks too many users whom API calls added
+	ReasonAsOf    = "as_of"   // the generation lacks changes by API calls that the store has already removed
 	ReasonIDs     = "ids"     // the ids have another kind or key
 )
 
-// Reasons lists all reasons.
+// Reasons lists all reasons for rejecting a generation (published version).
 func Reasons() []string {
 	return []string{ReasonMissing, ReasonUsers, ReasonZones, ReasonCalls, ReasonAsOf, ReasonIDs}
 }
 
-// AsOfError is the error that RefresherConfig.Require returns for a generation whose sets lack changes that API calls
-// made.
+// AsOfError is the error that RefresherConfig.Require returns for a generation (published version) whose sets lack
+// changes that API calls made.
 type AsOfError struct{ Err error }
 
 // Error returns the text of the reason.
 func (e *AsOfError) Error() string { return e.Err.Error() }
 
-// Reasons returns the reasons, such as ReasonUsers, why the service rejects the live generation.
+// Reasons returns the reasons, such as ReasonUsers, for which the service rejects the live generation (published
+// version in use).
 func (f *Refusal) Reasons() (list []string) {
 	var lost *LossError
 	asOf, otherIDs := (*AsOfError)(nil), (*IDsError)(nil)
@@ -256,7 +256,8 @@ func (f *Refusal) Reasons() (list []string) {
 	return slices.DeleteFunc(Reasons(), func(reason string) bool { return !found[reason] })
 }
 
-// noteRefusal records whether the service rejects the generation that is live at the source. The caller holds r.mu.
+// noteRefusal records whether the service rejects the generation (published version) that is live at the source. The
+// caller holds r.mu.
 func (r *Refresher) noteRefusal(err error, now time.Time) {
 	var refused *RefusedError
 	switch {
@@ -270,9 +271,10 @@ func (r *Refresher) noteRefusal(err error, now time.Time) {
 	}
 }
 
-// Left counts the users who left a guarded set (set with a limit on lost users) when new generations came into use.
+// The type Left counts the users who left a guarded set (set with a limit on lost users) when new generations
+// (published versions) came into use.
 type Left struct {
-	Last  uint64 // counted when the generation in use replaced the previous one
+	Last  uint64 // users who left when the generation in use replaced the previous one
 	Total uint64 // since the start of the service, over all generations in use
 }
 
@@ -280,10 +282,10 @@ type Left struct {
 type Guard struct {
 	Set       string
 	Users     uint64
-	OnlyGrows bool // the publisher allows no users, or only a few, to leave the set
+	OnlyGrows bool // the publisher's guard lets no users, or only a few, leave the set
 	MayLose   float64
 	Left      Left
-	Overruled uint64    // users whom API calls added before AsOf and whom the set lacks
+	Overruled uint64    // users whom API calls added before AsOf, but whom the set lacks
 	AsOf      time.Time // the result of Refresher.AsOf
 }
 
@@ -307,8 +309,8 @@ func (r *Refresher) Guards() (list []Guard) {
 	return list
 }
 
-// countLosses is called when a new generation comes into use. countLosses adds the users who left guarded sets (sets
-// with a limit on lost users) to the counts that Guards returns.
+// countLosses adds the users who left guarded sets (sets with a limit on lost users) to the counts that Guards returns.
+// The Refresher calls countLosses when a new generation comes into use.
 func (r *Refresher) countLosses(c *comparison) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -335,8 +337,8 @@ func (r *Refresher) countLosses(c *comparison) {
 	}
 }
 
-// confirmed holds, for each set of the generation in use, the time of the newest generation or build that has the same
-// users in this set.
+// The type confirmed contains, for each set of the generation in use, the time of the newest generation or build with
+// the same users in this set.
 type confirmed map[string]confirmation
 
 type confirmation struct {
@@ -344,12 +346,12 @@ type confirmation struct {
 	at    time.Time
 }
 
-// AsOf returns the time at which the users of a set in the generation in use were last known to be right. Each build
-// that reads exactly the same users from its input updates this time, even if the service rejects the generation of the
+// AsOf returns the last time at which a set's users in the generation in use were known to be right. Each build that
+// reads exactly these users from its input makes this time later, even if the service rejects the generation of the
 // build. If the field "as_of" in the set's manifest entry has a later time, AsOf returns this later time. A rollback
-// does not change the time. If a build only adds users to some sets, the build makes the time later only for these
-// sets. AsOf returns the zero time if the generation in use lacks the set. AsOf may be called at any time from any
-// goroutine.
+// does not change the time that AsOf returns. A build that does nothing but add users to some sets makes the time later
+// for these sets alone. AsOf returns the zero time if the generation in use lacks the set. AsOf may be called at any
+// time from any goroutine.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
 		return (*of)[set].at
@@ -357,8 +359,8 @@ func (r *Refresher) AsOf(set string) time.Time {
 	return time.Time{}
 }
 
-// confirm updates the times that Refresher.AsOf returns. If a time is in the future, confirm replaces it by the current
-// time, so that a builder's fast clock cannot make a set look fresh.
+// The method confirm updates the times that Refresher.AsOf returns. If a time is in the future, confirm uses the
+// current time instead. A fast clock on a build machine therefore cannot make a set look too fresh.
 func (r *Refresher) confirm() {
 	now := r.Current()
 	if now == nil {
@@ -377,7 +379,7 @@ func (r *Refresher) confirm() {
 		switch {
 		case known.users == now.manifest.Users(&set.Segment):
 			at = later(at, known.at)
-		case known.users != "" && joins: // a build read the joining users from an input
+		case known.users != "" && joins: // a build has read the users who joined from an input
 			at = now.manifest.CreatedAt
 		}
 		if live[set.Name] == now.manifest.Users(&set.Segment) {
@@ -391,8 +393,8 @@ func (r *Refresher) confirm() {
 	r.asOf.Store(&next)
 }
 
-// sets returns, for each set of the generation that is live at the source, an identifier of the users (see
-// Manifest.Users). If the service uses the live generation of the source, sets returns nil.
+// The method sets returns an identifier of the users (see Manifest.Users) for each set of the source's live generation.
+// If the service uses the live generation of the source, the method sets returns nil.
 func (h *holding) sets(inUse *Manifest) map[string]string {
 	if h.live == nil || h.live.Generation == inUse.Generation {
 		return nil
@@ -404,9 +406,9 @@ func (h *holding) sets(inUse *Manifest) map[string]string {
 	return sums
 }
 
-// confirmedBy returns the time of the newest build whose input had the same users as the generation in all sets. A
-// generation that is newer than the last complete build may contain sets that no build has read from an input, so
-// confirmedBy leaves it out.
+// confirmedBy returns the time of the newest build whose input had the same users as the generation (published version)
+// in all sets. If a generation is newer than the last complete build, confirmedBy returns the time of that build,
+// because perhaps no build has read the generation's sets from an input.
 func (h *holding) confirmedBy(m *Manifest) time.Time {
 	switch {
 	case h.checked.Generation == m.Generation:
@@ -417,9 +419,9 @@ func (h *holding) confirmedBy(m *Manifest) time.Time {
 	return m.CreatedAt
 }
 
-// incomplete reports whether the generation does not come from a complete build: it comes from a rollback, or from a
-// build that published only users who joined sets. Neither a rollback nor a build that publishes only users who joined
-// sets writes checked.json.
+// The method incomplete reports whether the generation (published version) comes from a rollback, or from a build that
+// published nothing but users who joined sets. A rollback, and a build that published nothing but users who joined
+// sets, do not write checked.json.
 func (h *holding) incomplete(m *Manifest) bool {
 	return !h.checked.CheckedAt.IsZero() && h.checked.Generation != m.Generation &&
 		m.CreatedAt.After(h.checked.CheckedAt)
@@ -461,7 +463,7 @@ func (r *Refresher) LostZones() []string {
 	return slices.Clone(r.lost)
 }
 
-// noteZones records the time zone sets that the next generation lacks, for LostZones.
+// noteZones records the time zone sets that the next generation (published version) lacks, for the method LostZones.
 func (r *Refresher) noteZones(before, next *Manifest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

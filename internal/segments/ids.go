@@ -23,15 +23,16 @@ const IDsFormatVersion = 5
 // with dense ids (32-bit integers) has no ids.json.
 const IDsKey = ids.FileName
 
-// IDs describes the user ids of a generation if they are not dense 32-bit integers. In the bitmaps, a number stands for
-// a user: the index of the id's image (64-bit number that stands for the id) in the sorted dictionary.
+// IDs describes the user ids of a generation (published version) if they are not dense 32-bit integers. In the bitmaps,
+// a number stands for a user: the index of the id's image (64-bit number that stands for the id) in the sorted
+// dictionary.
 type IDs struct {
 	Kind string `json:"kind"`
 	// Check is the checksum ids.Scheme.Check of the kind and the hash key in ids.json.
 	Check string `json:"check"`
-	// Count is the number of ids in all layers.
+	// Count is the number of ids in all layers (files) of the dictionary.
 	Count uint32 `json:"count"`
-	// Dictionary lists the layers of the dictionary. This version of the program supports only one layer.
+	// Dictionary lists the layers (files) of the dictionary. The program supports only one layer so far.
 	Dictionary []Layer `json:"dictionary"`
 }
 
@@ -41,19 +42,19 @@ type Layer struct {
 	SHA256    string `json:"sha256"`
 	SizeBytes int64  `json:"size_bytes"`
 	Count     uint32 `json:"count"`
-	// Back describes the file that converts user numbers to ids; absent if there is none.
+	// Back describes the file that converts user numbers to ids; nil if the generation has no such file.
 	Back *BackFile `json:"back,omitempty"`
 }
 
-// MaxDictionaryBytes limits the size of a dictionary file, and is larger than a dictionary with the largest possible
-// number of ids.
+// MaxDictionaryBytes is the maximum size of a dictionary file. A dictionary with the largest possible number of ids is
+// smaller.
 const MaxDictionaryBytes = 40 << 30
 
 var checkRule = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// numbering returns a text that identifies which number each user has in the bitmaps of the generation. If two
-// generations have the same numbering, each user has the same number in both. The numbering of dense ids (32-bit
-// integers) is "".
+// The method numbering returns a fingerprint of the mapping from users to their numbers in the bitmaps of the
+// generation (published version). In generations with equal fingerprints, each user has the same number. For dense ids
+// (32-bit integers), the fingerprint is "".
 func (m *Manifest) numbering() string {
 	if m.IDs == nil {
 		return ""
@@ -61,8 +62,8 @@ func (m *Manifest) numbering() string {
 	return m.IDs.Kind + " " + m.IDs.Check + " " + m.IDs.Dictionary[0].SHA256
 }
 
-// Objects returns the keys and sizes of the objects to which the manifest refers besides the bitmaps: the dictionary
-// and the BackFile (file with the user ids).
+// Objects returns the keys and sizes of two objects to which the manifest refers: the dictionary and the BackFile (file
+// with the user ids). Objects does not list the bitmaps.
 func (m *Manifest) Objects() (list []objects.Object) {
 	if m.IDs == nil {
 		return nil
@@ -76,12 +77,12 @@ func (m *Manifest) Objects() (list []objects.Object) {
 	return list
 }
 
-// SameNumbers reports whether a user has the same number in the bitmaps of both generations.
+// SameNumbers reports whether each user has the same number in the bitmaps of both generations.
 func (m *Manifest) SameNumbers(other *Manifest) bool { return m.numbering() == other.numbering() }
 
-// Users returns 64 hex digits that identify the users of a segment or set of the manifest. If the results of Users for
-// two segments or sets are equal, these two segments or sets have the same users. For dense ids, the result is the
-// SHA-256 of the bitmap; for other ids, the result also depends on the dictionary of the generation.
+// Users returns 64 hex digits that identify the users of a segment or set of the manifest. If Users returns equal
+// digits for two segments or sets, both have the same users. For dense ids, the result is the SHA-256 of the bitmap;
+// for other ids, the result also depends on the dictionary of the generation.
 func (m *Manifest) Users(s *Segment) string {
 	if m.IDs == nil {
 		return s.SHA256
@@ -95,7 +96,7 @@ func (m *Manifest) WithIDs(scheme *ids.Scheme, d *Dictionary, back *Back) (*Mani
 	return m.Numbered(DescribeIDs(scheme, d, back))
 }
 
-// Numbered works like WithIDs, but its argument is the description of a dictionary and not the dictionary itself.
+// Numbered works like WithIDs, but the argument of Numbered describes a dictionary and is not the dictionary itself.
 func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	with := *m
 	with.IDs = is
@@ -104,8 +105,8 @@ func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// DescribeIDs returns the description of user ids for the field IDs of a manifest: their kind, their dictionary and
-// their Back. The argument "back" of DescribeIDs may be nil.
+// DescribeIDs returns the description of user ids for the field IDs of a manifest: the kind, the dictionary and the
+// Back (conversion of user numbers to ids). The argument "back" of DescribeIDs may be nil.
 func DescribeIDs(scheme *ids.Scheme, d *Dictionary, back *Back) *IDs {
 	layer := Layer{Key: DictionaryKey(d.sha256), SHA256: d.sha256, SizeBytes: int64(len(d.raw)), Count: d.Len(),
 		Back: back.describe(scheme.Kind())}
@@ -163,8 +164,8 @@ func (d *IDs) check() error {
 	return nil
 }
 
-// Dictionary is the checked dictionary of one generation, which maps ids to user numbers. A Dictionary may use the
-// memory of a mapped file, which stays mapped while the Dictionary is reachable.
+// Dictionary is the checked dictionary of one generation (published version), which maps ids to user numbers. A
+// Dictionary may use the memory of a mapped file, which stays mapped while the Dictionary is reachable.
 type Dictionary struct {
 	*dictionary.Dictionary
 	raw    []byte
@@ -172,8 +173,8 @@ type Dictionary struct {
 	mapped bool
 }
 
-// NewDictionary checks all bytes of a dictionary file and returns a Dictionary that uses them. The caller must not
-// change raw afterwards.
+// NewDictionary checks all bytes of a dictionary file and returns a Dictionary that uses these bytes. The caller must
+// not change the slice raw afterwards.
 func NewDictionary(raw []byte) (*Dictionary, error) { return openDictionary(raw, Sum(raw)) }
 
 func openDictionary(raw []byte, sha256 string) (*Dictionary, error) {
@@ -190,11 +191,11 @@ func (d *Dictionary) Bytes() []byte { return d.raw }
 // SHA256 returns the SHA-256 of the dictionary file in hex.
 func (d *Dictionary) SHA256() string { return d.sha256 }
 
-// SizeBytes returns how many bytes the dictionary of ids takes in memory. If the dictionary is a mapped file, this
+// SizeBytes returns the size of the dictionary of ids in memory, in bytes. If the dictionary is a mapped file, this
 // memory belongs to the page cache.
 func (d *Dictionary) SizeBytes() int64 { return int64(len(d.raw)) }
 
-// open checks the bytes of a dictionary file against the manifest and returns the dictionary.
+// The method open checks the bytes of a dictionary file against the manifest and returns the dictionary.
 func (l *Layer) open(raw []byte) (*Dictionary, error) {
 	if int64(len(raw)) != l.SizeBytes {
 		return nil, fmt.Errorf("dictionary has %d bytes, but the manifest says %d", len(raw), l.SizeBytes)
@@ -226,8 +227,8 @@ func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dic
 	return d, nil
 }
 
-// ReadIDs reads and checks ids.json, and the dictionary and BackFile (file with the user ids) that the manifest names;
-// the ids must not be dense. The generation in the result has no bitmaps.
+// ReadIDs reads and checks ids.json, and the dictionary and BackFile (file with the user ids) that the manifest names.
+// The ids must not be dense (32-bit integers). The returned generation has no bitmaps.
 func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation, error) {
 	g := &Generation{Manifest: m}
 	err := g.readNumbers(ctx, src, nil)
@@ -237,8 +238,8 @@ func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation
 	return g, err
 }
 
-// readNumbers reads and checks ids.json and the dictionary of a generation. If the argument "known" is the same
-// dictionary, readNumbers uses it and does not read the file.
+// readNumbers reads and checks ids.json and the dictionary of a generation (published version). If the argument "known"
+// already is this dictionary, readNumbers does not read the file.
 func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
 	if g.Manifest.IDs == nil {
 		return nil
@@ -254,8 +255,8 @@ func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known 
 	return nil
 }
 
-// readFiles reads the dictionary and the BackFile (file with the user ids) of a generation. The argument "atOnce" of
-// readFiles is the maximum number of concurrent reads.
+// readFiles reads the dictionary and the BackFile (file with the user ids) of a generation (published version). The
+// argument "atOnce" of readFiles is the maximum number of concurrent reads.
 func (g *Generation) readFiles(atOnce int, dictionary func() (*Dictionary, error), back func() (*Back, error)) error {
 	var errs [2]error
 	parallel.AtMost(atOnce, 2, func(i int) {
@@ -298,8 +299,8 @@ func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, 
 
 // ReadScheme reads the object ids.json of a location, and checks that it agrees with the manifest. The result is nil
 // for dense ids (32-bit integers). If ids.json does not belong to the manifest, the error is an *IDsError. If ids are
-// dense, ReadScheme treats a denied read like a missing ids.json. S3 denies reading a missing object if the caller may
-// not list the bucket, and a caller with dense ids needs no ids.json.
+// dense, ReadScheme treats a denied read like a missing ids.json. If a caller may not list the bucket, S3 denies the
+// read of a missing object. A caller with dense ids needs no ids.json.
 func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
 	f, ok, err := ReadIDsFile(ctx, src)
 	switch {
@@ -312,8 +313,8 @@ func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Sche
 	return s, m.agreesWith(s)
 }
 
-// agreesWith returns an *IDsError if the manifest is for ids of another kind or hash key than the scheme s from
-// ids.json. If the location has no ids.json, the argument "s" is nil.
+// agreesWith returns an *IDsError if the manifest is for ids of another kind or hash key than ids.json (argument "s").
+// If the location has no ids.json, the argument "s" is nil.
 func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	switch {
 	case m.IDs == nil && s == nil:
@@ -337,7 +338,7 @@ func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	return nil
 }
 
-// agreesWithUse returns an *IDsError if the manifest is for ids of another kind or hash key than the generation in use.
+// agreesWithUse returns an *IDsError if the manifest has another kind or hash key of ids than the generation in use.
 func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	kind, check := ids.Dense.String(), ""
 	if m.IDs != nil {
@@ -356,10 +357,10 @@ func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	return nil
 }
 
-// denseIDs is the scheme of dense ids (32-bit integers).
+// denseIDs is the scheme (kind and hash key) of dense ids (32-bit integers).
 var denseIDs = ids.New(ids.Dense, ids.Key{})
 
-// IDs returns the scheme of the generation's ids, which is never nil.
+// IDs returns the scheme (kind and hash key) of the generation's ids. The result is never nil.
 func (s *Snapshot) IDs() *ids.Scheme {
 	if s.scheme == nil {
 		return denseIDs
@@ -382,7 +383,8 @@ func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) {
 	s.dictionary.users(users, numbers)
 }
 
-// users sets numbers[i] to the number of users[i], like Snapshot.Numbers; a nil Dictionary means that ids are dense.
+// The method users sets numbers[i] to the number of users[i], like Snapshot.Numbers; a nil Dictionary means that ids
+// are dense.
 func (d *Dictionary) users(users []capping.UserID, numbers []uint32) {
 	if d == nil {
 		capping.DenseIDs{}.Numbers(users, numbers)

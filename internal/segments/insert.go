@@ -9,21 +9,23 @@ import (
 	"capper/internal/dictionary"
 )
 
-// An Insertion is the dictionary of a generation after further users were added. Each added user moves the numbers of
-// later users, so an Insertion converts bitmaps from the old user numbers to the new ones.
+// An Insertion is the dictionary of a generation (published version) after an insertion of further users. Each inserted
+// user changes the numbers of later users, so an Insertion also converts bitmaps from the old to the new user numbers.
 type Insertion struct {
 	Dictionary *Dictionary
-	// Back converts user numbers of the new dictionary to ids; nil if one of the two generations has no Back.
+	// Back converts user numbers of the new dictionary to ids. If one of the two generations has no Back, this field is
+	// nil.
 	Back *Back
-	// before holds, for each further user in ascending order, the number before which the user was inserted.
+	// The field before contains, for each inserted user in ascending order, the old number of the next user in the
+	// dictionary.
 	before []uint32
 	behind uint32 // the number of users before the insertion
 }
 
-// Insert returns the dictionary of the generation g with further users added, who come from the generation "from". Both
-// generations must have the same kind and hash key of ids. The argument "numbers" of Insert holds the numbers that the
-// further users have in the generation "from", in ascending order. The dictionary of g must not contain these users.
-// Insert makes one pass over the ids. Insert needs memory for its result, and 12 more bytes for each further user.
+// Insert returns the dictionary of the generation g with further users from the generation "from". The two generations
+// must have the same kind and hash key of ids. The argument "numbers" of Insert contains the numbers of the further
+// users in the generation "from", in ascending order. The dictionary of g must not contain these users. Insert makes
+// one pass over the ids. Insert needs memory for its result, and 12 more bytes for each further user.
 func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, error) {
 	n := uint64(g.Dictionary.Len()) + uint64(len(numbers))
 	if n >= dictionary.Unknown {
@@ -66,7 +68,7 @@ type entries struct {
 	images  []uint64
 }
 
-// next writes the first id of the list to w, and removes it from the list.
+// The method next writes the first id of the list to w, and removes this id from the list.
 func (e *entries) next(w *NumberWriter) error {
 	rest, text := e.of.at(e.numbers[0])
 	image := e.images[0]
@@ -74,8 +76,8 @@ func (e *entries) next(w *NumberWriter) error {
 	return w.Add(image, rest, text)
 }
 
-// write writes the ids of the dictionary d and the further ids to w, in one ascending order of their images (64-bit
-// numbers that stand for ids).
+// The method write writes the ids of the dictionary d and the further ids to w, in ascending order of all images
+// (64-bit numbers that stand for ids).
 func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further *entries) error {
 	for number, image := range d.All() {
 		for len(further.images) > 0 && further.images[0] < image {
@@ -98,15 +100,16 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 	return nil
 }
 
-// number returns the number in the new dictionary of an inserted user: the user with the index i in the field "before".
+// The method number returns an inserted user's number in the new dictionary. The argument "i" is the user's index in
+// the field "before".
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
 // Bitmap converts a bitmap from the user numbers before the insertion to the user numbers of the new dictionary.
 func (in *Insertion) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return b.Spread(in.before) }
 
 // BitmapBeyond works like Bitmap, but also for a bitmap from Generation.RenumberedBy, which may contain users whom the
-// generation lacks. The argument "beyond" of BitmapBeyond holds the numbers of all inserted users, in ascending order:
-// the numbers that these users have in the bitmap b.
+// generation (published version) lacks. The argument "beyond" of BitmapBeyond contains the numbers of all inserted
+// users in the bitmap b, in ascending order.
 func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bitmap, error) {
 	if _, highest, ok := b.Bounds(); !ok || highest < in.behind {
 		return in.Bitmap(b), nil
@@ -125,8 +128,8 @@ func (in *Insertion) BitmapBeyond(b *bitmap.Bitmap, beyond []uint32) (*bitmap.Bi
 	return users.Bitmap(), nil
 }
 
-// Generation returns the generation with all of its bitmaps converted to the user numbers of the new dictionary. A
-// generation with converted bitmaps keeps the old manifest, which still describes the stored bitmaps.
+// Generation returns the generation (published version) with all of its bitmaps converted to the user numbers of the
+// new dictionary. A generation with converted bitmaps keeps the old manifest, which still describes the stored bitmaps.
 func (in *Insertion) Generation(g *Generation) *Generation {
 	n := *g
 	n.Dictionary, n.Back, n.lazyBack, n.was, n.by = in.Dictionary, in.Back, nil, g, nil
@@ -134,7 +137,8 @@ func (in *Insertion) Generation(g *Generation) *Generation {
 	return &n
 }
 
-// Only returns a copy of the generation that has only the wanted sets, and no segments; see Manifest.Only.
+// The method Only returns a copy of the generation (published version) with the wanted sets, and without segments and
+// other sets; see Manifest.Only.
 func (g *Generation) Only(wanted func(set string) bool) *Generation {
 	part := *g
 	part.Manifest, part.Bitmaps, part.Sets = g.Manifest.Only(wanted), nil, nil
@@ -146,9 +150,9 @@ func (g *Generation) Only(wanted func(set string) bool) *Generation {
 	return &part
 }
 
-// NumbersIn returns, for each user of the dictionary in the order of the numbers, the number of the same user in
-// another dictionary. For a user whom the other dictionary lacks, NumbersIn returns 2^32-1 in place of a number. All
-// other returned numbers ascend.
+// NumbersIn returns, for each user of the dictionary, the number of the same user in another dictionary. The results
+// are in the order of the users' numbers in the first dictionary. For a user whom the other dictionary lacks, the
+// result is 2^32-1. All other returned numbers ascend.
 func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	numbers := make([]uint32, d.Len())
 	images := make([]uint64, 0, 1024)
@@ -177,7 +181,7 @@ func OfNumbers(b *bitmap.Bitmap, to []uint32) *bitmap.Bitmap {
 	return bitmap.OfSorted(numbers)
 }
 
-// NumbersBefore returns the numbers that users had before Generation.RenumberedBy gave them new ones. The argument
+// NumbersBefore returns the numbers of users before Generation.RenumberedBy changed these numbers. The argument
 // "numbers" of NumbersBefore must be in ascending order, and must be numbers of users whom the later dictionary lacks.
 func (g *Generation) NumbersBefore(numbers []uint32) (was []uint32) {
 	for number, is := range g.by.to {
@@ -197,7 +201,8 @@ type backReader struct {
 	texts *dictionary.TextReader
 }
 
-// reader returns a reader of the ids in the Back; for a nil Back, it returns the zero backReader.
+// The method reader returns a reader of the ids in the Back. For a nil Back, the method reader returns the zero
+// backReader.
 func (b *Back) reader() (r backReader) {
 	switch {
 	case b == nil:
@@ -210,8 +215,8 @@ func (b *Back) reader() (r backReader) {
 	return r
 }
 
-// at returns the data that converts a user's number to the id: the text id, or the 64 bits of the UUID that
-// its image lacks.
+// The method at returns the data for converting a user's number to the id. For a UUID, the result "rest" is the 64 bits
+// that the image (64-bit number that stands for the id) lacks. For a text id, the result "text" is the id.
 func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	switch {
 	case r.rests != nil:
@@ -222,7 +227,7 @@ func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	return 0, nil
 }
 
-// sizeOf returns how large a BackFile with only the ids of the given users can be at most; the result is above 0.
+// sizeOf returns the maximum size of a BackFile (file with the user ids) for the given users. The result is above 0.
 func (b *Back) sizeOf(numbers []uint32) int64 {
 	if b.rests != nil {
 		return dictionary.RestsSize(uint32(len(numbers)))
@@ -234,7 +239,7 @@ func (b *Back) sizeOf(numbers []uint32) int64 {
 	return dictionary.TextsSize(uint32(len(numbers)), total)
 }
 
-// Texts yields all ids of a Back with text ids: the user number and the text, in ascending order of the numbers.
+// Texts yields the user number and the text of each id in a Back with text ids, in ascending order of the numbers.
 func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
 	texts := b.texts.Reader()
 	for number := range b.Len() {
@@ -244,8 +249,8 @@ func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
 	}
 }
 
-// SameID reports whether two user numbers, each in its own Back, belong to the same id. Callers of SameID must ensure
-// that the ids have the same kind and the same image.
+// SameID reports whether a user number in one Back and a user number in another Back belong to the same id. The caller
+// must ensure that both ids have the same kind and the same image (64-bit number that stands for the id).
 func (b *Back) SameID(number uint32, other *Back, its uint32) bool {
 	rest, text := b.at(number)
 	otherRest, otherText := other.at(its)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// These constants are the keys, and the beginnings of keys, of the objects at a location of segments; doc.go describes
-// the objects.
+// The constants CurrentKey to dictionarySuffix are keys, and beginnings and endings of keys, of the objects at a
+// location of segments. The file doc.go describes these objects.
 const (
 	CurrentKey        = "current.json"
 	CheckedKey        = "checked.json"
@@ -20,8 +20,8 @@ const (
 	bitmapSuffix      = ".roaring"
 	GenerationsPrefix = "generations/"
 	generationSuffix  = ".json"
-	// DictionariesPrefix begins the object keys of dictionaries and BackFiles, at locations whose user ids are not
-	// dense.
+	// DictionariesPrefix begins the object keys of dictionaries and BackFiles (files with the user ids) at locations
+	// whose user ids are not dense (32-bit integers).
 	DictionariesPrefix = "dictionaries/"
 	dictionarySuffix   = ".dictionary"
 )
@@ -52,24 +52,24 @@ func IsDictionaryKey(key string) bool {
 // ManifestKey returns the object key of a generation's manifest.
 func ManifestKey(generation string) string { return GenerationsPrefix + generation + generationSuffix }
 
-// GenerationOf returns the name of the generation whose manifest has the given object key. The result "ok" of
-// GenerationOf is false if the key is not that of a manifest.
+// GenerationOf returns the name of the generation (published version) whose manifest has the given object key. If the
+// key is not the key of a manifest, the result "ok" is false.
 func GenerationOf(key string) (generation string, ok bool) {
 	generation = strings.TrimSuffix(strings.TrimPrefix(key, GenerationsPrefix), generationSuffix)
 	return generation, IsGeneration(generation) && ManifestKey(generation) == key
 }
 
-// IsGeneration reports whether a text has the form of a generation's name, which begins with a time.
+// IsGeneration reports whether a text has the form of a generation's name, such as 20261120T101500.000Z-0a1b2c3d.
 func IsGeneration(name string) bool { return generationRule.MatchString(name) }
 
-// TimeName returns the text with which the name of a generation begins if it is created at the given time.
+// TimeName returns the beginning of the name of a generation (published version) that is created at the given time.
 func TimeName(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
 
 // sumPart is the number of bytes that Sum passes to the SHA-256 code in one call. The Go runtime cannot interrupt one
-// call, so with a larger number, the pauses of the garbage collector would be longer.
+// call of the SHA-256 code. With a larger sumPart, the pauses of the garbage collector would therefore be longer.
 const sumPart = 64 << 10
 
-// Sum returns the SHA-256 of raw in lower-case hex, the form in which documents and object keys contain it.
+// Sum returns the SHA-256 of raw in lower-case hex. Documents and object keys contain hashes in this form.
 func Sum(raw []byte) string {
 	hash := sha256.New()
 	for part := range slices.Chunk(raw, sumPart) {
@@ -78,8 +78,8 @@ func Sum(raw []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Content returns a hash of the generation's content: the kind of its ids, its dictionary, and the names, order and
-// users of its segments and sets. The content hash does not depend on the generation's creation time.
+// The method Content returns a hash of a generation's content: the kind of the ids, the dictionary, and the names,
+// order and users of all segments and sets. The content hash does not depend on the generation's creation time.
 func (m *Manifest) Content() string {
 	if m.IDs == nil {
 		return Content(m.Segments, m.Sets...)
@@ -87,8 +87,8 @@ func (m *Manifest) Content() string {
 	return Sum([]byte("ids " + m.numbering() + "\n" + Content(m.Segments, m.Sets...)))
 }
 
-// Content returns a hash of the names, the order and the bitmaps of a generation's segments and sets. The content hash
-// does not depend on the generation's creation time.
+// The function Content returns a hash of the names, the order and the bitmaps of a generation's segments and sets. The
+// content hash does not depend on the generation's creation time.
 func Content(list []Segment, sets ...Set) string {
 	var text strings.Builder
 	for _, s := range list {

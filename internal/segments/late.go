@@ -7,21 +7,21 @@ import (
 	"capper/internal/capping"
 )
 
-// lateInterval is the time between two checks for API calls that reached the store after the Refresher's last
-// comparison.
+// lateInterval is the time between two checks for late API calls: calls that reached the store after the Refresher's
+// last comparison.
 const lateInterval = time.Second
 
 // lateCalls detects API calls that added users to sets but reached the store after the Refresher had checked the
 // generation in use. API calls reach the store late if they are replayed, or if a Redis server that was empty is
 // restored.
 type lateCalls struct {
-	known   map[string]uint64 // by set: number of added users whom the generation lacked at its comparison; under mu
+	known   map[string]uint64 // by set: number of added users whom the generation lacked at its first use; under mu
 	changes uint64            // the result of RefresherConfig.Changes at the last check
-	next    time.Time         // no check before this time, because checking long lists takes long
+	next    time.Time         // no check before this time, because a check of long lists takes long
 }
 
-// countOverruled is called when a generation comes into use. countOverruled stores how many users this generation
-// lacks although API calls added them to sets.
+// countOverruled stores the number of users whom API calls added to sets, but whom a generation lacks that comes into
+// use.
 func (r *Refresher) countOverruled(now *Snapshot) {
 	var known map[string]uint64
 	if r.cfg.Overruled != nil {
@@ -32,8 +32,8 @@ func (r *Refresher) countOverruled(now *Snapshot) {
 	r.late.known = known
 }
 
-// watchCalls calls Reconsider if users whom API calls added are missing in the generation in use: many more than when
-// the Refresher checked the generation.
+// watchCalls calls Reconsider if the generation in use now lacks many more users whom API calls added than at its first
+// use.
 func (r *Refresher) watchCalls(ctx context.Context) {
 	now, began := r.Current(), time.Now()
 	if now == nil || r.cfg.Overruled == nil || r.cfg.Changes == nil || began.Before(r.late.next) {
@@ -55,8 +55,8 @@ func (r *Refresher) watchCalls(ctx context.Context) {
 	r.late.next = time.Now().Add(50 * time.Since(began))
 }
 
-// arrived reports whether many more added users have reached the store since the Refresher checked the generation in
-// use, which lacks these users.
+// The method arrived reports whether the generation in use now lacks many more users whom API calls added than at its
+// first use.
 func (l *lateCalls) arrived(overruled map[string]uint64) bool {
 	for set, n := range overruled {
 		if n > l.known[set]+mayOverrule {
@@ -66,8 +66,8 @@ func (l *lateCalls) arrived(overruled map[string]uint64) bool {
 	return false
 }
 
-// overrules counts, for each set, users whom the set lacks although API calls added them before the set's as_of (the
-// time up to which it reflects calls).
+// The method overrules counts, for each set, the users whom API calls added, but whom the set lacks. The method
+// overrules ignores API calls after the set's as_of (time up to which the set reflects API calls).
 func (s *Snapshot) overrules(overruled func(set string, before, next time.Time) []capping.UserID) map[string]uint64 {
 	found, g := map[string]uint64{}, s.setsOnly()
 	for i := range s.manifest.Sets {
@@ -79,8 +79,7 @@ func (s *Snapshot) overrules(overruled func(set string, before, next time.Time) 
 	return found
 }
 
-// setsOnly returns the generation of the snapshot. This generation has the bitmaps of its sets, but no bitmaps of its
-// segments.
+// setsOnly returns the snapshot as a Generation with the bitmaps of the sets, but without bitmaps of the segments.
 func (s *Snapshot) setsOnly() *Generation {
 	g := &Generation{Manifest: &s.manifest, Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}
 	for i := range s.manifest.Sets {

@@ -17,26 +17,29 @@ import (
 // that wraps ErrNothingLive always wraps objects.ErrNotFound, too.
 var ErrNothingLive = errors.New("no generation is live")
 
-// A Generation is one published version of all segments and sets. It is in memory, and its bitmaps have been checked.
+// A Generation is one published version of all segments and sets, in memory and with checked bitmaps.
 type Generation struct {
 	Manifest *Manifest
 	Bitmaps  []*bitmap.Bitmap // one per segment of the manifest, in the same order
 	Sets     []*bitmap.Bitmap // one per set of the manifest, in the same order
-	// Scheme and Dictionary convert ids to the user numbers in the bitmaps. Both are nil for dense ids.
+	// Scheme and Dictionary convert ids to the user numbers in the bitmaps. For dense ids (32-bit integers), Scheme and
+	// Dictionary are nil.
 	Scheme     *ids.Scheme
 	Dictionary *Dictionary
-	// Back converts user numbers to ids of the kinds uuid and text. Back is nil if the generation has no BackFile.
+	// Back converts user numbers to ids of the kinds uuid and text. If the generation has no BackFile (file with the
+	// user ids), Back is nil.
 	Back *Back
-	// lazyBack reads the BackFile of a generation that was read without it; nil if there is nothing to read.
+	// If the generation was read without its BackFile (file with the user ids), the function lazyBack reads this file;
+	// otherwise nil.
 	lazyBack func() (*Back, error)
-	// was is the generation before RenumberedBy changed its user numbers, and "by" is the renumbering. Both are nil if
-	// the bitmaps have their own numbers.
+	// The field was is the generation before RenumberedBy changed its user numbers, and the field by is the
+	// renumbering. If the bitmaps have their original user numbers, both fields are nil.
 	was *Generation
 	by  *Renumbering
 }
 
-// ReadPointer reads current.json, the pointer to the live generation. The comment of objects.Source.ReadTagged explains
-// the argument "tag".
+// ReadPointer reads current.json, the pointer to the live generation (published version in use). The comment of
+// objects.Source.ReadTagged explains the argument "tag".
 func ReadPointer(ctx context.Context, src objects.Source, tag string) (live Pointer, newTag string, err error) {
 	body, newTag, err := src.ReadTagged(ctx, CurrentKey, tag)
 	if errors.Is(err, objects.ErrNotFound) {
@@ -49,7 +52,7 @@ func ReadPointer(ctx context.Context, src objects.Source, tag string) (live Poin
 	return live, newTag, err
 }
 
-// ReadManifest reads and checks the manifest of the generation to which the pointer refers.
+// ReadManifest reads and checks the manifest of the generation (published version) to which the pointer refers.
 func (p Pointer) ReadManifest(ctx context.Context, src objects.Source) (*Manifest, error) {
 	m, err := ReadManifest(ctx, src, p.Generation)
 	if err == nil {
@@ -61,7 +64,7 @@ func (p Pointer) ReadManifest(ctx context.Context, src objects.Source) (*Manifes
 	return m, nil
 }
 
-// ReadManifest reads and checks the manifest of the generation with the given name.
+// ReadManifest reads and checks the manifest of the generation (published version) with the given name.
 func ReadManifest(ctx context.Context, src objects.Source, generation string) (*Manifest, error) {
 	if !generationRule.MatchString(generation) {
 		return nil, fmt.Errorf("generation %q: must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
@@ -74,8 +77,8 @@ func ReadManifest(ctx context.Context, src objects.Source, generation string) (*
 	return parseManifest(generation, raw)
 }
 
-// ReadGeneration reads all bitmaps of a generation in parallel and checks the size, hash, format, cardinality and
-// bounds of each. The error names every bitmap that fails a check.
+// ReadGeneration reads all bitmaps of a generation (published version) in parallel and checks the size, hash, format,
+// cardinality and bounds of each. The error names every bitmap that fails a check.
 func ReadGeneration(ctx context.Context, src objects.Source, generation string) (*Generation, error) {
 	m, err := ReadManifest(ctx, src, generation)
 	if err != nil {
@@ -84,13 +87,13 @@ func ReadGeneration(ctx context.Context, src objects.Source, generation string) 
 	return m.ReadBitmaps(ctx, src)
 }
 
-// ReadBitmaps reads all bitmaps of a generation, which its manifest names, and checks them. If ids are not dense,
-// ReadBitmaps also reads and checks the dictionary, the BackFile (file with the user ids) and ids.json.
+// ReadBitmaps reads and checks all bitmaps that the manifest names. If ids are not dense, ReadBitmaps also reads and
+// checks the dictionary, the BackFile (file with the user ids) and ids.json.
 func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Generation, error) {
 	return m.ReadBitmapsOver(ctx, src, nil)
 }
 
-// ReadBitmapsOver works like ReadBitmaps, but reuses all bitmaps and files that the generation "known" has in memory.
+// ReadBitmapsOver works like ReadBitmaps, but reuses the bitmaps and files that the generation "known" has in memory.
 // The argument "known" of ReadBitmapsOver may be nil.
 func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	g, err := m.ReadNumbersOver(ctx, src, known)
@@ -116,11 +119,11 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 	return g, g.readNumbers(ctx, src, known.Dictionary)
 }
 
-// ReadForComparison reads a generation and converts its bitmaps to the user numbers of the dictionary "numbering". If
-// the argument "numbering" is nil, the generation keeps its own user numbers. ReadForComparison reuses the bitmaps and
-// the dictionary of the generation "known", which may be nil. The BackFile (file with the user ids) may be larger than
-// all other objects together. The generation that ReadForComparison returns therefore reads the BackFile only when an
-// id is needed, and uses ctx for this read.
+// ReadForComparison reads a generation (published version) and converts its bitmaps to the user numbers of the
+// dictionary in the argument "numbering". If the argument "numbering" is nil, the generation keeps its own user
+// numbers. ReadForComparison reuses the bitmaps and the dictionary of the generation "known", which may be nil. The
+// BackFile (file with the user ids) may be larger than all other objects together. The returned generation therefore
+// reads the BackFile only when a caller needs an id, and uses ctx for this read.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
 	if known != nil {
@@ -134,8 +137,8 @@ func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, kn
 	return g.RenumberedBy(numbering)
 }
 
-// Only returns a copy of the manifest in which there are only the wanted sets, and no segments. The copy that Only
-// returns serves only to compare the wanted sets; it is not the manifest of a published generation.
+// The method Only returns a copy of the manifest with the wanted sets, and without segments and other sets. Use the
+// copy for a comparison of the wanted sets and for nothing else: it is not the manifest of a published generation.
 func (m *Manifest) Only(wanted func(set string) bool) *Manifest {
 	part := *m
 	part.Segments = nil
@@ -152,8 +155,8 @@ func readBitmap(ctx context.Context, src objects.Source, s *Segment) (*bitmap.Bi
 	return s.open(raw)
 }
 
-// readBitmaps reads the bitmaps that a manifest names, at most atOnce at a time. If several segments or sets have the
-// same bitmap, readBitmaps reads it once.
+// readBitmaps reads the bitmaps that a manifest names, at most atOnce at a time. If several segments or several sets
+// have the same bitmap, readBitmaps reads the bitmap once.
 func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx context.Context, entry int,
 	s *Segment) (*bitmap.Bitmap, error)) (*Generation, error) {
 	entries, segments := m.Entries(), len(m.Segments)
@@ -180,8 +183,9 @@ func readBitmaps(ctx context.Context, m *Manifest, atOnce int, read func(ctx con
 	return g, nil
 }
 
-// firstOf returns, for each segment and set of a manifest, the index of the first one with the same bitmap. firstOf
-// never takes a segment's bitmap for a set, because fetch may skip bitmaps of segments, but never those of sets.
+// firstOf returns the index of the first segment with the same bitmap for each segment, and of the first set with the
+// same bitmap for each set. firstOf never uses a segment's bitmap for a set, because the method fetch may skip bitmaps
+// of segments, but never bitmaps of sets.
 func (m *Manifest) firstOf(entries []*Segment) []int {
 	first := make([]int, len(entries))
 	seen := map[string]int{}
@@ -197,7 +201,8 @@ func (m *Manifest) firstOf(entries []*Segment) []int {
 	return first
 }
 
-// bitmap returns the bitmap of a segment or set by its index in the list Manifest.Entries.
+// The method bitmap returns the bitmap of a segment or set. The argument "entry" is the index of the segment or set in
+// the list Manifest.Entries.
 func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 	if entry < len(g.Bitmaps) {
 		return g.Bitmaps[entry]
@@ -205,14 +210,15 @@ func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 	return g.Sets[entry-len(g.Bitmaps)]
 }
 
-// parallelReads is the maximum number of bitmaps of a generation that are read at the same time.
+// parallelReads is the maximum number of bitmaps that are read at the same time.
 const parallelReads = 8
 
-// Snapshot converts the generation to a Snapshot, which can look up the segment, sets and time zone of users.
+// Snapshot converts the generation (published version) to a Snapshot, which can look up the segment, sets and time zone
+// of users.
 func (g *Generation) Snapshot() *Snapshot { return newMemory(nil).snapshot(g) }
 
-// ReadLiveManifest reads and checks current.json and the manifest of the live generation. ReadLiveManifest returns
-// ErrNothingLive if nothing has been published.
+// ReadLiveManifest reads and checks current.json and the manifest of the live generation (published version in use). If
+// nothing has been published, ReadLiveManifest returns ErrNothingLive.
 func ReadLiveManifest(ctx context.Context, src objects.Source) (*Manifest, error) {
 	live, _, err := ReadPointer(ctx, src, "")
 	if err != nil {
@@ -221,7 +227,7 @@ func ReadLiveManifest(ctx context.Context, src objects.Source) (*Manifest, error
 	return live.ReadManifest(ctx, src)
 }
 
-// ReadSegment reads and checks the bitmap of one segment or set, whose name it looks up in a manifest.
+// ReadSegment looks up a segment or set in a manifest by its name, and reads and checks its bitmap.
 func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name string) (*bitmap.Bitmap, error) {
 	for i, s := range m.Entries() {
 		if s.Name != name {
@@ -251,7 +257,7 @@ func (m *Manifest) someNames() (names []string) {
 	return names
 }
 
-// whatIs returns, for error messages, whether the bitmap of Entries()[i] belongs to a segment or a set, and its name.
+// whatIs returns the word "segment" or "set" and the name of the entry Entries()[i], for error messages.
 func (m *Manifest) whatIs(i int) string {
 	if i < len(m.Segments) {
 		return fmt.Sprintf("segment %q", m.Segments[i].Name)

@@ -13,7 +13,7 @@ import (
 	"capper/internal/bitmap"
 )
 
-// FormatVersion is the format version of the JSON documents at a location of segments, including a manifest without
+// FormatVersion is the format version of the JSON documents at a location of segments, including manifests without
 // sets.
 const FormatVersion = 1
 
@@ -21,53 +21,54 @@ const FormatVersion = 1
 // a manifest, and keep the generation of segments that they have.
 const SetsFormatVersion = 2
 
-// RollbackReason begins the field Reason in the manifest of a generation that a rollback created.
+// RollbackReason begins the field Reason in the manifest of a generation (published version) that a rollback created.
 const RollbackReason = "rollback to "
 
-// MaxSegments is the maximum number of segments in a generation. The code of a segment is one byte, and code 0 means no
-// segment.
+// MaxSegments is the maximum number of segments in a generation (published version). The code of a segment is one byte,
+// and code 0 means no segment.
 const MaxSegments = 255
 
-// Manifest is the index of one generation: it lists the bitmaps of all segments and sets, and is stored as
-// generations/<generation>.json.
+// Manifest is the index of one generation (published version): it lists the bitmaps of all segments and sets, and is
+// stored as generations/<generation>.json.
 type Manifest struct {
 	FormatVersion int       `json:"format_version"`
 	Generation    string    `json:"generation"`
 	CreatedAt     time.Time `json:"created_at"`
 	ToolVersion   string    `json:"tool_version"`
-	// Reason explains why the person who published was allowed to override the guard against lost users; empty if there
-	// was no override.
+	// Reason is the operator's reason for a forced publish, or a text about a rollback. For all other publishes, Reason
+	// is empty.
 	Reason string `json:"reason,omitempty"`
-	// IDs describes user ids that are not dense. Nil means dense ids.
+	// IDs describes user ids that are not dense (32-bit integers). If IDs is nil, the ids are dense.
 	IDs *IDs `json:"ids,omitempty"`
-	// Segments is in the order of precedence: a user in the bitmaps of two segments belongs to the
-	// earlier one.
+	// Segments lists the segments in the order of precedence: a user in the bitmaps of two segments belongs to the
+	// earlier segment.
 	Segments []Segment `json:"segments"`
-	// Sets may overlap and keeps the order in which they were given. A user in two sets of time zones
-	// belongs to the earlier one.
+	// Sets lists the sets in the order of the build; sets may overlap. A user in two time zone sets belongs to the
+	// earlier of these sets.
 	Sets []Set `json:"sets,omitempty"`
-	// Accepted lists approved changes of single sets and segments, oldest first, from this generation
+	// Accepted lists the operator's approvals of changes of single sets and segments, oldest first, for this generation
 	// and earlier ones.
 	Accepted []Accepted `json:"accepted,omitempty"`
 }
 
-// MaxSets is the maximum number of sets in a generation.
+// MaxSets is the maximum number of sets in a generation (published version).
 const MaxSets = 4096
 
 // Set is the manifest entry of one set of users.
 type Set struct {
 	Segment
-	// OnlyGrows means that the guard rejects a build in which more users than MaxLoss leave the set;
+	// If OnlyGrows is true, the guard rejects a build in which more than MaxLoss percent of the users leave the set;
 	// see package publish.
 	OnlyGrows bool `json:"only_grows,omitempty"`
 	// MaxLoss is the percentage of users who may leave a set with OnlyGrows from one publish to the next. MaxLoss is
-	// below 100; 0 lets no user leave.
+	// below 100; at 0, no user may leave.
 	MaxLoss float64 `json:"max_loss,omitempty"`
-	// AsOf is the time up to which the set's users reflect every change by API calls, in whole milliseconds of UTC.
-	// Zero means that the time is unknown.
+	// AsOf is the time up to which the set's users reflect every change by API calls, in whole milliseconds of UTC. If
+	// the time is unknown, AsOf is zero.
 	AsOf time.Time `json:"as_of,omitzero"`
-	// AmendedAsOf is the AsOf of the newest amend (partial update of a set) whose users the set contains. AmendedAsOf
-	// is zero if a build alone made the set. A build with an earlier AsOf keeps these users; see package publish.
+	// If the set contains the users of amends (publishes of some sets), AmendedAsOf is the AsOf of the newest of these
+	// amends. If a build alone made the set, AmendedAsOf is zero. A build with an earlier AsOf keeps the users of the
+	// amends; see package publish.
 	AmendedAsOf time.Time `json:"amended_as_of,omitzero"`
 }
 
@@ -75,8 +76,8 @@ type Set struct {
 // segments and MaxSets sets of the longest names.
 const MaxManifestBytes = 4 << 20
 
-// Entries returns the manifest's descriptions of all bitmaps: first those of the segments, then those of the sets, in
-// the order of the manifest.
+// Entries returns the manifest's descriptions of all bitmaps: the segments first, then the sets, in the order of the
+// manifest.
 func (m *Manifest) Entries() []*Segment {
 	list := make([]*Segment, 0, len(m.Segments)+len(m.Sets))
 	for i := range m.Segments {
@@ -89,7 +90,7 @@ func (m *Manifest) Entries() []*Segment {
 }
 
 // Segment is the manifest entry of one segment, or the common part of a set's entry. The fields Min and Max are the
-// lowest and highest user number in the bitmap; both are absent if the bitmap is empty.
+// lowest and highest user number in the bitmap. If the bitmap is empty, Min and Max are absent.
 type Segment struct {
 	Name        string  `json:"name"`
 	Key         string  `json:"key"`
@@ -103,8 +104,8 @@ type Segment struct {
 // segmentRule matches valid segment names.
 var segmentRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ReservedName is the name that API responses and metrics use for the users who are in no segment. No segment may have
-// the name ReservedName.
+// ReservedName stands for users who are in no segment, in API responses and metrics. No segment may have the name
+// ReservedName.
 const ReservedName = "default"
 
 // CheckName returns an error if the argument is not a valid name of a segment.
@@ -124,14 +125,14 @@ var setRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9._+-]+
 // MaxSetName is the maximum length of a set's name in bytes.
 const MaxSetName = 128
 
-// ZonePrefix begins the names of sets of time zones, for example tz/Asia/Singapore.
+// ZonePrefix begins the names of time zone sets, for example tz/Asia/Singapore.
 const ZonePrefix = "tz/"
 
-// In expressions over segments and sets, AllName selects every user. No segment or set may have the name AllName.
+// AllName selects every user, in expressions over segments and sets. No segment or set may have the name AllName.
 const AllName = "all"
 
-// dotted reports whether a path element of the name is "." or "..". Many clients and proxies rewrite paths with the
-// elements "." and "..".
+// The function dotted reports whether an element of the name between slashes is "." or "..". Many clients and proxies
+// rewrite paths with the elements "." and "..".
 func dotted(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "." || part == ".." {
@@ -169,7 +170,7 @@ func Describe(name string, b *bitmap.Bitmap) Segment {
 	return s
 }
 
-// NewManifest returns the manifest of a generation, including the generation's name.
+// NewManifest returns the manifest of a generation (published version), including the generation's name.
 func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set) (*Manifest, error) {
 	m := &Manifest{CreatedAt: at.UTC().Truncate(time.Millisecond), Segments: list, Sets: sets,
 		ToolVersion: strings.ToValidUTF8(tool, "\ufffd"), Reason: strings.ToValidUTF8(reason, "\ufffd")}
@@ -181,8 +182,8 @@ func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set)
 	return m, nil
 }
 
-// version returns the lowest format version that knows all fields that the manifest uses. Programs that only know lower
-// versions reject the manifest instead of misreading it.
+// The method version returns the lowest format version that has all fields of the manifest. Programs without support
+// for this version reject the manifest instead of misreading it.
 func (m *Manifest) version() int {
 	switch {
 	case m.IDs != nil:
@@ -197,7 +198,7 @@ func (m *Manifest) version() int {
 	return FormatVersion
 }
 
-// name returns the generation's name, computed from the fields of the manifest. The name of a generation begins with
+// The method name computes the generation's name from the fields of the manifest. The name of a generation begins with
 // the creation time, so that names sort by time. The name of a generation ends with a hash of every field of the
 // manifest. Different manifests therefore have different names, and no field can change unnoticed.
 func (m *Manifest) name() string {
@@ -206,10 +207,10 @@ func (m *Manifest) name() string {
 	return TimeName(m.CreatedAt) + "-" + Sum(rest.Encode())[:8]
 }
 
-// sum returns the SHA-256 of the encoded manifest, which the pointer current.json also contains.
+// The method sum returns the SHA-256 of the encoded manifest. The pointer current.json also contains this SHA-256.
 func (m *Manifest) sum() string { return Sum(m.Encode()) }
 
-// Encode returns the manifest as it is stored.
+// Encode returns the manifest in the form in which a location stores it.
 func (m *Manifest) Encode() []byte {
 	raw, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -218,8 +219,8 @@ func (m *Manifest) Encode() []byte {
 	return append(raw, '\n')
 }
 
-// parseManifest decodes the manifest of a generation and checks everything except the bitmaps. parseManifest accepts
-// only the exact bytes that Encode writes for a manifest with the given name.
+// parseManifest decodes the manifest of a generation (published version) and checks everything except the bitmaps.
+// parseManifest rejects bytes that differ from those that Encode writes for the manifest with the given name.
 func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	var m Manifest
 	if err := decodeDocument(raw, &m, newestFormatVersion); err != nil {
@@ -339,8 +340,8 @@ func (s *Segment) checkBitmap() error {
 	return nil
 }
 
-// open checks the bytes of a bitmap file against its manifest entry: size, hash, format, cardinality and bounds. open
-// returns the decoded bitmap.
+// The method open checks the bytes of a bitmap file against its manifest entry: size, hash, format, cardinality and
+// bounds. The method open returns the decoded bitmap.
 func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	if int64(len(raw)) != s.SizeBytes {
 		return nil, fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(raw), s.SizeBytes)
@@ -355,8 +356,8 @@ func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 	return b, s.agree(b)
 }
 
-// agree is for a bitmap with the right hash: it checks that the cardinality and bounds are those in the
-// manifest entry.
+// The method agree checks that the size, cardinality and bounds of a bitmap equal those in the manifest entry. The
+// caller has already checked the bitmap's hash.
 func (s *Segment) agree(b *bitmap.Bitmap) error {
 	if int64(len(b.Bytes())) != s.SizeBytes {
 		return fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(b.Bytes()), s.SizeBytes)
@@ -371,7 +372,7 @@ func (s *Segment) agree(b *bitmap.Bitmap) error {
 	return nil
 }
 
-// same reports whether two manifest entries describe equal bitmaps, even if the names differ.
+// The method same reports whether two manifest entries describe equal bitmaps, even if the names differ.
 func (s *Segment) same(other *Segment) bool {
 	return s.SHA256 == other.SHA256 && s.SizeBytes == other.SizeBytes && s.Cardinality == other.Cardinality &&
 		equal(s.Min, other.Min) && equal(s.Max, other.Max)

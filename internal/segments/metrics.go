@@ -7,16 +7,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// resultSwapped, resultUnchanged and resultFailed are the possible results when a Refresher checks the source for a new
-// generation. The three results are the label values of the metric capper_segments_refresh_total.
+// resultSwapped, resultUnchanged and resultFailed are the possible results of a check of the source for a new
+// generation (published version). The label values of the metric capper_segments_refresh_total are these results.
 const (
 	resultSwapped   = "swapped"
 	resultUnchanged = "unchanged"
 	resultFailed    = "failed"
 )
 
-// metrics holds the Prometheus metrics of a Refresher. At each scrape, the gauges (metrics with a present value) read
-// the generation in use.
+// The type metrics contains the Prometheus metrics of a Refresher. At each scrape, the gauges (metrics with a present
+// value) describe the generation in use.
 type metrics struct {
 	refreshes *prometheus.CounterVec
 	of        *Refresher

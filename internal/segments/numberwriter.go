@@ -5,8 +5,9 @@ import (
 	"capper/internal/ids"
 )
 
-// NumberWriter writes the dictionary of a generation, and the BackFile (file with the user ids) that converts its user
-// numbers to ids. The caller must add the ids in ascending order of their images (64-bit numbers that stand for ids).
+// A NumberWriter writes the dictionary of a generation (published version), and the BackFile (file with the user ids)
+// for converting user numbers to ids. The caller must add the ids in ascending order of their images (64-bit numbers
+// that stand for ids).
 type NumberWriter struct {
 	kind           ids.Kind
 	dictionary     *dictionary.Writer
@@ -15,7 +16,7 @@ type NumberWriter struct {
 	texts          *dictionary.TextWriter // for text ids with a BackFile
 }
 
-// buffer is a file in memory.
+// A buffer is a file in memory.
 type buffer []byte
 
 // Write implements io.Writer.
@@ -24,9 +25,9 @@ func (f *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// NewNumberWriter returns a NumberWriter for n ids. The argument "names" of NewNumberWriter is the largest possible
-// size of the BackFile (file with the user ids) in bytes. With names = 0, the NumberWriter writes no BackFile; ids of
-// the kind uint64 never need one.
+// NewNumberWriter returns a NumberWriter for n ids. The argument "names" is the largest possible size of the BackFile
+// (file with the user ids) in bytes. With names = 0, the NumberWriter writes no BackFile. Ids of the kind uint64 never
+// need a BackFile.
 func NewNumberWriter(kind ids.Kind, n uint32, names int64) (w *NumberWriter, err error) {
 	w = &NumberWriter{kind: kind, numbers: make(buffer, 0, dictionary.Size(n)), names: make(buffer, 0, names)}
 	if w.dictionary, err = dictionary.NewWriter(&w.numbers, n); err != nil || names == 0 {
@@ -41,7 +42,7 @@ func NewNumberWriter(kind ids.Kind, n uint32, names int64) (w *NumberWriter, err
 }
 
 // Add adds an id by its image (64-bit number that stands for the id). The caller also passes the text of a text id, or
-// the 64 bits of a UUID that its image lacks.
+// the 64 bits of a UUID that the image lacks.
 func (w *NumberWriter) Add(image, rest uint64, text []byte) error {
 	if err := w.dictionary.Add(image); err != nil {
 		return err
@@ -55,7 +56,8 @@ func (w *NumberWriter) Add(image, rest uint64, text []byte) error {
 	return nil
 }
 
-// Close returns the finished dictionary and its Back. If there is no Back, the second result is nil.
+// Close returns the finished dictionary and the Back, which converts user numbers to ids. If the NumberWriter wrote no
+// BackFile, the second result is nil.
 func (w *NumberWriter) Close() (d *Dictionary, b *Back, err error) {
 	if err = w.dictionary.Close(); err == nil {
 		d, err = NewDictionary(w.numbers)

@@ -10,31 +10,31 @@ import (
 )
 
 // leastGrace is the minimum time for which a Refresher keeps a replaced generation in memory without pins. Other
-// instances of the service may load the new generation slightly later, and until then still return the old generation's
-// name to callers.
+// instances of the service may load the new generation slightly later. Until this moment, the other instances still
+// return the old generation's name to callers.
 const leastGrace = time.Minute
 
-// Requests can cause early checks of the source. earlyLook is the minimum time between two such checks. A request that
-// names an unknown, newer generation causes an early check.
+// earlyLook is the minimum time between two early checks of the source. A request that names an unknown, newer
+// generation causes an early check.
 const earlyLook = time.Second
 
 // DefaultKeep is the default time for which a Refresher keeps a replaced generation in memory after the last API call
 // that named this generation.
 const DefaultKeep = time.Hour
 
-// MaxPinned is the maximum number of replaced generations that a Refresher keeps in memory because API calls have named
-// them. If API calls have named more than MaxPinned generations, the Refresher first drops the one that was named
-// longest ago.
+// MaxPinned is the maximum number of replaced generations that a Refresher keeps in memory. If API calls have named
+// more than MaxPinned replaced generations, the Refresher drops those that calls named longest ago.
 const MaxPinned = 8
 
-// Pinned describes a generation that a Refresher keeps in memory because a call has named (pinned) it.
+// Pinned describes a generation (published version) that a Refresher keeps in memory because a call has named (pinned)
+// it.
 type Pinned struct {
 	Generation string
 	PinnedAt   time.Time // time of the last pin
-	Until      time.Time // end of the retention; earlier if more than MaxPinned are kept
+	Until      time.Time // time until which the Refresher keeps the generation, unless MaxPinned others are newer
 }
 
-// GoneError reports that the generation that a request names is neither in use nor still in memory.
+// GoneError reports that a request names a generation (published version) that is neither in use nor still in memory.
 type GoneError struct {
 	Generation string
 	InUse      string // empty: no generation is in use yet
@@ -48,8 +48,8 @@ func (e *GoneError) Error() string {
 		e.Generation, e.InUse)
 }
 
-// NotYetError reports that a request names a generation that is newer than all generations that this service instance
-// has used. Another instance of the service has already loaded the newer generation that the request names.
+// NotYetError reports that a request names a newer generation than all generations that this service instance has used.
+// Another instance of the service may already have loaded this newer generation.
 type NotYetError struct {
 	Generation string
 	InUse      string
@@ -62,10 +62,10 @@ func (e *NotYetError) Error() string {
 		e.Interval, e.InUse)
 }
 
-// Pin returns the named generation if the Refresher uses it or still has it in memory. The Refresher then keeps the
-// returned generation in memory for at least RefresherConfig.Keep, even if another generation replaces it. With an
-// empty name, Pin returns the generation in use without pinning it. The error of Pin is a GoneError or a NotYetError;
-// after a NotYetError, Run soon checks the source. Pin may be called at any time from any goroutine.
+// Pin returns the named generation (published version) if it is in use or still in memory. The Refresher keeps the
+// returned generation in memory for RefresherConfig.Keep, even if another generation replaces it. With an empty name,
+// Pin returns the generation in use without pinning it. The error of Pin is a GoneError or a NotYetError. After a
+// NotYetError, Run checks the source soon. Pin may be called at any time from any goroutine.
 func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	now := r.Current()
 	switch {
@@ -86,8 +86,8 @@ func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	return nil, &GoneError{Generation: generation, InUse: now.Generation()}
 }
 
-// lookIfLater reports whether the named generation is newer than every generation that this instance has used. If so,
-// lookIfLater makes Run check the source.
+// lookIfLater reports whether the named generation (published version) is newer than every generation that this
+// instance has used. If so, lookIfLater makes Run check the source.
 func (r *Refresher) lookIfLater(generation string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,11 +103,12 @@ func (r *Refresher) lookIfLater(generation string) bool {
 	return true
 }
 
-// pins holds the generations that calls have named (pinned), and replaced generations that stay in memory for a short
-// time without a pin. The generation in use may also be in pins.
+// The type pins stores the generations (published versions) that API calls have named (pinned). The type pins also
+// stores replaced generations that stay in memory for a short time without a pin. The generation in use may also be in
+// pins.
 type pins struct {
-	keep  time.Duration // how long a generation stays after a pin
-	grace time.Duration // how long a replaced generation stays without a pin; at most keep
+	keep  time.Duration // time for which a generation stays after a pin
+	grace time.Duration // time for which a replaced generation stays without a pin; at most keep
 	clock func() time.Time
 
 	mu   sync.Mutex
@@ -125,21 +126,23 @@ func newPins(cfg *RefresherConfig) *pins {
 	return &pins{keep: cfg.Keep, grace: grace, clock: cfg.Clock, kept: map[string]pin{}}
 }
 
-// put pins the generation of the snapshot s: this generation then stays in memory for the time pins.keep.
+// The method put pins the generation (published version) of the snapshot s, which therefore stays in memory for the
+// time pins.keep.
 func (p *pins) put(s *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hold(s)
 }
 
-// hold pins a generation. The caller holds p.mu.
+// The method hold pins a generation (published version): the generation stays in memory for the time pins.keep. The
+// caller holds the lock p.mu.
 func (p *pins) hold(s *Snapshot) {
 	now := p.clock()
 	p.kept[s.Generation()] = pin{s, now, now.Add(p.keep)}
 }
 
-// supersede keeps the snapshot s in memory for at least the time p.grace, because the caller is about to replace s by a
-// newer generation. If p.grace is 0, supersede keeps nothing.
+// The method supersede keeps the snapshot s in memory for at least the time p.grace, because the caller is about to
+// replace s by a newer generation. If p.grace is not above 0, supersede does nothing.
 func (p *pins) supersede(s *Snapshot) {
 	if p.grace <= 0 {
 		return
@@ -153,8 +156,8 @@ func (p *pins) supersede(s *Snapshot) {
 	}
 }
 
-// get returns the named generation if it is in memory, and renews its pin. If the generation is not in memory, the
-// method get returns nil.
+// The method get returns the named generation (published version) if it is in memory, and renews the pin. Otherwise,
+// the method get returns nil.
 func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,14 +169,15 @@ func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	return kept.snapshot
 }
 
-// expire removes those generations from memory whose time in memory (pins.keep or pins.grace) has ended.
+// The method expire removes generations from memory whose time in memory (pins.keep or pins.grace) has ended.
 func (p *pins) expire(current *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(current)
 }
 
-// list returns the generations that stay in memory because an API call has named them, sorted by name.
+// The method list returns the generations (published versions) that API calls have named and that are therefore in
+// memory, sorted by name.
 func (p *pins) list(current *Snapshot) (list []Pinned) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +190,7 @@ func (p *pins) list(current *Snapshot) (list []Pinned) {
 	return list
 }
 
-// snapshots returns all kept generations.
+// The method snapshots returns all generations in pins, with or without a pin.
 func (p *pins) snapshots() (list []*Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +200,7 @@ func (p *pins) snapshots() (list []*Snapshot) {
 	return list
 }
 
-// sizeBytes returns how much memory the kept generations take in addition to the memory of the generation in use.
+// sizeBytes returns the memory that the kept generations take beside the generation in use, in bytes.
 func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	counted := map[any]bool{}
 	current.beyond(counted)
@@ -207,8 +211,8 @@ func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	return size
 }
 
-// drop removes generations from memory whose retention time has ended. If more generations remain than MaxPinned, drop
-// removes further ones, first those without a pin. The caller holds p.mu.
+// The method drop removes generations whose time in memory has ended. If more than MaxPinned replaced generations
+// remain, the method drop removes further generations, first those without a pin. The caller holds the lock p.mu.
 func (p *pins) drop(current *Snapshot) {
 	now := p.clock()
 	maps.DeleteFunc(p.kept, func(_ string, kept pin) bool { return !now.Before(kept.until) })

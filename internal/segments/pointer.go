@@ -9,12 +9,13 @@ import (
 	"math/rand/v2"
 )
 
-// Pointer is the content of current.json: the name of the live generation.
+// A Pointer is the content of current.json: the name of the live generation (published version in use), and a hash of
+// its manifest.
 type Pointer struct {
 	FormatVersion int    `json:"format_version"`
 	Generation    string `json:"generation"`
-	// SHA256 is the SHA-256 of the generation's manifest. If it is empty, the manifest is checked only
-	// against its name.
+	// SHA256 is the SHA-256 of the generation's manifest. If SHA256 is empty, readers check the manifest only against
+	// the generation's name.
 	SHA256 string `json:"sha256,omitempty"`
 }
 
@@ -35,8 +36,8 @@ func ParsePointer(raw []byte) (Pointer, error) {
 		bytes.ContainsRune(end, '\r') {
 		return p, fmt.Errorf("%s: damaged: must not have tabs and carriage returns together at the end", CurrentKey)
 	}
-	// The JSON decoder accepts repeated keys and keys in capitals; the comparison with the encoded
-	// form rejects them.
+	// The JSON decoder accepts repeated keys and keys in capitals. The comparison with the encoded form rejects such
+	// keys.
 	var plain bytes.Buffer
 	if err := json.Compact(&plain, raw); err != nil {
 		return p, fmt.Errorf("%s: %w", CurrentKey, err)
@@ -47,7 +48,7 @@ func ParsePointer(raw []byte) (Pointer, error) {
 	return p, nil
 }
 
-// check returns an error unless m is the manifest to which the pointer refers.
+// The method check returns an error if m is not the manifest to which the pointer refers.
 func (p Pointer) check(m *Manifest) error {
 	if sum := m.sum(); p.SHA256 != "" && p.SHA256 != sum {
 		return fmt.Errorf("%s: sha256 is %s, but the manifest of generation %s has %s",
@@ -57,13 +58,14 @@ func (p Pointer) check(m *Manifest) error {
 	return nil
 }
 
-// PointerTo returns the pointer (content of current.json) that makes the generation with the manifest m live.
+// PointerTo returns the pointer (content of current.json) that makes the generation (published version) with the
+// manifest m live.
 func PointerTo(m *Manifest) Pointer {
 	return Pointer{FormatVersion: FormatVersion, Generation: m.Generation, SHA256: m.sum()}
 }
 
-// Encode returns the JSON of the pointer, followed by 64 random bits encoded as blanks and tabs. The random bits make
-// every object tag of current.json different, and each writer can recognise the bytes that it wrote itself.
+// Encode returns the JSON of the pointer, followed by 64 random bits encoded as blanks and tabs. Because of the random
+// bits, each write of current.json has another object tag, and each writer can recognise its own bytes.
 func (p Pointer) Encode() []byte {
 	raw := fmt.Appendf(nil, "{\"format_version\": %d, \"generation\": %q, ", p.FormatVersion, p.Generation)
 	if p.SHA256 != "" {

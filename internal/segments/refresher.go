@@ -19,7 +19,7 @@ import (
 	"capper/internal/objects"
 )
 
-// OriginSource and OriginCache say from where the generation in use was loaded: from the source or from the local
+// OriginSource and OriginCache name the origin of the generation (published version) in use: the source or the local
 // cache.
 const (
 	OriginSource = "source"
@@ -32,51 +32,54 @@ const (
 	DefaultTimeout  = 2 * time.Minute
 )
 
-// lookTimeout limits how long a Refresher reads current.json and a manifest, so that a hanging source cannot delay a
-// start from the cache for long.
+// lookTimeout is the maximum time in which a Refresher reads current.json and a manifest. A service can therefore start
+// from the cache soon, even if the source hangs.
 const lookTimeout = 10 * time.Second
 
 // RefresherConfig configures a Refresher. Only Source is required.
 type RefresherConfig struct {
 	Source objects.Source
-	// CacheDir is a directory for a checked copy of the last good generation, with which Load works
-	// while the source is down. Empty means no cache.
+	// CacheDir is a directory for a checked copy of the last good generation. With this copy, Load succeeds while the
+	// source is down. If CacheDir is empty, the Refresher has no cache.
 	CacheDir string
 	// Interval is the time between two checks of the source. 0 means DefaultInterval.
 	Interval time.Duration
 	// Timeout is the maximum time of one check, including the download. 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Logger receives the log; nil disables logging.
+	// Logger receives the log. If Logger is nil, there is no log.
 	Logger *slog.Logger
 	// Clock returns the time; nil means time.Now.
 	Clock func() time.Time
-	// Require returns an error if a generation must not be used. The goroutine of Load or Run calls Require before it
-	// reads bitmaps, and does not use a rejected generation; Load describes the exception. Nil accepts every
-	// generation.
+	// Require returns an error if the service must not use a generation. Load and Run call Require before they read
+	// bitmaps, and do not use a rejected generation; the comment of Load describes the exception. A nil Require accepts
+	// every generation.
 	Require func(*Manifest) error
-	// Guarded returns how many users the guarded sets may lose. The Refresher compares each new generation with the
-	// generation in use. When the service starts, the Refresher compares with the cached generation, or without a cache
-	// with the newest earlier generation of the source. The goroutine of Load or Run and Status call Guarded. Nil
-	// disables the comparison.
+	// Guarded returns the limits on lost users of the guarded sets. The Refresher compares each new generation with the
+	// generation in use. When the service starts, the Refresher compares the live generation with the cached
+	// generation. Without a cache, the Refresher compares with the newest earlier generation of the source. Load, Run
+	// and Status call Guarded. A nil Guarded disables the comparison.
 	Guarded func() Guarded
-	// Overruled returns the users whom API calls added to a set after the time "before" and until the time "next".
-	// These times are the as_of of an earlier and of a later build. Nil: no API calls change sets.
+	// Overruled returns the users whom API calls added to a set after the time "before" and until the time "next". The
+	// arguments "before" and "next" are the as_of (time up to which a set reflects all changes) of an earlier and of a
+	// later build. Nil: no API calls change sets.
 	Overruled func(set string, before, next time.Time) []capping.UserID
 	// Changes returns a number that grows with each change of a set by API calls. Nil: no API calls change sets.
 	Changes func() uint64
-	// Keep is how long a replaced generation stays in memory after its last pin. 0 means DefaultKeep. A replaced
-	// generation without a pin stays in memory for twice the Interval, but at least a minute and at most Keep, because
-	// other instances may still return its name. With a negative Keep, the Refresher keeps no replaced generation.
+	// Keep is the time for which a replaced generation stays in memory after its last pin (use by a call that names the
+	// generation). 0 means DefaultKeep. A replaced generation without a pin stays in memory for twice the Interval, but
+	// at least a minute and at most Keep. During this time, other instances may still return the name of the replaced
+	// generation. With a negative Keep, the Refresher keeps no replaced generation.
 	Keep time.Duration
-	// OnSwap is called with each new generation before Current returns it, by the goroutine of Load or Run. Nil
-	// disables the call.
+	// Load and Run call OnSwap with each new generation, before Current returns this generation. A nil OnSwap disables
+	// the call.
 	OnSwap func(*Snapshot)
 	// Registerer receives the metrics; nil disables them.
 	Registerer prometheus.Registerer
 }
 
-// Refresher keeps the live generation of segments in memory, and replaces it when a new one is published. The caller
-// calls Load once, then Run. Current and Status may be called at any time from any goroutine.
+// Refresher keeps the live generation (published version in use) of the segments in memory, and replaces it when a new
+// one is published. The caller calls Load once, and then Run. Current and Status may be called at any time from any
+// goroutine.
 type Refresher struct {
 	cfg     RefresherConfig
 	cache   *cache
@@ -84,7 +87,7 @@ type Refresher struct {
 	current atomic.Pointer[Snapshot]
 	pins    *pins
 	wake    chan struct{} // makes Run check the source before the interval ends
-	tag     string        // tag of the current.json whose generation is in use; used only by Load and Run
+	tag     string        // tag of the current.json that names the generation in use; used only by Load and Run
 	spoiled spoiled
 	checked string    // tag of checked.json
 	logged  time.Time // time at which a fault was last logged; used only by Load and Run
@@ -99,7 +102,7 @@ type Refresher struct {
 	lost   []string        // see LostZones
 }
 
-// NewRefresher returns a Refresher that has not loaded a generation of segments yet.
+// NewRefresher returns a Refresher that has not loaded a generation (published version) of segments yet.
 func NewRefresher(cfg RefresherConfig) *Refresher {
 	if cfg.Interval <= 0 {
 		cfg.Interval = DefaultInterval
@@ -127,12 +130,13 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 // Current returns the generation in use, or nil before Load has succeeded.
 func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 
-// Load loads the live generation from the source, or from the cache if the source fails; Status and the log report the
-// failure. If Require rejects a generation, Load uses it only if the source and the cache have no other generation.
-// Status then reports the reason, and Run keeps checking the source. If guarded sets lost too many users in the live
-// generation, Load uses the earlier generation of the comparison: the cached generation, or an earlier one of the
-// source. Load returns an error if neither the source nor the cache has a usable generation. The error of Load is
-// objects.ErrNotFound only if nothing has ever been published and the cache is empty.
+// Load loads the live generation (published version in use) from the source, or from the cache if the source fails;
+// Status and the log report the failure. Load uses a generation that Require rejects only if the source and the cache
+// have no other generation. In this case, Status reports the reason of the rejection, and Run keeps checking the
+// source. If guarded sets (sets with a limit on lost users) lost too many users in the live generation, Load uses the
+// earlier generation of the comparison. The earlier generation comes from the cache, or from the source. Load returns
+// an error if neither the source nor the cache has a usable generation. The error of Load is objects.ErrNotFound only
+// if nothing has ever been published and the cache is empty.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
 	if sourceErr == nil || r.stay(ctx, r.cfg.Require) {
@@ -169,9 +173,9 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 	return nil
 }
 
-// loadError reports why the Refresher could not load any generation. loadError implements errors.Is itself, because
-// objects.ErrNotFound must mean that nothing was published. If only an object of a damaged generation is missing, the
-// error must not count as objects.ErrNotFound.
+// loadError contains the reasons for which the Refresher could load no generation. loadError has its own method Is,
+// because objects.ErrNotFound must mean that nothing was published. For a damaged generation with a missing object,
+// errors.Is must not find objects.ErrNotFound.
 type loadError struct {
 	error
 	never bool
@@ -186,16 +190,16 @@ func (e *loadError) Is(target error) bool {
 
 func (e *loadError) As(target any) bool { return errors.As(e.error, target) }
 
-// neverPublished reports whether the source has no manifest. neverPublished also returns true if the objects of the
-// source cannot be listed.
+// neverPublished reports whether the source has no manifest. If a listing of the source's objects fails, neverPublished
+// also returns true.
 func neverPublished(ctx context.Context, src objects.Source) bool {
 	list, err := src.List(ctx, GenerationsPrefix)
 	return err != nil || len(list) == 0
 }
 
-// Run checks the source for a new generation once per interval until ctx ends, and also when Pin was called with a
-// newer generation. After a failure, Run keeps the generation in use, and Status, metrics and the log report the
-// failure. Run retries at a later interval; the type spoiled describes the delay.
+// Run checks the source for a new generation (published version) once per interval until ctx ends. Run also checks the
+// source when a caller calls Pin with a newer generation. After a failure, Run keeps the generation in use, and Status,
+// metrics and the log report the failure. Run retries at a later interval; the type spoiled describes the delay.
 func (r *Refresher) Run(ctx context.Context) {
 	tick, calls := time.NewTicker(r.cfg.Interval), time.NewTicker(lateInterval)
 	defer tick.Stop()
@@ -210,11 +214,11 @@ func (r *Refresher) Run(ctx context.Context) {
 		case <-tick.C:
 		case <-r.wake:
 		}
-		_ = r.refresh(ctx, r.cfg.Require) // the status, the metrics and the log have the error
+		_ = r.refresh(ctx, r.cfg.Require) // the status, the metrics and the log report the error
 	}
 }
 
-// refresh checks once whether the source has a new generation, and records the result.
+// The method refresh checks once whether the source has a new generation (published version), and records the result.
 func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) error {
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
@@ -264,8 +268,8 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 // the operating system.
 const releaseFrom = 64 << 20
 
-// release returns the memory that is free after loading a generation to the operating system. Without release, the Go
-// runtime would return this memory only after the service had used much more memory.
+// The function release returns free memory to the operating system after the load of a generation (published version).
+// Without release, the Go runtime would keep this memory until the service had used much more memory.
 func release(m *Manifest) {
 	var sizeBytes int64
 	for _, e := range m.Entries() {
@@ -279,7 +283,8 @@ func release(m *Manifest) {
 	}
 }
 
-// inMemory returns all generations that are in memory: the one in use and the kept ones.
+// inMemory returns all generations (published versions) in memory: the generation in use, and replaced generations that
+// the Refresher keeps.
 func (r *Refresher) inMemory() []*Snapshot {
 	list := r.pins.snapshots()
 	if now := r.Current(); now != nil {
@@ -288,8 +293,8 @@ func (r *Refresher) inMemory() []*Snapshot {
 	return list
 }
 
-// keepCopy stores a generation in the local cache, unless Require rejects the generation. The cache thus keeps the last
-// good generation.
+// keepCopy stores a generation (published version) in the local cache, unless Require rejects the generation. The local
+// cache thus keeps the last good generation.
 func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	if g.Manifest.fulfils(r.cfg.Require) != nil {
 		return
@@ -312,9 +317,10 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	}
 }
 
-// fetch reads the live generation unless it is already in use or Require rejects it. fetch reads only bitmaps and files
-// that are not in memory, from the local cache if possible. A cache may hang, so reading from it may take at most a
-// quarter of the time-out; enough time then remains for the source.
+// The method fetch reads the live generation, unless this generation is already in use or Require rejects it. The
+// method fetch reads only bitmaps and files that are not in memory, from the local cache if possible. Because the cache
+// may hang, reading from the cache may take at most a quarter of the time-out. After a hang of the cache, enough time
+// remains for reading from the source.
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,
 	error) {
 	m, tag, err := r.look(ctx)
@@ -375,7 +381,7 @@ func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, e
 }
 
 // readBack returns the BackFile (file with the user ids) to which the manifest refers: from memory, from the cache, or
-// from the source. The result is nil if the manifest names none.
+// from the source. If the manifest names no BackFile, the result is nil.
 func (r *Refresher) readBack(ctx, near context.Context, known *memory, m *Manifest) (*Back, error) {
 	if m.back() == nil {
 		return nil, nil
@@ -408,8 +414,8 @@ func (r *Refresher) readDictionary(ctx, near context.Context, known *memory, m *
 	return m.readDictionary(ctx, r.cfg.Source)
 }
 
-// look reads the manifest of the live generation, or returns nil if this generation is already in use. look also
-// returns the object tag of the current.json that it read, even together with an error.
+// The method look reads the manifest of the live generation, or returns nil if this generation is already in use. look
+// also returns the object tag of the current.json that it read, even together with an error.
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf(
 		"the segments location did not respond within %s",
@@ -436,8 +442,8 @@ func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	return nil, tag, err
 }
 
-// readChecked reads the time of the last complete build from the source. If readChecked cannot read the time from the
-// source, readChecked keeps the time that it knows, because the segments themselves have no fault.
+// readChecked reads the time of the last complete build from the source. If the read fails, readChecked keeps the known
+// time and reports no error, because the segments themselves have no fault.
 func (r *Refresher) readChecked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -449,7 +455,7 @@ func (r *Refresher) readChecked(ctx context.Context) {
 	r.noteChecked(ctx, c)
 }
 
-// noteChecked records when the last complete build ran, and stores this time in the local cache.
+// noteChecked records the time of the last complete build, and stores this time in the local cache.
 func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.held.checked = c
 	r.cache.saveChecked(ctx, c)
@@ -458,7 +464,8 @@ func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.status.BuiltAt = c.CheckedAt
 }
 
-// swap makes the snapshot s the generation in use, and records the result of comparing it with the previous generation.
+// The method swap makes the snapshot s the generation in use, and records the result of comparing it with the previous
+// generation.
 func (r *Refresher) swap(s *Snapshot, origin string, compared *comparison) {
 	if r.cfg.OnSwap != nil {
 		r.cfg.OnSwap(s)

@@ -11,8 +11,8 @@ import (
 	"capper/internal/parallel"
 )
 
-// Renumbering converts bitmaps of an earlier generation to the user numbers of a later generation, so that the bitmaps
-// of both can be compared. Users who are only in the earlier generation get numbers above all numbers of the later
+// A Renumbering converts bitmaps of an earlier generation (published version) to the user numbers of a later
+// generation, for comparisons. Users whom the later generation lacks get numbers above all numbers of the later
 // generation.
 type Renumbering struct{ to []uint32 }
 
@@ -37,7 +37,8 @@ func NewRenumbering(earlier, later *Dictionary) (*Renumbering, error) {
 	return r, nil
 }
 
-// Bitmap converts a bitmap of the earlier generation, so that it has the user numbers of the later generation.
+// The method Bitmap converts a bitmap of the earlier generation (published version) to the user numbers of the later
+// generation.
 func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
 	var users bitmap.Set
 	for number := range b.All() {
@@ -46,9 +47,9 @@ func (r *Renumbering) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return users.Bitmap()
 }
 
-// RenumberedBy returns the generation with its bitmaps converted to the user numbers of another dictionary. The
-// generation that RenumberedBy returns serves only for comparisons, because its manifest is unchanged and describes the
-// stored bitmaps. If both dictionaries give the same numbers, RenumberedBy returns g itself.
+// RenumberedBy returns the generation (published version) with its bitmaps converted to the user numbers of another
+// dictionary. The returned generation is only for comparisons, because its manifest still describes the stored bitmaps.
+// If both dictionaries are equal, or if ids are dense (32-bit integers), RenumberedBy returns g itself.
 func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	if later == nil || g.Dictionary == nil || g.Dictionary.sha256 == later.sha256 {
 		return g, nil
@@ -61,9 +62,9 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 	return n, nil
 }
 
-// RenumberedName appends the id of the user who has the given number after RenumberedBy. If the generation cannot
-// convert the user to an id, RenumberedName appends "image:" and the 16 hexadecimal digits of its image (64-bit number
-// that stands for the id).
+// RenumberedName appends the id of the user with the given number. If RenumberedBy has converted the bitmaps, the
+// number is one of the converted bitmaps. If the generation has no ids, RenumberedName appends "image:" and the 16
+// hexadecimal digits of the image (64-bit number that stands for the id).
 func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	if g.by != nil {
 		g, number = g.was, uint32(slices.Index(g.by.to, number))

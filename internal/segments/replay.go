@@ -8,17 +8,18 @@ import (
 	"capper/internal/bitmap"
 )
 
-// mostReplayed and mostReads limit how many earlier generations a service reads when it starts without a cache.
+// mostReplayed and mostReads limit the number of earlier generations (published versions) that a starting service
+// without a cache reads.
 const (
-	// mostReplayed is the maximum number of earlier generations whose manifests are read.
+	// mostReplayed is the maximum number of earlier generations whose manifests a starting service reads.
 	mostReplayed = 64
-	// mostReads is the maximum number of earlier generations whose bitmaps are read.
+	// mostReads is the maximum number of earlier generations whose bitmaps a starting service reads.
 	mostReads = 16
 )
 
-// replay returns those earlier generations that a service without a restart would have used, newest first. replay
-// leaves out generations that lost too many users themselves, because a later generation must not be compared with
-// them.
+// The method replay returns the earlier generations (published versions) that a service without a restart would have
+// used, newest first. The result has no generation that itself lost too many users, because such a generation is
+// unsuitable for a comparison.
 func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*former) (used []*former) {
 	reads := 0
 	for i, f := range earlier {
@@ -39,7 +40,7 @@ func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*fo
 	return used
 }
 
-// takes reports whether a service would accept the generation "next" if it used the generation "was".
+// The method takes reports whether a service that uses the generation "was" would accept the generation "next".
 func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *former) bool {
 	c := &comparison{was: was, guarded: stepTo(&blank.guarded, was, next), object: r.object, cores: blank.cores}
 	switch {
@@ -64,7 +65,8 @@ func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *for
 	return true
 }
 
-// orReadBy returns a function that returns a bitmap: from the memory of the generation g, or else by a call of read.
+// orReadBy returns a function that gets a bitmap from the generation g in memory, or else by a call of the argument
+// "read".
 func (g *Generation) orReadBy(read readFunc) readFunc {
 	return func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		if b := g.bitmapWith(s.SHA256); b != nil {
@@ -74,8 +76,8 @@ func (g *Generation) orReadBy(read readFunc) readFunc {
 	}
 }
 
-// shrank reports whether a set lost too many users without an approved change, as far as the user counts in
-// the manifests prove it.
+// The method shrank reports whether the user counts in the manifests prove that a set lost too many users without an
+// approved change.
 func (g *Guarded) shrank(was, next *Manifest) bool {
 	for name, mayLose := range g.MayLose {
 		before, after := was.set(name), next.set(name)
@@ -87,11 +89,11 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 	return false
 }
 
-// stepTo returns the limits on lost users that replay must check from one generation to the next. stepTo leaves out
-// sets that are equal, and sets for which the publisher has already checked the loss. stepTo includes time zones only
-// if their user counts show a loss. If the number of users who gained a time zone equals the number of users who lost
-// one, the user counts of the time zone sets do not show the loss. A comparison of the users of all time zone sets
-// would show this loss, but is too expensive for each step.
+// stepTo returns the limits on lost users that the method replay must check from one generation (published version) to
+// the next. stepTo omits unchanged sets, and sets whose loss the publisher has already checked. stepTo includes the
+// time zones only if the user counts of the time zone sets show a loss. The user counts do not show a loss of time
+// zones if other users gained time zones. A comparison of all users would show such a loss, but is too expensive for
+// each step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {
@@ -104,15 +106,14 @@ func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	return step
 }
 
-// vouched reports whether the publisher has already ensured that at most the allowed number of users left
-// a set between two consecutive generations. A publisher ensures this limit only if the set has OnlyGrows and the
-// publish was not forced.
+// The function vouched reports whether the publisher has already checked the number of users who left a set between two
+// consecutive generations. A publisher checks this number if the set only grows, except in a forced publish.
 func vouched(was, next *former, before, after *Set, mayLose float64) bool {
 	return next.follows == was.manifest.Generation && next.manifest.Reason == "" &&
 		before.OnlyGrows && after.OnlyGrows && after.MaxLoss <= mayLose
 }
 
-// lessZones reports whether users lost their time zone, as far as the user counts of the time zone sets show it.
+// lessZones reports whether the user counts of the time zone sets show that too many users lost their time zone.
 func lessZones(was, next *Manifest) bool {
 	var before, after uint64
 	for _, zone := range next.zones() {

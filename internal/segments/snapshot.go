@@ -12,20 +12,21 @@ import (
 	"capper/internal/parallel"
 )
 
-// Snapshot is one immutable generation in memory, which can look up the segment, sets and time zone of users. A
-// Snapshot holds a bitmap.CodeMap of the segments instead of their bitmaps. A Snapshot is safe for concurrent use.
+// A Snapshot is one immutable generation (published version) in memory. A Snapshot can look up the segment, sets and
+// time zone of users. Instead of the bitmaps of the segments, a Snapshot has a bitmap.CodeMap (map from user numbers to
+// segment codes). A Snapshot is safe for concurrent use.
 type Snapshot struct {
 	manifest Manifest
 	codes    *bitmap.CodeMap
 	sets     map[string]*bitmap.Bitmap
 	zones    *zoneMap
-	// scheme and dictionary are nil for dense ids.
+	// For dense ids (32-bit integers), the fields scheme and dictionary are nil.
 	scheme     *ids.Scheme
 	dictionary *Dictionary
-	back       *Back // nil: no way back
+	back       *Back // converts user numbers to ids; nil: not available or not needed
 
 	beside sync.Once
-	// unsegmented is computed on first use.
+	// The first call of Unsegmented computes the field unsegmented.
 	unsegmented atomic.Pointer[bitmap.Bitmap]
 
 	counting sync.Once
@@ -39,10 +40,10 @@ type SegmentSize struct {
 	SizeBytes   int64  // size of the encoded bitmap
 }
 
-// Generation returns the name of the generation.
+// The method Generation returns the name of the generation (published version).
 func (s *Snapshot) Generation() string { return s.manifest.Generation }
 
-// CreatedAt returns the time at which the generation was built.
+// CreatedAt returns the creation time of the generation (published version).
 func (s *Snapshot) CreatedAt() time.Time { return s.manifest.CreatedAt }
 
 // Names returns the names of the segments in the order of precedence: the segment with code c is
@@ -80,8 +81,8 @@ func (s *Snapshot) Set(name string) *bitmap.Bitmap { return s.sets[name] }
 // Codes returns the map from user numbers to the segment codes that Lookup returns.
 func (s *Snapshot) Codes() *bitmap.CodeMap { return s.codes }
 
-// Unsegmented returns the users who are in a set but in no segment. The first call of Unsegmented computes the set of
-// users on all CPU cores, and the snapshot keeps the set for later calls.
+// Unsegmented returns the users who are in a set but in no segment. The first call of Unsegmented computes these users
+// on all CPU cores, and the snapshot keeps the result for later calls.
 func (s *Snapshot) Unsegmented() *bitmap.Bitmap {
 	s.beside.Do(func() {
 		blocks := 0
@@ -110,18 +111,18 @@ func (s *Snapshot) unsegmentedIn(key int) bitmap.Encoded {
 	return rest.Encode(key)
 }
 
-// Zones returns the time zones for which the generation has sets of users, in the order of the manifest.
+// Zones returns the time zones of the generation's time zone sets, in the order of the manifest.
 func (s *Snapshot) Zones() []*time.Location { return s.zones.places }
 
-// LookupZones sets zones[i] to a code for the time zone of users[i]: its index in Zones plus 1, or 0 for no zone.
-// LookupZones does not allocate memory.
+// LookupZones sets zones[i] to a code for the time zone of users[i]: the zone's index in Zones plus 1, or 0 for no
+// zone. LookupZones does not allocate memory.
 func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(users, zones) }
 
-// SizeBytes returns how many bytes of memory the generation of the snapshot takes.
+// SizeBytes returns the size of the snapshot's generation in memory, in bytes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// beyond returns the memory of the generation in bytes, except for bitmaps, maps and files that are in the
-// argument "counted". beyond adds the generation's own bitmaps, maps and files to "counted".
+// The method beyond returns the size in memory of the generation's bitmaps, maps and files that are not in the argument
+// "counted" yet. The method beyond also adds these bitmaps, maps and files to "counted".
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {
@@ -147,18 +148,18 @@ func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 }
 
 // Lookup sets codes[i] to the segment code of users[i]: the segment's index in Names plus 1, or 0 for no segment. The
-// argument "users" of Lookup may be in any order, but Lookup is fastest with ascending users. len(codes) must be at
-// least len(users). Lookup does not allocate memory.
+// user numbers may be in any order, but Lookup is fastest with ascending numbers. len(codes) must be at least
+// len(users). Lookup does not allocate memory.
 func (s *Snapshot) Lookup(users []uint32, codes []uint8) { s.codes.Lookup(users, codes) }
 
-// memory holds those bitmaps, maps and files of loaded generations that a new generation can share. Because the bitmaps
-// in memory are shared, the Refresher neither reads nor stores a bitmap twice. A snapshot has only the CodeMap of its
-// segments, so a new generation shares this map only if no segment has changed.
+// The type memory lists bitmaps, maps and files of loaded generations that a new generation (published version) can
+// share. The Refresher therefore neither reads nor stores a bitmap twice. Instead of bitmaps of its segments, a
+// snapshot has a CodeMap, and a new generation can share this CodeMap if no segment has changed.
 type memory struct {
 	snapshots []*Snapshot
 	sets      map[string]*bitmap.Bitmap // by SHA-256
-	// cores is the number of cores that loading may use. While a generation is in use, it is half of
-	// all cores, at least one, so that calls do not wait.
+	// The field cores is the number of CPU cores for loading a generation. While a generation is in use, cores is half
+	// of all CPU cores, but at least one, so that API calls do not wait.
 	cores int
 }
 
@@ -176,8 +177,8 @@ func newMemory(snapshots []*Snapshot) *memory {
 	return known
 }
 
-// codes returns the CodeMap of the segments if a loaded generation has the same segments as the manifest m, and
-// otherwise nil.
+// The method codes returns the CodeMap of the segments if a loaded generation has the same segments as the manifest m,
+// and otherwise nil.
 func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.Segments, m.Segments, func(a, b Segment) bool { return a.same(&b) }) {
@@ -187,8 +188,8 @@ func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	return nil
 }
 
-// zones returns the map of the time zone sets if a loaded generation has the same sets as the manifest m, and otherwise
-// nil.
+// The method zones returns the map of the time zone sets if a loaded generation has the same sets as the manifest m,
+// and otherwise nil.
 func (known *memory) zones(m *Manifest) *zoneMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.zones(), m.zones(), func(a, b *Set) bool {
@@ -201,7 +202,8 @@ func (known *memory) zones(m *Manifest) *zoneMap {
 	return nil
 }
 
-// snapshot builds the snapshot of a generation, and shares the bitmaps and maps that are already in memory.
+// The method snapshot builds the Snapshot of a generation (published version). The Snapshot shares the bitmaps and maps
+// that are already in memory.
 func (known *memory) snapshot(g *Generation) *Snapshot {
 	s := &Snapshot{manifest: *g.Manifest, codes: known.codes(g.Manifest), zones: known.zones(g.Manifest),
 		sets: map[string]*bitmap.Bitmap{}, scheme: g.Scheme, dictionary: g.Dictionary,

@@ -8,22 +8,23 @@ import (
 	"capper/internal/objects"
 )
 
-// maxBackOff is the longest pause between two attempts to read a faulty live generation, unless the refresh interval is
-// longer.
+// maxBackOff is the longest pause between two attempts to read a faulty live generation (published version in use). If
+// the refresh interval is longer, the pause is one interval.
 const maxBackOff = 15 * time.Minute
 
-// spoiled describes a live generation that could not be read. Because a generation may have hundreds of megabytes, the
-// Refresher retries a faulty generation after one interval, then two, four and so on, and immediately when current.json
-// changes. A zero value of the type spoiled means that the live generation is not faulty.
+// The type spoiled describes a live generation (published version in use) whose read failed. Because a generation may
+// have hundreds of megabytes, the Refresher retries a faulty generation after one interval, then after two, four and so
+// on. When current.json changes, the Refresher retries at its next check. If the live generation is not faulty, the
+// spoiled is zero.
 type spoiled struct {
-	tag   string // tag of its current.json
+	tag   string // tag of the current.json that names the generation
 	err   error
 	pause time.Duration
 	until time.Time
 }
 
-// wait returns an error while it is too early to read a faulty live generation again. The argument "tag" of the method
-// wait is the object tag of the current.json that names the generation.
+// The method wait returns an error if it is too early to read a faulty live generation again. The argument "tag" is the
+// object tag of the current.json that names the generation.
 func (s *spoiled) wait(tag string, now time.Time) error {
 	if tag == "" || tag != s.tag || !now.Before(s.until) {
 		return nil
@@ -44,12 +45,12 @@ func (e *backOffError) Error() string {
 
 func (e *backOffError) Unwrap() error { return e.error }
 
-// note records whether an attempt to read the live generation succeeded. If current.json itself could not be read, the
-// argument "tag" of note is "".
+// The method note records the result of an attempt to read the live generation (published version in use). If reading
+// current.json itself failed, the argument "tag" is "".
 func (s *spoiled) note(tag string, err error, now time.Time, interval time.Duration) {
 	var waits *backOffError
 	switch {
-	case err == nil, errors.Is(err, objects.ErrNotModified), isRefused(err): // a rejection costs only one manifest
+	case err == nil, errors.Is(err, objects.ErrNotModified), isRefused(err): // a retry reads only the manifest
 		*s = spoiled{}
 	case tag == "", errors.As(err, &waits):
 	case tag == s.tag:

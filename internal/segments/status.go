@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Status describes the generation in use and the last check of the source.
+// A Status describes the generation (published version) in use and the last check of the source.
 type Status struct {
 	Generation string
 	CreatedAt  time.Time
@@ -14,23 +14,23 @@ type Status struct {
 	Origin     string // OriginSource, OriginCache, or empty before Load
 	// CheckedAt is the time of the last check of the source, successful or not.
 	CheckedAt time.Time
-	// BuiltAt is when a build last published a generation or found its result already live. BuiltAt is zero if the
-	// source has no record of such a build.
+	// BuiltAt is the time of the last complete build, which published a generation or found its result already live. If
+	// the source has no record of such a build, BuiltAt is zero.
 	BuiltAt time.Time
-	// Error is the reason why the last check failed, or why Require rejects the generation in use; otherwise Error is
-	// empty. ErrorAt is when this state began.
+	// Error is the reason for which the last check failed, or for which Require rejects the generation in use.
+	// Otherwise, Error is empty. ErrorAt is the start of this fault.
 	Error   string
 	ErrorAt time.Time
-	// Refusal says why the service rejects the live generation of the source. Refusal is nil if the service does not
-	// reject it.
+	// Refusal describes the reason for which the service rejects the source's live generation. If the service does not
+	// reject this generation, Refusal is nil.
 	Refusal *Refusal
-	// Unjudged lists the losses of guarded sets that were not compared before the generation was used,
-	// with reasons.
+	// Unjudged lists failed comparisons of guarded sets (sets with a limit on lost users) before the use of the
+	// generation, with the reasons.
 	Unjudged []string
-	// ComparedWith names the generation with which the guarded sets of the generation in use were compared.
-	// ComparedWith is empty if there was no comparison.
+	// ComparedWith names the earlier generation in the comparison of the guarded sets (sets with a limit on lost
+	// users). If there was no comparison, ComparedWith is empty.
 	ComparedWith string
-	// Pinned lists the generations that stay in memory because of a pin, sorted by name.
+	// Pinned lists the generations that stay in memory because API calls have named (pinned) them, sorted by name.
 	Pinned []Pinned
 }
 
@@ -43,11 +43,11 @@ func (r *Refresher) Status() Status {
 	return status
 }
 
-// RefusedError reports that the service rejects a generation of segments, because of RefresherConfig.Require or
-// RefresherConfig.Guarded.
+// RefusedError reports that the service rejects a generation (published version) of the segments. The reason is
+// RefresherConfig.Require, RefresherConfig.Guarded, or another kind or hash key of ids.
 type RefusedError struct {
 	Generation string
-	Err        error // the error that Require or the comparison returned
+	Err        error // error of Require, of the comparison, or about the ids
 }
 
 func (e *RefusedError) Error() string {
@@ -61,8 +61,8 @@ func isRefused(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// fulfils returns a RefusedError if the function in the argument "require" rejects the generation of the manifest. If
-// require is nil, every generation is accepted.
+// The method fulfils returns a RefusedError if the function in the argument "require" rejects the generation (published
+// version) of the manifest. If "require" is nil, the method fulfils accepts every generation.
 func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	if require == nil {
 		return nil
@@ -73,8 +73,8 @@ func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	return nil
 }
 
-// markOrigin is for a generation in use that came from the cache: it records that this generation is still live at the
-// source.
+// markOrigin records that the generation in use is the source's live generation, even if the Refresher loaded it from
+// the cache.
 func (r *Refresher) markOrigin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,8 +84,8 @@ func (r *Refresher) markOrigin() {
 // logAgain is the time after which the Refresher logs an unchanged fault again.
 const logAgain = 5 * time.Minute
 
-// record stores the result of a check of the source in the metrics, the status and the log. If Require rejects the
-// generation in use, record treats even a successful check of the source as an error.
+// The method record stores the result of a check of the source in the metrics, the status and the log. If Require
+// rejects the generation in use, the method record treats even a successful check of the source as an error.
 func (r *Refresher) record(result string, err error) {
 	r.metrics.refreshes.WithLabelValues(result).Inc()
 	says := "segments: refresh failed, the generation in use stays"
@@ -111,7 +111,8 @@ func (r *Refresher) record(result string, err error) {
 	}
 }
 
-// note stores the result of a check of the source in the status, and returns the error text of the previous check.
+// The method note stores the result of a check of the source in the status, and returns the error text of the previous
+// check.
 func (r *Refresher) note(err error) (before string) {
 	now := r.cfg.Clock()
 	r.mu.Lock()

@@ -9,10 +9,10 @@ import (
 	"capper/internal/dictionary"
 )
 
-// Unify converts the bitmaps of two generations to the user numbers of one dictionary, which has all ids of both
-// generations. Both generations must have the same kind and hash key of ids. Unify does not change the manifests of the
-// two generations, which still describe the stored bitmaps. If the two generations already have the same user numbers,
-// for example with dense ids, Unify returns them unchanged.
+// Unify converts the bitmaps of two generations (published versions) to the user numbers of one dictionary, which has
+// all ids of both generations. The two generations must have the same kind and hash key of ids. Unify does not change
+// the manifests of the two generations: the manifests still describe the stored bitmaps. If the two generations already
+// have the same user numbers, for example with dense ids (32-bit integers), Unify returns both unchanged.
 func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	if a.Manifest.SameNumbers(b.Manifest) {
 		return a, b, nil
@@ -27,8 +27,8 @@ func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 	return ua, ub, err
 }
 
-// renumberedAs works like RenumberedBy, but only for a dictionary that contains all ids of the generation. The result
-// has the given dictionary as its own.
+// renumberedAs works like RenumberedBy, but for a dictionary that contains all ids of the generation (published
+// version). The given dictionary is the dictionary of the result.
 func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error) {
 	r, err := NewRenumbering(g.Dictionary, d)
 	if err != nil {
@@ -40,13 +40,14 @@ func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error
 	return &n, nil
 }
 
-// Original returns the generation with the original bitmaps, if Unify or RenumberedBy has converted the bitmaps of the
-// generation.
+// Original returns the generation (published version) with the original bitmaps if Unify or RenumberedBy has converted
+// the bitmaps. Otherwise, Original returns the generation itself.
 func (g *Generation) Original() *Generation {
 	return cmp.Or(g.was, g)
 }
 
-// unite returns a dictionary of the ids of two generations, and a Back if both generations have one.
+// The function unite returns a dictionary of the ids of two generations (published versions). If both generations have
+// a Back (conversion of user numbers to ids), unite also returns a Back.
 func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	n := uint64(b.Dictionary.Len())
 	for _, number := range dictionary.Merge(a.Dictionary.Dictionary, b.Dictionary.Dictionary) {
@@ -92,14 +93,15 @@ func unite(a, b *Generation) (*Dictionary, *Back, error) {
 	return w.Close()
 }
 
-// A place says where bothOf found an image: in which of the two generations, and under which user number.
+// A place is the generation (published version) and the user number of an image (64-bit number that stands for an id)
+// that bothOf found.
 type place struct {
 	of     *Generation
 	number uint32
 }
 
-// bothOf yields the images (64-bit numbers that stand for ids) in the dictionaries of two generations in ascending
-// order, each once.
+// bothOf yields the images (64-bit numbers that stand for ids) in the dictionaries of two generations (published
+// versions) in ascending order, each once.
 func bothOf(a, b *Generation) iter.Seq2[uint64, place] {
 	return func(yield func(uint64, place) bool) {
 		next, stop := iter.Pull2(b.Dictionary.All())
@@ -127,16 +129,16 @@ func bothOf(a, b *Generation) iter.Seq2[uint64, place] {
 	}
 }
 
-// An Extended is a dictionary with the users of two generations: an earlier one after RenumberedBy, and a later one.
-// User numbers that the later dictionary lacks belong to users who are only in the earlier generation.
+// An Extended is a dictionary with the users of two generations (published versions): an earlier generation after
+// RenumberedBy, and a later generation.
 type Extended struct {
-	Dictionary *Dictionary // of the users of both
+	Dictionary *Dictionary // of the users of both generations
 	Back       *Back
 	to         []uint32
 }
 
-// Extend returns a dictionary of the users of both generations, in which users have the numbers from
-// earlier.RenumberedBy(later.Dictionary).
+// Extend returns an Extended with the users of both generations. The argument "earlier" may be a result of
+// RenumberedBy(later.Dictionary), whose bitmaps have further numbers for users whom the later generation lacks.
 func Extend(earlier, later *Generation) (*Extended, error) {
 	was := earlier.Original()
 	d, back, err := unite(was, later)
@@ -163,5 +165,6 @@ func Extend(earlier, later *Generation) (*Extended, error) {
 	return e, nil
 }
 
-// Bitmap converts a bitmap to the user numbers of the dictionary that has the users of both generations.
+// The method Bitmap converts a bitmap of the later generation (published version) to the user numbers of the common
+// dictionary. The method Bitmap also converts bitmaps of the earlier generation after RenumberedBy.
 func (e *Extended) Bitmap(b *bitmap.Bitmap) *bitmap.Bitmap { return (&Renumbering{to: e.to}).Bitmap(b) }

@@ -7,8 +7,8 @@ import (
 	"capper/internal/dictionary"
 )
 
-// AppendUsers converts numbers from bitmaps of the snapshot to users, and appends these to dst. AppendUsers is the
-// inverse of Snapshot.Numbers.
+// AppendUsers converts user numbers from bitmaps of the snapshot to users (images of ids), and appends the users to
+// dst. AppendUsers is the inverse of Snapshot.Numbers.
 func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping.UserID {
 	if s.dictionary == nil {
 		return capping.AppendUsers(dst, numbers)
@@ -18,9 +18,9 @@ func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping
 	return dst
 }
 
-// NumberAfter returns the lowest number that users after the given user can have in the bitmaps of the snapshot. If no
-// user of the snapshot comes after the given user, NumberAfter returns a number above all numbers in the bitmaps. The
-// given user need not be in the snapshot.
+// NumberAfter returns the lowest possible number of users after the given user in the bitmaps of the snapshot. If no
+// user of the snapshot comes after the given user, the result is above all numbers in the bitmaps. The given user need
+// not be in the snapshot.
 func (s *Snapshot) NumberAfter(user capping.UserID) uint64 {
 	if s.dictionary == nil {
 		return uint64(user) + 1

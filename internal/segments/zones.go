@@ -12,7 +12,7 @@ import (
 	"capper/internal/zones"
 )
 
-// Zone returns the time zone that the name of a set contains after ZonePrefix.
+// Zone returns the time zone in the name of a time zone set, such as Asia/Singapore for the set tz/Asia/Singapore.
 func Zone(set string) (*time.Location, error) {
 	location, err := zones.Load(strings.TrimPrefix(set, ZonePrefix))
 	if err != nil {
@@ -21,11 +21,11 @@ func Zone(set string) (*time.Location, error) {
 	return location, nil
 }
 
-// zoneMap maps users to their time zones. The time zone sets are numerous and nearly disjoint, so a lookup in one map
+// A zoneMap maps users to time zones. Because the time zone sets are numerous and nearly disjoint, a lookup in one map
 // of all sets costs less than a lookup in each set.
 type zoneMap struct {
 	places []*time.Location
-	maps   []*bitmap.CodeMap // each for up to mapZones zones
+	maps   []*bitmap.CodeMap // each map is for up to mapZones zones
 }
 
 // mapZones is the maximum number of time zones that one bitmap.CodeMap can hold.
@@ -45,7 +45,7 @@ func newZoneMap(s *Snapshot, goroutines int) *zoneMap {
 	return z
 }
 
-// zones returns the entries of all time zone sets in the manifest.
+// The method zones returns the entries of all time zone sets in the manifest.
 func (m *Manifest) zones() (list []*Set) {
 	for i := range m.Sets {
 		if strings.HasPrefix(m.Sets[i].Name, ZonePrefix) {
@@ -55,9 +55,9 @@ func (m *Manifest) zones() (list []*Set) {
 	return list
 }
 
-// Zoneless counts the users of any segment or set who are in no time zone set. If a rule depends on the user's time
-// zone, the rule uses the default time zone for users without a time zone set. The first call counts the users on half
-// of the CPU cores, and the snapshot keeps the result.
+// Zoneless counts the users of any segment or set who are in no time zone set. For such users, rules that depend on the
+// time zone use the default time zone. The first call counts the users on half of the CPU cores, and the snapshot keeps
+// the result.
 func (s *Snapshot) Zoneless() uint64 {
 	s.counting.Do(func() {
 		blocks := s.codes.Blocks()

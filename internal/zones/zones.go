@@ -22,10 +22,11 @@ var version string
 //go:embed zoneinfo.zip
 var archive string
 
-// noPlace is an entry in the time zone database that is no time zone: it marks machines whose time zone was never set.
+// noPlace is an entry in the time zone database that is no time zone. The entry marks machines whose time zone was
+// never set.
 const noPlace = "Factory"
 
-// database returns the files of the embedded time zone archive, by the names of their time zones.
+// The function database returns the files of the embedded time zone archive, by the names of the time zones.
 var database = sync.OnceValue(func() map[string]*zip.File {
 	all, err := zip.NewReader(strings.NewReader(archive), int64(len(archive)))
 	if err != nil {
@@ -40,7 +41,7 @@ var database = sync.OnceValue(func() map[string]*zip.File {
 	return files
 })
 
-// loaded caches the time zones that Load has parsed already, by name.
+// The map loaded caches the time zones that Load has already parsed, by name.
 var loaded sync.Map // string → *time.Location
 
 // Load returns a time zone by its exact name in the IANA database of the program. For "Local", for names of files of

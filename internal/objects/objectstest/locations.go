@@ -11,7 +11,7 @@ import (
 )
 
 // OnEveryLocation runs a test once for each implementation of objects.Location. Each run gets a new, empty location.
-// The arguments of the test function are the location and its name, which objects.Open accepts.
+// The test function gets the location and its name as arguments. The function objects.Open accepts this name.
 func OnEveryLocation(t *testing.T, test func(t *testing.T, name string, at objects.Location)) {
 	t.Helper()
 	names := map[string]func(t *testing.T) string{
@@ -28,7 +28,7 @@ func OnEveryLocation(t *testing.T, test func(t *testing.T, name string, at objec
 	}
 }
 
-// Open returns the location with the given name. If the location cannot be opened, Open fails the test that calls it.
+// Open returns the location with the given name. If opening the location fails, the calling test fails.
 func Open(t testing.TB, name string) objects.Location {
 	t.Helper()
 	at, err := objects.Open(t.Context(), name, objects.S3Config{})

@@ -21,8 +21,8 @@ import (
 	"capper/internal/testkit"
 )
 
-// EnvFile is the name of an environment variable: it contains the path of a file with the settings of a running S3
-// server. The script scripts/s3.sh writes the file with the settings of the S3 server.
+// EnvFile is the name of an environment variable with the path of a settings file for a running S3 server. The script
+// scripts/s3.sh writes the settings file.
 const EnvFile = "CAPPER_TEST_S3"
 
 // Main runs the tests of a package with an S3 server and returns the exit status. Main sets the environment variables
@@ -55,7 +55,7 @@ func failed(err error) int {
 	return 1
 }
 
-// script runs scripts/s3.sh of this repository with the given arguments.
+// The function script runs scripts/s3.sh of this repository with the given arguments.
 func script(verb, dir string) error {
 	path := filepath.Join(testkit.Root(), "scripts", "s3.sh")
 	out, err := exec.Command(path, verb, dir).CombinedOutput()
@@ -65,7 +65,7 @@ func script(verb, dir string) error {
 	return nil
 }
 
-// load sets the environment variables that a file with server settings contains.
+// The function load sets the environment variables from a file with server settings.
 func load(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -85,7 +85,7 @@ func load(file string) error {
 	return lines.Err()
 }
 
-// Client returns an AWS SDK client for the S3 test server, with which a test can check objects directly.
+// Client returns an AWS SDK client for the S3 test server, so that a test can check objects directly.
 func Client() *s3.Client {
 	return s3.New(s3.Options{
 		Region:       os.Getenv("AWS_REGION"),

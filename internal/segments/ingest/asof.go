@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// date records the as_of of a segment or set, that is, the time up to which its input files reflect all changes. The
+// The method date records the as_of of a segment or set: the time up to which the input files reflect all changes. The
 // as_of is the earlier of two times: the time of the newest input file, and the earliest as_of of the segments and sets
-// to which the definition refers. The argument "read" of the method date lists the input files that the definition
-// itself names.
+// to which the definition refers. The argument "read" contains the reports about the input files of the definition
+// itself.
 func (b *builder) date(r *Definition, read []FileReport) {
 	files := slices.Clone(read)
 	if b.rows[r.Name] != nil {
@@ -27,14 +27,14 @@ func (b *builder) date(r *Definition, read []FileReport) {
 	for _, ref := range r.refs() {
 		times = append(times, b.asOf[ref])
 	}
-	if len(times) > 0 { // otherwise nothing names the set, and its time is unknown
+	if len(times) > 0 { // otherwise the set has no input, and the as_of is unknown
 		b.asOf[r.Name] = slices.MinFunc(append(times, b.reader.cfg.Now), time.Time.Compare).UTC().
 			Truncate(time.Millisecond)
 	}
 }
 
-// newest returns the time at which the newest of the input files was written. If the write time of one of
-// the files is unknown, newest returns the zero time.
+// The function newest returns the time of the last write to the newest input file. If this time is unknown for one of
+// the files, the function newest returns the zero time.
 func newest(files []FileReport) (at time.Time) {
 	for _, f := range files {
 		if f.ChangedAt == nil {

@@ -15,16 +15,15 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// A back collects, from all inputs of a build, the data with which capper later converts user numbers to ids. To
-// convert a user number to a UUID, capper needs the 64 bits that the image (64-bit number that stands for the id)
-// lacks; for text ids, it needs the texts. A back also finds different ids that have the same image (64-bit number that
-// stands for the id). A back is safe for concurrent use.
+// A back collects the data for converting user numbers to ids from all inputs of a build. For a UUID, capper needs the
+// 64 bits that the image (64-bit number that stands for the id) lacks; for a text id, the text. A back also finds
+// different ids that have the same image. A back is safe for concurrent use.
 type back struct {
 	scheme *ids.Scheme
 	shards [1 << partBits]backShard
 }
 
-// A backShard holds those ids whose images (64-bit numbers that stand for ids) have the same upper bits.
+// A backShard contains the ids whose images (64-bit numbers that stand for ids) have the same upper bits.
 type backShard struct {
 	mu     sync.Mutex
 	clean  []backEntry // ascending, each image once
@@ -34,12 +33,12 @@ type backShard struct {
 	pairs  int64
 }
 
-// A backEntry holds the image of an id (64-bit number that stands for the id), with the data to convert it back: the
-// other 64 bits of a UUID, or the position of a text id.
+// A backEntry contains the image of an id (64-bit number that stands for the id). The field rest contains the 64 bits
+// of a UUID that the image lacks, or the position of a text id.
 type backEntry struct{ image, rest uint64 }
 
-// SharedImage names two ids that have the same image (64-bit number that stands for the id), so that capper counts
-// their sends together.
+// A SharedImage names two ids that have the same image (64-bit number that stands for the id). capper counts the sends
+// of two such ids together.
 type SharedImage struct {
 	A string `json:"a"`
 	B string `json:"b"`
@@ -48,7 +47,7 @@ type SharedImage struct {
 // sharedSamples is the maximum number of pairs of ids with the same image that the report of a build shows.
 const sharedSamples = 20
 
-// compactAt is the number of new ids in a backShard after which its ids are sorted for the first time.
+// compactAt is the number of ids in a backShard at which the method compact sorts these ids for the first time.
 const compactAt = 1 << 12
 
 // newBack returns an empty back. If the argument "names" is false, the build need not convert user numbers to ids, and
@@ -60,7 +59,7 @@ func newBack(scheme *ids.Scheme, names bool) *back {
 	return &back{scheme: scheme}
 }
 
-// add adds the ids of a block of rows to the back. Calling add on a nil back does nothing.
+// The method add adds the ids of a block of rows to the back. For a nil back, the method add does nothing.
 func (k *back) add(b *format.Block) {
 	if k == nil {
 		return
@@ -84,8 +83,8 @@ func (k *back) add(b *format.Block) {
 
 func (s *backShard) text(e backEntry) []byte { return s.texts[e.rest>>8:][:e.rest&0xff+1] }
 
-// compact sorts the ids of a shard by their images (64-bit numbers that stand for ids), and drops repeated ids. If
-// several different ids have the same image, compact keeps the first of these ids.
+// The method compact sorts the ids of a shard by their images (64-bit numbers that stand for ids), and drops repeated
+// ids. If several different ids have the same image, the method compact keeps one of these ids.
 func (k *back) compact(s *backShard) {
 	clean, added := s.clean, s.added
 	if len(added) == 0 {
@@ -136,7 +135,7 @@ func (s *backShard) byText(a, b backEntry) int {
 	return bytes.Compare(s.text(a), s.text(b))
 }
 
-// packTexts frees the memory of the texts of those ids that compact has dropped.
+// packTexts frees the memory of texts whose ids the method compact has dropped.
 func (s *backShard) packTexts() {
 	size := 0
 	for _, e := range s.clean {
@@ -151,7 +150,7 @@ func (s *backShard) packTexts() {
 	s.texts = packed
 }
 
-// noteShared records that two ids have the same image.
+// noteShared records that two ids have the same image (64-bit number that stands for the id).
 func (k *back) noteShared(s *backShard, a, b backEntry) {
 	pair := SharedImage{k.show(s, a), k.show(s, b)}
 	if slices.Contains(s.shared, pair) {
@@ -173,8 +172,8 @@ func (k *back) show(s *backShard, e backEntry) string {
 	return string(text)
 }
 
-// finish compacts all shards. finish returns how many pairs of ids have the same image (64-bit number that stands for
-// the id), and the first of these pairs.
+// The method finish compacts all shards. The result "count" is the number of pairs of ids with the same image (64-bit
+// number that stands for the id), and "pairs" lists the first of these pairs.
 func (k *back) finish() (count int64, pairs []SharedImage) {
 	if k == nil {
 		return 0, nil
@@ -187,8 +186,8 @@ func (k *back) finish() (count int64, pairs []SharedImage) {
 	return count, pairs[:min(len(pairs), sharedSamples)]
 }
 
-// number returns the dictionary of all ids, and the Back that converts user numbers to ids. number then frees the
-// memory of the collected ids.
+// The method number returns the dictionary of all ids, and the Back, which converts user numbers to ids. The method
+// number also frees the memory of the collected ids.
 func (k *back) number() (*segments.Dictionary, *segments.Back, error) {
 	n, texts := 0, int64(0)
 	for i := range k.shards {

@@ -11,12 +11,11 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// maxSamples is the maximum number of bad rows for whose values a build's report has space. A build counts all bad
-// rows.
+// maxSamples is the maximum number of bad rows that a build's report shows. A build counts all bad rows.
 const maxSamples = 20
 
-// badRows counts the bad rows of all input files and keeps the first bad rows of each file. badRows is safe for
-// concurrent use.
+// The type badRows counts the bad rows of all input files and keeps the first bad rows of each file. A badRows is safe
+// for concurrent use.
 type badRows struct {
 	mu      sync.Mutex
 	count   int64
@@ -38,8 +37,8 @@ func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
-// first returns some of the bad rows for a report, in the order of files and rows. If many files have bad
-// rows, first returns only a few rows of each, so that the first file does not hide the others.
+// The method first returns some of the bad rows for a report, in the order of files and rows. If many files have bad
+// rows, the method first returns a few rows of each, so that the first file does not hide the others.
 func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,8 +92,8 @@ func (e *BadRowsError) Error() string {
 	return b.String()
 }
 
-// between returns the quoted character that probably separates the columns of the file: each bad row of the file has
-// the character. If there is none, between returns "".
+// The method between returns, in quotes, a character such as ";" that all known bad rows of the file have, because it
+// probably separates the columns. If the rows have no such character, the method between returns "".
 func (e *BadRowsError) between(file string) string {
 	var rows []format.Bad
 	for _, s := range e.Samples {
@@ -111,8 +110,8 @@ func (e *BadRowsError) between(file string) string {
 	return ""
 }
 
-// shown returns how many bad rows the samples represent, because a sample with several lines counts
-// several times.
+// The function shown returns the number of lines of the bad rows in the samples, because BadRowsError.Count also counts
+// lines.
 func shown(samples []format.Bad) (count int64) {
 	for _, s := range samples {
 		count += max(s.Lines, 1)

@@ -20,16 +20,16 @@ type buildFile struct {
 	named  []reference // names in allow_new
 }
 
-// reference is the name of a segment or set, and the position in the build file where the name is used.
+// A reference is a name of a segment or set in the build file, with the position of the name in the file.
 type reference struct {
 	name string
 	at   yamltree.Value
 }
 
-// Load parses a build file (YAML file that defines segments and sets) into a Plan. The argument "base" of Load holds
+// Load parses a build file (YAML file that defines segments and sets) into a Plan. The argument "base" of Load contains
 // the default settings of all inputs; the build file overrides these defaults. The argument "into" of Load is the Plan
-// that receives the content of the build file; it already holds the values of command-line flags. If the build file is
-// readable but faulty, the error contains a *yamltree.Faults with all faults.
+// that receives the content of the build file. The Plan already contains the values of command-line flags. If the build
+// file is readable but faulty, the error contains a *yamltree.Faults with all faults.
 func Load(path string, base Input, into *Plan) (*Plan, error) {
 	raw, err := yamltree.ReadFile(path)
 	if err != nil {
@@ -62,7 +62,7 @@ func (f *buildFile) read(root yamltree.Value) {
 		"tables":          list(f.table),
 		"overlaps":        f.overlaps,
 		"max_bad_rows":    f.maxBadRows(),
-		"defaults":        func(yamltree.Value) {}, // read earlier, because it also applies to fields before it
+		"defaults":        func(yamltree.Value) {}, // read earlier, because "defaults" also applies to fields before it
 		"max_change":      percent(func(p float64) { bounds.MaxChange = p }),
 		"max_week_change": percent(func(p float64) { bounds.MaxWeekChange = &p }),
 		"max_unassigned":  percent(func(p float64) { bounds.MaxUnassigned = &p }),
@@ -90,9 +90,9 @@ func (f *buildFile) segment(v yamltree.Value) {
 	f.into.Bounds.Of[r.Name] = own
 }
 
-// set parses a set of the build file. If the build file has "publish: true" for the set, the generation contains the
-// set, and the set may have limits. A set without "publish: true" is not published; it only serves the definitions of
-// other segments and sets.
+// The method set parses a set of the build file. If the build file has "publish: true" for the set, the generation will
+// contain the set, and the set may have limits. A set without "publish: true" is not published, but other segments and
+// sets can refer to it.
 func (f *buildFile) set(v yamltree.Value) {
 	var r Definition
 	var own publish.SegmentBounds
@@ -135,9 +135,8 @@ func checkBounds(v yamltree.Value, own *publish.SegmentBounds) {
 	}
 }
 
-// table parses the part of the build file that describes one table. A table is a group of input files whose rows name a
-// segment. If the table has the field set_prefix, the rows name a set. The limits of a table with set_prefix apply to
-// each of its sets.
+// The method table parses a table of the build file. A table is a group of input files whose rows name a segment, or a
+// set if the table has the field set_prefix. The limits of a table with set_prefix apply to each set of the table.
 func (f *buildFile) table(v yamltree.Value) {
 	prefix := ""
 	var own publish.SegmentBounds
@@ -173,7 +172,8 @@ func (f *buildFile) definitionFields(r *Definition) map[string]yamltree.Field {
 	}
 }
 
-// input parses one input of a build file. The input is a path, or a mapping with a path, columns and expectations.
+// The method input parses one input of a build file. An input is a path, or a mapping with a path, columns and
+// expectations.
 func (f *buildFile) input(to *[]Input) yamltree.Field { return f.inputWith(to, nil) }
 
 // inputWith parses an input of the build file whose mapping may have additional fields.
@@ -201,8 +201,8 @@ func (f *buildFile) inputWith(to *[]Input, more map[string]yamltree.Field) yamlt
 	}
 }
 
-// columnFields returns the fields of the build file that say how to read an input, and what it must contain. If the
-// build file omits a field, the reader detects the setting from the input file.
+// columnFields returns the fields of the build file for the format, the columns and the minimum content of an input. If
+// the build file omits a field about the format or the columns, the reader detects the setting from the input file.
 func (f *buildFile) columnFields(in *Input) map[string]yamltree.Field {
 	return map[string]yamltree.Field{
 		"format": formatField(
@@ -228,8 +228,8 @@ func (f *buildFile) overlaps(v yamltree.Value) {
 	}
 }
 
-// maxBadRows returns the field of the build file that says how many bad rows the build may skip. The command-line flag
-// for bad rows takes precedence over the field in the build file.
+// maxBadRows returns the build file's field with the number of bad rows that the build may skip. The command-line flag
+// for bad rows takes precedence over this field.
 func (f *buildFile) maxBadRows() yamltree.Field {
 	flag := f.into.MaxBadRows
 	return checked(func(text string) error {
@@ -248,7 +248,8 @@ func (f *buildFile) allowNew(v yamltree.Value) {
 	}
 }
 
-// accept parses an operator's approval of a change, in the form {name: opted-out, change: "-57%", reason: …}.
+// The method accept parses an operator's approval of a change, in the form {name: opted-out, change: "-57%", reason:
+// …}.
 func (f *buildFile) accept(v yamltree.Value) {
 	var name, change, reason string
 	v.Fields(map[string]yamltree.Field{"name": text(&name), "change": text(&change), "reason": text(&reason)})

@@ -6,19 +6,19 @@ import (
 	"sync/atomic"
 )
 
-// exactRows and maxSample limit how much memory a counter of distinct ids needs.
+// exactRows and maxSample limit the memory of a counter of distinct ids.
 const (
-	// exactRows is the number of rows up to which a counter keeps all ids; for more rows the count is an estimate.
+	// For up to exactRows rows, a counter keeps all ids. For more rows, the count is an estimate.
 	exactRows = 1 << 16
-	// maxSample is the maximum number of ids in the sample of an estimate; the sample always holds at least half as
-	// many. The standard error is below 1.2 %.
+	// maxSample is the maximum number of ids in the sample of an estimate. The standard error of an estimate is below
+	// 1.2 %, because the sample usually has at least half as many ids.
 	maxSample = 1 << 14
 )
 
-// counter counts the distinct ids of one file by adaptive sampling (M. Wegman; Flajolet 1990, "On adaptive sampling").
-// A counter keeps only the ids whose hash is below a limit. When it has too many ids, it halves the limit. For most
-// ids, a counter therefore needs only to compute a hash. The number of distinct ids that a counter returns does not
-// depend on the order of the rows. A counter is safe for concurrent use, and its zero value is ready to use.
+// A counter counts the distinct ids of one file by adaptive sampling (M. Wegman; Flajolet 1990, "On adaptive
+// sampling"). A counter keeps the ids whose hash is below a limit. When a counter has too many ids, it halves the
+// limit. For most ids, a counter therefore computes a hash and does nothing else. The order of the rows has no effect
+// on the result. A counter is safe for concurrent use, and the zero counter is ready to use.
 type counter[ID uint32 | uint64] struct {
 	level atomic.Uint32 // the limit is 2^64 >> level
 
@@ -27,8 +27,8 @@ type counter[ID uint32 | uint64] struct {
 	sample idTable[ID]
 }
 
-// Add counts the given ids. Add returns the slice "scratch" for reuse in the next call, so that Add rarely allocates
-// memory.
+// Add counts the given ids. Callers pass the returned slice as the argument "scratch" of the next call, so that Add
+// rarely allocates memory.
 func (c *counter[ID]) Add(ids, scratch []ID) []ID {
 	picked := ids
 	if level := c.level.Load(); level > 0 {
@@ -48,8 +48,8 @@ func (c *counter[ID]) Add(ids, scratch []ID) []ID {
 	return scratch
 }
 
-// keep adds ids to the sample until the sample has more than "most" ids, and then halves the limit for hashes. keep
-// returns the ids that it has not processed.
+// The method keep adds ids to the sample. When the sample has more than "most" ids, the method keep halves the limit
+// for hashes and returns the remaining ids.
 func (c *counter[ID]) keep(ids []ID, most int) (left []ID) {
 	limit := limitOf(c.level.Load())
 	for i, id := range ids {
@@ -79,8 +79,7 @@ func (c *counter[ID]) halve() {
 	}
 }
 
-// Count returns the number of distinct ids so far. If the number is only an estimate, the result "exact" of Count is
-// false.
+// Count returns the number of distinct ids so far. If the number is an estimate, the result "exact" is false.
 func (c *counter[ID]) Count() (n int64, exact bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,15 +9,17 @@ import (
 // for a table, to one set for each name.
 type destination interface {
 	isTable() bool
-	// newSink returns a sink for one worker. The names are nil unless the destination is a table.
+	// newSink returns a sink (receiver of parsed rows) for one worker. If the destination is not a table, the names are
+	// nil.
 	newSink() (sink, format.Names)
-	// addBitmap adds the users of a whole bitmap file; a table rejects a bitmap file.
+	// addBitmap adds the users of a whole bitmap file. A table rejects bitmap files.
 	addBitmap(*bitmap.Bitmap) error
 }
 
-// A sink receives, on behalf of a destination, the rows that one worker has parsed.
+// A sink receives the rows that one worker has parsed, on behalf of a destination (receiver of the rows of all
+// workers).
 type sink interface {
-	// add adds the rows of a block.
+	// The method add adds the rows of a block.
 	add(*format.Block)
 	flush()
 }

@@ -8,9 +8,10 @@
 //
 // One goroutine per open file reads the file and cuts the content into blocks of 1 MiB at the ends of rows. The number
 // of open files is the number of CPU cores, or up to 32 for S3 objects. A pool of workers, one per core and shared by
-// all files, parses the blocks into ids. A worker passes the ids to a Writer of the set, which sorts the ids by shard,
-// so that the Writer accesses little memory at a time. In Parquet files, the workers read row groups instead of blocks
-// of rows. A set of dense ids needs at most 514 MiB of memory, plus a few MiB per worker, because the ids have 32 bits.
+// all files, parses the blocks into ids. A worker passes the ids to a Writer of the set. The Writer sorts the ids by
+// shard (part of the set), and so accesses little memory at a time. In Parquet files, the workers read row groups
+// instead of blocks of rows. A set of dense ids (32-bit numbers) needs at most 514 MiB of memory, plus a few MiB per
+// worker.
 //
 // # Ids and bad rows
 //
@@ -19,12 +20,12 @@
 // above 4294967295, is empty or is null. A row with a different number of columns, a blank line between other lines,
 // and a row with the name of an unknown segment are also bad. A build counts all bad rows; a bad row that spans several
 // lines counts as often as it has lines. For its report, a build keeps the first bad rows of each file: the name of the
-// file, the number of the row and the value. A fault of a whole file is an InputError, for example a missing column, a
-// damaged archive, a column type without whole numbers, or another kind of file. A file with only bad rows is always an
-// error.
+// file, the number of the row and the value. For a fault of a whole file, the error is an InputError. Such faults are,
+// for example, a missing column, a damaged archive, a column type without whole numbers, or another kind of file. A
+// file with only bad rows is always an error.
 //
 // Blank lines at the end of a text file are not rows. In CSV and TSV files with a single column, blank lines at the end
-// are null ids, and therefore bad rows.
+// count as null ids, and are therefore bad rows.
 //
 // # Ids of other kinds
 //
@@ -32,9 +33,9 @@
 // that stand for the ids) to a value of the type imageLists. After the build has read all inputs, it sorts every list,
 // merges the lists into the dictionary, and converts each list to a bitmap of user numbers. The build needs 8 bytes of
 // memory for each id of each segment and set, and 6 bytes for each id of the dictionary. If Config.Names is set, the
-// build also needs 24 bytes for each UUID. For each text id, the build also needs 16 bytes and about the length of the
-// text. The dictionary of an amend (update of some sets) has only the ids of its input files. Result.WarningsOver
-// compares the ids in an amend's dictionary with the live ids.
+// build also needs 24 bytes for each UUID, or 16 bytes plus about the length of the text for each text id. The
+// dictionary of an amend (update of some sets) has only the ids of its input files. Result.WarningsOver compares the
+// ids in an amend's dictionary with the live ids.
 //
 // # The end of a file
 //
@@ -47,17 +48,17 @@
 //
 // # Build
 //
-// A Plan, from command-line flags or a build file, says which inputs and set operations define each segment and set.
-// Run reads the inputs, applies the set operations, and finds users who are in several segments. If the operator
-// requests it, Run keeps a user who is in several segments only in the first of these segments. A set operation uses
-// the users of a segment before overlaps are resolved, so the result of "everyone minus active" does not depend on the
-// order of the segments.
+// A Plan, from command-line flags or a build file, defines each segment and set by inputs and set operations. Run reads
+// the inputs, applies the set operations, and finds users who are in several segments. If the operator requests it, Run
+// keeps a user who is in several segments only in the first of these segments. A set operation uses the users of a
+// segment before Run resolves overlaps between segments. The result of "everyone minus active" therefore does not
+// depend on the order of the segments.
 //
-// A generation contains the segments and those sets of the plan that are marked as published; all other sets only serve
-// the definitions of segments and sets. If the rows of a table name sets, all sets in the table are published, after
-// the other sets and in the order of their names. A build makes the sets after the segments. Sets may have users in
-// common with segments and with other sets.
+// A generation contains the segments and the published sets of the plan. All other sets are only for the definitions of
+// segments and sets. If the rows of a table name sets, all sets in the table are published, after the other sets and in
+// the order of their names. A build makes the sets after the segments. Sets may have users in common with segments and
+// with other sets.
 //
-// A build makes the segments one after the other, each on all CPU cores. Only one unfinished set is in memory at a
-// time, besides finished bitmaps and the rows of tables.
+// A build makes the segments one after the other, each on all CPU cores. Besides finished bitmaps and the rows of
+// tables, a build keeps only one unfinished set in memory at a time.
 package ingest

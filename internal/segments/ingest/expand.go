@@ -9,15 +9,15 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// A file is one input file of a build; an input with a file pattern stands for several files.
+// A file is one input file of a build. An input with a pattern stands for several files.
 type file struct {
 	name  string
 	input Input
 	of    int // index of its input
 }
 
-// expand returns the files of the inputs in order: it replaces each file pattern by the files that match. A pattern
-// without a matching file is an error, so that an export that is late does not produce empty segments.
+// The method expand returns the files of the inputs in order, and replaces each pattern by the matching files. A
+// pattern without a matching file is an error. Otherwise, a late export would cause empty segments.
 func (r *reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 	var files []file
 	stdins := 0

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// An Expect states how much content an input must have, so that a build detects an incomplete export before it
-// publishes the users. The zero Expect allows any content.
+// An Expect is the minimum content of an input. By an Expect, a build detects an incomplete export before a publish.
+// The zero Expect allows any content.
 type Expect struct {
 	MinFiles int64
 	MinRows  int64 // rows with an id, in all files of the input
-	// NewerThan is the maximum age of each file, because an export that did not run leaves an old
-	// file. 0 allows any age.
+	// NewerThan is the maximum age of each file, to detect an export that did not run and left an old file. 0 allows
+	// any age.
 	NewerThan time.Duration
 }
 
-// Shortfalls returns texts about the inputs that had less content than their Expect states, among those that were read
-// so far.
+// Shortfalls returns texts about the inputs so far that had less content than their Expect requires.
 func (r *reader) Shortfalls() []string { return r.shortfalls }
 
-// expect compares the reports about an input's files with the minimum content that the Expect of the input states.
+// The method expect compares the reports about the files of each input with the input's Expect (minimum content).
 func (r *reader) expect(inputs []Input, files []file, reports []FileReport) {
 	for i, in := range inputs {
 		var count, rows int64

@@ -23,8 +23,8 @@ func fieldNames(to *[]string) yamltree.Field {
 	}
 }
 
-// checked returns a parser for a field of the build file that must contain a text. If the text is not
-// empty, the parser calls the function in the argument "set", which parses the text.
+// The function checked returns a parser for a field of the build file that must contain a text. If the text is not
+// empty, this parser calls the function in the argument "set" with the text.
 func checked(set func(string) error) yamltree.Field {
 	return func(v yamltree.Value) {
 		s, ok := v.Scalar()
@@ -76,8 +76,8 @@ func age(to *time.Duration) yamltree.Field {
 	}
 }
 
-// whole returns a parser for a field of the build file whose value must be a whole number from 0. The notation is
-// YAML's, which allows 1_000_000.
+// The function whole returns a parser for a field of the build file whose value must be a whole number from 0. The
+// value may have every YAML notation of numbers, such as 1_000_000.
 func whole(set func(int64)) yamltree.Field {
 	return func(v yamltree.Value) {
 		n, err := uint64(0), strconv.ErrSyntax
@@ -106,8 +106,8 @@ func percent(set func(float64)) yamltree.Field {
 	}
 }
 
-// onlyGrows returns the field of the build file that says whether a set only grows. The value of this field in the
-// build file is true, false, or the percentage of users who may leave the set.
+// onlyGrows returns a parser for the build file's field "only_grows" of a set. The value is true, false, or the
+// percentage of users who may leave the set.
 func onlyGrows(to *publish.Growth) yamltree.Field {
 	return func(v yamltree.Value) {
 		growth, err := ParseGrowth(v.Token())
@@ -119,9 +119,8 @@ func onlyGrows(to *publish.Growth) yamltree.Field {
 	}
 }
 
-// ParseGrowth parses an operator's setting whether a set only grows. ParseGrowth accepts "true", "false", or the
-// percentage of users who may leave in one publish, such as "0.1%". The setting "true" means that the set only grows,
-// and that at most the percentage publish.UsualMaxLoss may leave.
+// ParseGrowth parses an operator's setting "only grows" of a set: "true", "false", or the percentage of users who may
+// leave in one publish, such as "0.1%". With "true", this percentage is publish.UsualMaxLoss.
 func ParseGrowth(text string) (publish.Growth, error) {
 	switch text {
 	case "true":
@@ -137,14 +136,14 @@ func ParseGrowth(text string) (publish.Growth, error) {
 	return publish.Growth{Said: true, OnlyGrows: true, MaxLoss: loss}, nil
 }
 
-// addChangeBounds adds fields of the build file to the map: those that limit the changes of a segment or set.
+// addChangeBounds adds the build file's fields for the limits on changes of a segment or set to the map.
 func addChangeBounds(fields map[string]yamltree.Field, to *publish.SegmentBounds) {
 	fields["max_change"] = percent(func(p float64) { to.MaxChange = &p })
 	fields["max_week_change"] = percent(func(p float64) { to.MaxWeekChange = &p })
 }
 
-// addBounds adds fields of the build file to the map: those that limit the size and the changes of a published segment
-// or set.
+// addBounds adds the build file's fields for the limits on the size and the changes of a segment or published set to
+// the map.
 func addBounds(fields map[string]yamltree.Field, to *publish.SegmentBounds) {
 	users := func(to **uint64) yamltree.Field {
 		return whole(func(n int64) { u := uint64(n); *to = &u })

@@ -18,21 +18,22 @@ import (
 type FileReport struct {
 	File   string `json:"file"`
 	Format Format `json:"format"`
-	// Column is the column of the ids: its name, or its number if there is no header. Column is empty for text files
-	// and bitmaps.
+	// Column is the name of the id column, or its number if the file has no header. For text files without a header and
+	// for bitmaps, Column is empty.
 	Column string `json:"column,omitempty"`
-	// NameColumn is the column of the names of segments or sets in a table.
+	// In a table, NameColumn is the name or number of the column with the names of segments or sets.
 	NameColumn string `json:"name_column,omitempty"`
-	Rows       int64  `json:"rows"` // rows with an id; for a bitmap its ids
-	// DistinctIDs is the number of different ids. If DistinctEstimated is set, DistinctIDs is an estimate within a few
-	// per cent.
+	Rows       int64  `json:"rows"` // good rows; for a bitmap, the number of ids
+	// DistinctIDs is the number of different ids. If DistinctEstimated is true, DistinctIDs is an estimate with an
+	// error of a few per cent.
 	DistinctIDs       int64  `json:"distinct_ids"`
 	DistinctEstimated bool   `json:"distinct_estimated,omitempty"`
-	Bad               int64  `json:"bad_rows,omitempty"` // in lines, if a row spans several
+	Bad               int64  `json:"bad_rows,omitempty"` // number of lines of all bad rows
 	Header            string `json:"header,omitempty"`   // the first row, if it is a header
-	// Multiline describes rows of CSV and TSV that span several lines; nil if there is none.
+	// Multiline describes rows of CSV and TSV files that span several lines. If the file has no such row, Multiline is
+	// nil.
 	Multiline *format.Multiline `json:"multiline,omitempty"`
-	// ChangedAt is when the file was last written; absent if unknown.
+	// ChangedAt is the time of the last write to the file, or nil if this time is unknown.
 	ChangedAt *time.Time `json:"changed_at,omitempty"`
 }
 
@@ -137,7 +138,7 @@ func (f *fileReader) readNDJSON(ctx context.Context, src *format.File) error {
 	return f.readBlocks(ctx, src, 1, format.NDJSON(f.column, f.names, f.reader.cfg.Scheme))
 }
 
-// readParquet reads several row groups of a Parquet file in parallel, until it has read all.
+// readParquet reads a Parquet file, several row groups in parallel.
 func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	from, size, err := src.Seekable()
 	if err != nil {
@@ -165,8 +166,8 @@ func (f *fileReader) readParquet(ctx context.Context, src *format.File) error {
 	return errors.Join(append(faults, err, src.CheckLength())...)
 }
 
-// maxRoaringBytes limits how many bytes of a bitmap file are read. The limit maxRoaringBytes is larger than the largest
-// bitmap of 32-bit ids; bitmap.Read checks the exact limit.
+// maxRoaringBytes is the maximum number of bytes that readRoaring reads from a bitmap file. maxRoaringBytes is larger
+// than the largest bitmap of 32-bit ids; bitmap.Read checks the exact limit.
 const maxRoaringBytes = 1 << 30
 
 // readRoaring reads a bitmap in the portable roaring format for 32-bit ids.
@@ -183,7 +184,8 @@ func (f *fileReader) readRoaring(_ context.Context, src *format.File) error {
 	return f.to.addBitmap(b)
 }
 
-// take passes the rows in a worker's block to the worker's sink (receiver of parsed rows), and empties the block.
+// The method take passes the rows in a worker's block to the worker's sink (receiver of parsed rows), and empties the
+// block.
 func (f *fileReader) take(w *worker) {
 	b := w.block
 	w.sink.add(b)

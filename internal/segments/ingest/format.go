@@ -11,8 +11,8 @@ import (
 // Format is the format of an input file.
 type Format string
 
-// These constants are the formats of input files. With the format "auto", the extension of the file's name determines
-// the format or, if the extension is unknown, the first bytes of the file.
+// The constants auto to roaring are the formats of input files. With auto, the extension of the file's name determines
+// the format. If the extension is unknown, the first bytes of the file determine the format.
 const (
 	auto    Format = ""
 	Text    Format = "text"
@@ -28,17 +28,17 @@ type formatReader struct {
 	format     Format
 	title      string   // the format's name in a sentence
 	extensions []string // extensions of file names, without the dot
-	// magic holds the first bytes of every file of a binary format that format.CheckKind knows; empty for other
-	// formats.
+	// If format.CheckKind can recognise this binary format, magic is the first bytes of every file; otherwise, magic is
+	// empty.
 	magic string
-	// starts reports whether a file that begins with head probably has the format.
+	// The function starts reports whether a file that begins with the bytes in "head" probably has the format.
 	starts func(head []byte) bool
 	read   func(f *fileReader, ctx context.Context, src *format.File) error
 }
 
 // formatReaders is the only list of file formats. Flags, help texts, build files and tests use the list formatReaders.
-// If the name of a file does not show its format, readerOf compares the first bytes with the formats in reverse order,
-// because the first format, text, accepts any bytes.
+// If the name of a file does not determine the format, readerOf tries the formats in reverse order, because the first
+// format, text, accepts any bytes.
 func formatReaders() []formatReader {
 	return []formatReader{
 		{Text, "text", []string{"txt", "text", "ids"}, "", func([]byte) bool { return true }, delimitedAs(Text)},
@@ -50,7 +50,7 @@ func formatReaders() []formatReader {
 	}
 }
 
-// formats returns the formats that users can request by name.
+// The function formats returns the formats that users can request by name.
 func formats() (formats []Format) {
 	for _, r := range formatReaders() {
 		formats = append(formats, r.format)
@@ -61,9 +61,8 @@ func formats() (formats []Format) {
 // Known reports whether the format is one of those that users can request by name.
 func (f Format) Known() bool { return slices.Contains(formats(), f) }
 
-// FormatWords returns texts about the file formats. The help of a command shows the texts from FormatWords in place of
-// ${formats} and ${format_titles}. The text for ${formats} lists the values of a flag, and the text for
-// ${format_titles} names the formats in a sentence.
+// FormatWords returns two texts about the file formats for the help of commands. In help texts, ${formats} stands for
+// the list of the values of a flag, and ${format_titles} stands for the names of the formats in a sentence.
 func FormatWords() map[string]string {
 	var names, titles []string
 	for _, r := range formatReaders() {
@@ -76,9 +75,9 @@ func FormatWords() map[string]string {
 	}
 }
 
-// readerOf returns the formatReader for a file. If the user requested a format, readerOf uses it. If the user requested
-// no format, readerOf looks at the extension of the file's name, without an extension such as .gz. If the extension is
-// unknown, readerOf uses the first bytes of the file. readerOf returns false if it cannot determine the format.
+// readerOf returns the formatReader for a file. A requested format takes precedence. Otherwise, the extension of the
+// file's name before an extension such as .gz determines the format. If the extension is unknown, the first bytes of
+// the file determine the format. If none of these determines the format, readerOf returns false.
 func readerOf(f file, head []byte) (formatReader, bool) {
 	readers := formatReaders()
 	pick := func(has func(r formatReader) bool) (formatReader, bool) {

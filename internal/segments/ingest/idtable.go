@@ -2,8 +2,8 @@ package ingest
 
 import "math/bits"
 
-// hash spreads ids evenly over all 64-bit numbers. hash combines both halves of a 128-bit product, like wyhash
-// (https://github.com/wangyi-fudan/wyhash).
+// The function hash spreads ids evenly over all 64-bit numbers. The function hash combines both halves of a 128-bit
+// product, like wyhash (https://github.com/wangyi-fudan/wyhash).
 func hash[ID uint32 | uint64](id ID) uint64 {
 	high, low := bits.Mul64(uint64(id)^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
 	return high ^ low
@@ -11,7 +11,7 @@ func hash[ID uint32 | uint64](id ID) uint64 {
 
 func limitOf(level uint32) uint64 { return ^uint64(0) >> level }
 
-// pick appends those ids to the slice "to" whose hash is below the limit for the given sample level.
+// The function pick appends the ids whose hash is at most the limit for the given sample level to the slice "to".
 func pick[ID uint32 | uint64](to, ids []ID, level uint32) []ID {
 	limit := limitOf(level)
 	for _, id := range ids {
@@ -25,11 +25,11 @@ func pick[ID uint32 | uint64](to, ids []ID, level uint32) []ID {
 // An idTable is a set of user ids, stored as a hash table with open addressing. The zero idTable is an empty set.
 type idTable[ID uint32 | uint64] struct {
 	slots []ID // 0: empty; the length is a power of two, and at most half are used
-	zero  bool // true if the set holds the id 0
+	zero  bool // true if the set has the id 0
 	count int
 }
 
-// minSlots is the number of hash table slots of an idTable after the first id is added.
+// minSlots is the number of hash table slots of an idTable with its first id.
 const minSlots = 1 << 10
 
 func (t *idTable[ID]) add(id ID, h uint64) {
@@ -48,8 +48,7 @@ func (t *idTable[ID]) add(id ID, h uint64) {
 	}
 }
 
-// put adds an id to the set, and reports whether the id is new. The argument "h" of the method put is the hash of the
-// id.
+// The method put adds an id to the set, and reports whether the id is new. The argument "h" is the hash of the id.
 func (t *idTable[ID]) put(id ID, h uint64) bool {
 	mask := uint64(len(t.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask { // uses the lower bits, because the upper bits are similar within a sample

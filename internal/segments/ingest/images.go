@@ -14,10 +14,10 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// imageList holds the images (64-bit numbers that stand for ids) of the users of one segment, or of one set.
+// An imageList contains the images (64-bit numbers that stand for ids) of the users of one segment or set.
 type imageList struct {
 	mu     sync.Mutex
-	chunks [][]uint64 // as they were read
+	chunks [][]uint64 // in the order of reading
 	sorted []uint64   // ascending, each image once; set by sort
 }
 
@@ -31,8 +31,8 @@ func (l *imageList) take(chunk []uint64) {
 	l.chunks = append(l.chunks, chunk)
 }
 
-// imageLists is the destination for inputs whose ids are not dense. An imageLists has one list of images or, for a
-// table, one list for each name in the table.
+// imageLists is the destination for inputs whose ids are not dense (32-bit integers). An imageLists has one list of
+// images (64-bit numbers that stand for ids) or, for a table, one list for each name in the table.
 type imageLists struct {
 	of     *images
 	scheme *ids.Scheme
@@ -81,8 +81,9 @@ func (s *imageSink) flush() {
 	s.chunk = nil
 }
 
-// tableChunk is how many images (64-bit numbers that stand for ids) a worker collects for one name in a table before it
-// locks the name's imageList to add them. tableChunk is less than chunkImages, because a table may have many names.
+// tableChunk is the number of images (64-bit numbers that stand for ids) that a worker collects for one name in a table
+// before it locks the name's imageList to add them. tableChunk is less than chunkImages, because a table may have many
+// names.
 const tableChunk = 1 << 13
 
 type imageTableSink struct {
@@ -108,8 +109,8 @@ func (s *imageTableSink) flush() {
 	}
 }
 
-// hand adds the images that a worker has collected for a name to the imageList of this name, which all
-// workers share.
+// The method hand moves the images (64-bit numbers that stand for ids) that a worker has collected for one name to the
+// imageList of this name. All workers share this imageList.
 func (s *imageTableSink) hand(code int) {
 	s.to.names.mu.Lock()
 	list := s.to.lists[code]
@@ -118,16 +119,16 @@ func (s *imageTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// images holds the ids from all inputs of a build until the ids have user numbers. images is used only if ids are not
-// dense.
+// The type images collects the ids from all inputs of a build until the ids have user numbers. For dense ids (32-bit
+// integers), a build does not use the type images.
 type images struct {
 	lists []*imageList
 	back  *back
 	twins *twinFinder
 }
 
-// keep stores, for a block of ids, the data that converts images to ids, and texts that differ from other ids only in
-// case or blanks.
+// The method keep stores two facts about a block of ids: the data for converting images to ids, and texts that equal
+// other ids except for case or blanks.
 func (m *images) keep(b *format.Block) {
 	m.back.add(b)
 	m.twins.add(b)
@@ -140,7 +141,7 @@ func (m *images) newList() *imageList {
 	return l
 }
 
-// sort sorts the images of a list after the inputs are read, and drops repeated images.
+// The method sort sorts the images of a list and drops repeated images, when all inputs have been read.
 func (l *imageList) sort() {
 	sorted := dictionary.Sort(l.chunks)
 	n := len(sorted)
@@ -151,20 +152,20 @@ func (l *imageList) sort() {
 	release(n)
 }
 
-// release returns free memory to the operating system at once, if a list was large. Without a call of release, the Go
-// runtime would return the memory only after the build had used much more.
+// The function release returns free memory to the operating system at once if a list was large. Without release, the Go
+// runtime would keep this memory until the build had used much more.
 func release(images int) {
 	if images >= 1<<22 {
 		debug.FreeOSMemory()
 	}
 }
 
-// partBits is the number of upper bits of an image (64-bit number that stands for the id) by which lists of images are
-// divided into parts. All CPU cores merge the parts of the lists of images in parallel.
+// partBits is the number of upper bits of an image (64-bit number that stands for the id) that choose its part of a
+// list. All CPU cores merge the parts of the lists in parallel.
 const partBits = 11
 
-// number returns the dictionary of all ids that the inputs have, and the Back that converts user numbers to ids. The
-// Back is nil if the build keeps no ids.
+// The method number returns the dictionary of all ids in the inputs, and the Back, which converts user numbers to ids.
+// If the build keeps no ids, the Back is nil.
 func (m *images) number(kind ids.Kind) (*segments.Dictionary, *segments.Back, error) {
 	if m.back != nil {
 		return m.back.number()
@@ -199,8 +200,8 @@ func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter,
 	return segments.NewNumberWriter(kind, uint32(n), names)
 }
 
-// part returns the images from all lists whose upper bits have the given value. The images are in ascending
-// order, and each occurs once.
+// The method part returns the images (64-bit numbers that stand for ids) from all lists whose upper bits have the given
+// value. The images are in ascending order, and each occurs once.
 func (m *images) part(upper uint64) []uint64 {
 	var runs [][]uint64
 	for _, l := range m.lists {
@@ -229,7 +230,8 @@ func (m *images) part(upper uint64) []uint64 {
 	return runs[0]
 }
 
-// union merges two ascending lists of images into one ascending list, which has each image once.
+// The function union merges two ascending lists of images (64-bit numbers that stand for ids) into one ascending list
+// without repetitions.
 func union(a, b []uint64) []uint64 {
 	both := make([]uint64, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
@@ -245,8 +247,8 @@ func union(a, b []uint64) []uint64 {
 	return append(append(both, a...), b...)
 }
 
-// numbered converts a list of images to a bitmap of the user numbers that the dictionary gives them, and
-// frees the list.
+// The method numbered converts a list of images (64-bit numbers that stand for ids) to a bitmap of the dictionary's
+// user numbers, and frees the list.
 func (l *imageList) numbered(d *segments.Dictionary) *bitmap.Bitmap {
 	numbers := make([]uint32, len(l.sorted))
 	const piece = 1 << 16

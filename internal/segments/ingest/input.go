@@ -8,12 +8,13 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// FinalNewline says whether the last line of a text, CSV, TSV or NDJSON file must end in a line break.
+// The type FinalNewline is the setting for the last line of a text, CSV, TSV or NDJSON file: a line break at the end is
+// required or optional.
 type FinalNewline string
 
-// For files of more than 16 KiB, newlineAuto requires a line break at the end, because nothing else shows whether a
-// text file is truncated. For NDJSON files, newlineAuto requires no line break at the end, because the closing brace of
-// the last object shows that the file is complete.
+// For files of more than 16 KiB, newlineAuto requires a line break at the end, because without it the file may be
+// truncated. For NDJSON files, newlineAuto requires no line break at the end, because the closing brace of the last
+// object shows that the file is complete.
 const (
 	newlineAuto     FinalNewline = ""
 	newlineRequired FinalNewline = "required"
@@ -25,34 +26,34 @@ func (f FinalNewline) Known() bool {
 	return f == newlineAuto || f == newlineRequired || f == newlineOptional
 }
 
-// An Input names one input file of a build, or a pattern that matches several files, together with the settings to read
-// them.
+// An Input contains the name of an input file of a build, or a pattern for several files, together with the settings
+// for reading these files.
 type Input struct {
-	// Path is a file, a pattern with * ? [ ], s3://bucket/key (also with a pattern), or "-" for
-	// standard input.
+	// Path is a file, a pattern with * ? [ ], an object s3://bucket/key (also as a pattern), or "-" for standard input.
 	Path   string
 	Format Format
 	Header format.Header
-	// IDColumn is the column of the ids: a name, or a number from 1. Empty means the column user_id if the header has
-	// it, else the only column with a usual name of a user's id, else the first. If the header only names ids of other
-	// things, such as orders, reading fails. NDJSON and Parquet need a name; empty means user_id.
+	// IDColumn is the column of the ids: a name, or a number from 1. If IDColumn is empty, the parser uses the column
+	// user_id, else the only column with a usual name of a user id, else the first column. If the header names no other
+	// ids than those of things such as orders, reading fails. NDJSON and Parquet need a name; the default is user_id.
 	IDColumn string
-	// SegmentColumn is the column of the names in a table. Empty means the column segment, else the
-	// second column.
+	// SegmentColumn is the column of the names in a table. If SegmentColumn is empty, the parser uses the column
+	// "segment", else the second column.
 	SegmentColumn string
 	Delimiter     Delimiter
-	// Quote and Escape are the special characters of CSV and TSV. Zero values mean the quote " without
-	// an escape for CSV, and the escape \ without a quote for TSV.
+	// Quote and Escape are the special characters of CSV and TSV. By default, CSV has the quote " and no escape
+	// character, and TSV has the escape character \ and no quote.
 	Quote, Escape format.Mark
 	Expect        Expect
-	// FinalNewline applies to text, CSV, TSV and NDJSON files.
+	// FinalNewline is the setting for the end of text, CSV, TSV and NDJSON files.
 	FinalNewline FinalNewline
 }
 
-// Delimiter is the byte that separates the columns of CSV and TSV files. 0 means a comma for CSV and a tab for TSV.
+// A Delimiter is the byte that separates the columns of CSV and TSV files. By default (0), CSV has a comma and TSV a
+// tab.
 type Delimiter byte
 
-// UnmarshalText parses one byte, or the two characters \t for a tab.
+// UnmarshalText parses a Delimiter: one byte, or the two characters \t for a tab.
 func (d *Delimiter) UnmarshalText(text []byte) error {
 	s := string(text)
 	if s == `\t` {
@@ -65,10 +66,10 @@ func (d *Delimiter) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// stdin is the path that stands for standard input.
+// The path stdin stands for standard input.
 const stdin = format.Stdin
 
-// delimited returns the options for reading the input as text, CSV or TSV.
+// The method delimited returns the options for reading the input as text, CSV or TSV.
 func (in *Input) delimited(kind Format, table bool, scheme *ids.Scheme) format.DelimitedOptions {
 	kinds := map[Format]format.Kind{Text: format.Text, csv: format.CSV, tsv: format.TSV}
 	return format.DelimitedOptions{

@@ -8,12 +8,12 @@ import (
 	"capper/internal/segments"
 )
 
-// WarningsOver is for an amend (update of some sets): it adds warnings about the amend's ids and the ids of the live
-// generation to the result. The warnings name ids that have the same image, and twins (text ids that differ only in
-// case or blanks). The argument "live" of WarningsOver has a Back only if the amend has new ids and the location stores
-// a BackFile (file with the user ids). If the argument "live" has no Back, WarningsOver cannot compare the ids of the
-// amend with the ids of the live generation. Without this comparison, the warnings cover only ids of the input files
-// that share an image, and twins whose plain form is an id.
+// WarningsOver returns the result of an amend (publish of some sets) with warnings about the amend's ids and the ids of
+// the live generation (published version in use). The warnings are about ids that have the same image (64-bit number
+// that stands for the id), and about twins (text ids that differ only in case or blanks). WarningsOver needs the Back
+// (conversion of user numbers to ids) of the argument "live" to compare the ids. Without this Back, the warnings are
+// about ids of the input files that share an image, and about twins whose plain form is an id. The argument "live" has
+// a Back if the amend has new ids and the location stores a BackFile (file with the user ids).
 func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	own := r.Candidate
 	if live == nil || live.Dictionary == nil || own.Dictionary == nil {
@@ -32,8 +32,8 @@ func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	return &over
 }
 
-// addShared adds pairs of ids with the same image to the result: one id is in the input files, and a different id is in
-// the live generation.
+// addShared adds pairs of ids with the same image (64-bit number that stands for the id) to the result. One id of a
+// pair is in the input files, and a different id is in the live generation.
 func (r *Result) addShared(live *segments.Generation) {
 	own := r.Candidate
 	r.Shared = r.Shared[:len(r.Shared):len(r.Shared)]
@@ -49,9 +49,9 @@ func (r *Result) addShared(live *segments.Generation) {
 	}
 }
 
-// addRelated looks in a Back for texts that may be twins of ids in the input files, that is, differ only in case or
-// blanks. addRelated collects these texts. A text is a twin of an id in the files if its plain form is an id of the
-// files, or equals the plain form of such an id.
+// addRelated collects texts in a Back that are twins of ids in the input files: the texts differ from these ids only in
+// case or blanks. A text is a twin if its plain form (lower case, without blanks around it) is an id in the files, or
+// equals the plain form of such an id.
 func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary) {
 	plainForms := map[uint64]bool{}
 	for _, one := range f.odd {
@@ -71,8 +71,8 @@ func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary)
 	}
 }
 
-// If a text id differs from its plain form (lower case, without blanks around it), oddOf returns an oddText and true.
-// Otherwise, oddOf returns false.
+// oddOf returns an oddText and true if a text id differs from its plain form (lower case, without blanks around the
+// id). Otherwise, oddOf returns false.
 func (f *twinFinder) oddOf(text []byte) (oddText, bool) {
 	plain, err := f.scheme.Parse(bytes.ToLower(bytes.TrimSpace(text)))
 	if err != nil {

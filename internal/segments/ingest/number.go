@@ -9,18 +9,18 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// If ids are not dense, a build gives users their numbers after it has read all inputs. The number of a user is the
-// rank of the id's image (64-bit number that stands for the id) among all images. The build therefore reads the inputs
-// of all definitions before it makes the first segment or set.
+// If ids are not dense (32-bit integers), a build gives users their numbers after it has read all inputs. The number of
+// a user is the rank of the id's image (64-bit number that stands for the id) among all images. The build therefore
+// reads the inputs of all definitions before it makes the first segment or set.
 
-// An input holds the users from the input files of one definition of a segment or set.
+// An input contains the users from the input files of one definition of a segment or set.
 type input struct {
 	list  *imageList
-	users *bitmap.Bitmap // nil until the numbers are known
+	users *bitmap.Bitmap // nil until the users have numbers
 	files []FileReport
 }
 
-// readTableImages reads the tables whose rows name segments into lists of images, for ids that are not dense.
+// readTableImages reads the tables whose rows name segments into lists of images (64-bit numbers that stand for ids).
 func (b *builder) readTableImages(ctx context.Context) error {
 	known := newTable(b.known())
 	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
@@ -37,8 +37,8 @@ func (b *builder) readTableImages(ctx context.Context) error {
 	return nil
 }
 
-// readSetImages reads one table whose rows name sets. In the map that readSetImages returns, each bitmap stays nil
-// until the ids have user numbers.
+// readSetImages reads one table whose rows name sets. In the returned map, each bitmap is nil until the ids have user
+// numbers.
 func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bitmap.Bitmap, error) {
 	d := &imageLists{of: b.images, scheme: b.reader.cfg.Scheme}
 	check := func(name string) error { return segments.CheckSetName(t.Prefix + name) }
@@ -58,8 +58,8 @@ func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bi
 	return sets, nil
 }
 
-// number reads the inputs of all definitions that the build needs, and sets the candidate's dictionary of all ids.
-// number then converts the users of tables and inputs to bitmaps of user numbers.
+// The method number reads the inputs of all definitions that the build needs, and makes the candidate's dictionary of
+// all ids. The method number then converts the users of tables and inputs to bitmaps of user numbers.
 func (b *builder) number(ctx context.Context, names []string, c *publish.Candidate) error {
 	b.read = map[string]input{}
 	for _, r := range b.needed(names) {
@@ -104,8 +104,8 @@ func (b *builder) number(ctx context.Context, names []string, c *publish.Candida
 	return nil
 }
 
-// needed returns the definitions of segments and sets that a build must make, in the order in which the build makes
-// them. In the list that needed returns, each definition comes after the definitions to which it refers.
+// The method needed returns the definitions of segments and sets that a build must make. In the returned list, each
+// definition comes after the definitions to which it refers.
 func (b *builder) needed(names []string) (list []*Definition) {
 	seen := map[string]bool{}
 	var visit func(name string)

@@ -11,38 +11,42 @@ import (
 	"capper/internal/segments/publish"
 )
 
-// Plan describes a build of segments and sets; it comes from command-line flags or a build file.
+// A Plan describes a build of segments and sets. Command-line flags or a build file define the Plan.
 type Plan struct {
-	// Segments is in the order of precedence. If it is empty, Order names the segments, and tables
-	// contain them.
+	// Segments lists the segments in the order of precedence. If Segments is empty, Order names the segments, and
+	// tables contain them.
 	Segments []Definition
-	// Sets holds named definitions to which others refer. Sets with Publish are published beside the
-	// segments, in this order.
+	// Sets contains named definitions to which other definitions refer. The build publishes those with the field
+	// Publish, in this order.
 	Sets []Definition
-	// Tables are input files whose rows have an id and the name of a segment or of an entry of Sets. The build adds the
-	// ids to the inputs of the named segment or set; a row with any other name is bad.
+	// Tables are input files whose rows have an id and the name of a segment, or of a set in Sets. The build adds each
+	// id to the named segment or set; a row with any other name is bad.
 	Tables []Input
-	// SetTables are input files whose rows have an id and the name of a set. All these sets are published after Sets.
+	// SetTables are input files whose rows have an id and the name of a set. The build publishes all sets of SetTables,
+	// after those of the field Sets.
 	SetTables []SetTable
-	// SetsAlone marks the plan of an amend (update of some sets), which has sets and no segments.
+	// SetsAlone is true for the plan of an amend (publish of some sets). Such a plan has sets and no segments.
 	SetsAlone bool
-	// Precedence resolves overlaps: a user in several segments stays in the first one. If it is false,
-	// overlaps are an error.
+	// If Precedence is true, a user in several segments stays in the first of these segments. If Precedence is false,
+	// overlaps of segments are an error.
 	Precedence bool
-	// Order, if not empty, names all segments in the order of precedence and requires Precedence.
+	// If Order is not empty, Order names all segments in the order of precedence, and Precedence must be true.
 	Order []string
-	// MaxBadRows says how many bad rows the build skips and counts before it returns an error.
+	// MaxBadRows is the limit of bad rows: up to this limit, the build skips and counts bad rows; above, it returns an
+	// error.
 	MaxBadRows Tolerance
-	// Bounds holds the limits for publishing without an operator's approval. Run leaves the check to its caller.
+	// Bounds contains the limits for publishing without an operator's approval. The caller of Run must check these
+	// limits.
 	Bounds publish.Bounds
-	// AsOf holds the as_of that the operator stated for published sets, by name; "country/*" stands for all sets of a
-	// folder. Other sets get the time of their newest input file.
+	// AsOf contains, by the name of a published set, the as_of (time up to which the set reflects API calls) that the
+	// operator stated. The name "country/*" stands for all sets of a folder. A set without an entry gets the time of
+	// its newest input file.
 	AsOf map[string]time.Time
 }
 
-// SetTable describes input files (tables) whose rows have an id and the name of a set. The name of the set is the
-// prefix of the table, followed by the name in the row. If the plan itself defines a set with the name of a table's
-// set, the build adds the table's users to the defined set.
+// SetTable describes input files (tables) whose rows have an id and a name. The field Prefix, followed by the name in
+// the row, is the name of a set. If the plan itself defines a set with the name of a table's set, the build adds the
+// table's users to the defined set.
 type SetTable struct {
 	Prefix string // for example tz/
 	Inputs []Input
@@ -59,9 +63,9 @@ func (p *Plan) AddSetTable(prefix string, inputs ...Input) {
 	p.SetTables = append(p.SetTables, SetTable{Prefix: prefix, Inputs: inputs})
 }
 
-// Definition defines the users of a segment or set: all users in any input or any Union, who are also in every
-// Intersect and in no Minus. The fields Union, Intersect and Minus name segments or sets; the plan may define these in
-// any order. If a definition names a segment, it uses the segment's users before the build resolves overlaps of
+// Definition defines the users of a segment or set: all users in any of Inputs or Union who are also in each of
+// Intersect and in none of Minus. The fields Union, Intersect and Minus name segments or sets; the plan may define
+// these in any order. A definition that names a segment uses the segment's users before the build resolves overlaps of
 // segments.
 type Definition struct {
 	Name      string
@@ -69,13 +73,13 @@ type Definition struct {
 	Union     []string
 	Intersect []string
 	Minus     []string
-	// Publish marks a set that is published in the generation.
+	// Publish is true if the generation (published version) will contain the set.
 	Publish bool
-	// Growth says whether a published set only grows.
+	// Growth is the setting "only grows" of a published set.
 	Growth publish.Growth
 }
 
-// check returns an error that lists all faults of the build's plan.
+// The method check returns an error that lists all faults of the build's plan.
 func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 && !p.SetsAlone {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
@@ -134,8 +138,8 @@ func (p *Plan) check() error {
 	return errors.Join(faults...)
 }
 
-// checkName checks the name of the segment or set. The name of a published set may be longer and may contain folders;
-// other names may not.
+// checkName checks the name of the segment or set. The name of a published set may be longer than other names, and may
+// contain folders.
 func (r *Definition) checkName() error {
 	if r.Publish {
 		return segments.CheckSetName(r.Name)
@@ -151,8 +155,8 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// mayBeInTable reports whether all users of a segment or set may come from the rows of a table, so that its definition
-// needs no input.
+// mayBeInTable reports whether all users of a segment or set may come from the rows of a table. The definition of such
+// a segment or set needs no input.
 func (p *Plan) mayBeInTable(r *Definition) bool {
 	return len(p.Tables) > 0 || r.Publish && p.inSetTable(r.Name)
 }
@@ -161,12 +165,12 @@ func (p *Plan) inSetTable(name string) bool {
 	return slices.ContainsFunc(p.SetTables, func(t SetTable) bool { return strings.HasPrefix(name, t.Prefix) })
 }
 
-// published returns those sets of the plan that the build will publish.
+// The method published returns the sets of the plan that the build will publish.
 func (p *Plan) published() []Definition {
 	return slices.DeleteFunc(slices.Clone(p.Sets), func(s Definition) bool { return !s.Publish })
 }
 
-// SetGrowth sets in the plan whether a published set only grows.
+// SetGrowth changes the setting "only grows" of a published set in the plan.
 func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	for i := range p.Sets {
 		if p.Sets[i].Name == name && p.Sets[i].Publish {
@@ -177,8 +181,8 @@ func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 	return fmt.Errorf("%q: must be the name of a set to publish", name)
 }
 
-// SetAsOf stores the as_of (time up to which the set reflects API calls) that the operator stated in the plan. The name
-// in this part of the build file is that of a published set, or of a folder of sets such as "country/*".
+// SetAsOf stores, in the plan, the as_of (time up to which the set reflects API calls) that the operator stated. The
+// argument "name" is the name of a published set, or of a folder of sets such as "country/*".
 func (p *Plan) SetAsOf(name string, at time.Time) error {
 	if !p.publishesSet(name) {
 		return fmt.Errorf("%q: must be the name of a set to publish", name)
@@ -199,12 +203,12 @@ func (p *Plan) asOf(set string) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// publishesSet works like Publishes, but only for sets.
+// publishesSet works like Publishes, but for sets alone.
 func (p *Plan) publishesSet(name string) bool {
 	return slices.ContainsFunc(p.published(), named(name)) || p.inSetTable(name)
 }
 
-// named returns a function that reports whether a definition has the given name, or is in the given
+// The function named returns a function that reports whether a definition has the given name, or is in the given
 // folder, such as "country/*".
 func named(name string) func(Definition) bool {
 	folder, isFolder := strings.CutSuffix(name, "*")
@@ -213,16 +217,16 @@ func named(name string) func(Definition) bool {
 	}
 }
 
-// Publishes reports whether a name belongs to a segment or published set of the plan, or stands for a folder of such
-// sets, such as "country/*". Publishes cannot find names that only occur in the rows of tables, because these are not
-// known before the build.
+// Publishes reports whether a name is that of a segment or published set of the plan, or of a folder of such sets
+// ("country/*"). Publishes cannot find a name that occurs in no other place than the rows of tables, because the build
+// has not read the tables yet.
 func (p *Plan) Publishes(name string) bool {
 	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, named(name)) || p.publishesSet(name)
 }
 
 func (p *Plan) definitions() []Definition { return slices.Concat(p.Segments, p.Sets) }
 
-// kindOf returns, for error messages, whether a name belongs to a segment or to a set of the plan.
+// kindOf returns "segment" or "set", the kind of the named definition in the plan, for error messages.
 func (p *Plan) kindOf(name string) string {
 	if slices.ContainsFunc(p.Segments, func(s Definition) bool { return s.Name == name }) {
 		return "segment"

@@ -7,24 +7,24 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// A pool holds the workers that parse blocks of rows for one destination. The blocks come from all files that go to
-// this destination.
+// A pool is a group of workers that parse blocks of rows for one destination (receiver of rows). The blocks come from
+// all files for this destination.
 type pool struct {
 	work    chan func(*worker)
 	wg      sync.WaitGroup
 	buffers *sync.Pool // pool of *[]byte, blocks to fill; shared by all destinations
 }
 
-// worker holds the buffers that one goroutine of the pool reuses for each block.
+// A worker contains the buffers that one goroutine of the pool reuses for each block.
 type worker struct {
 	sink    sink
 	block   *format.Block
 	scratch []uint32 // for counting distinct ids
-	images  []uint64 // likewise
+	images  []uint64 // for counting distinct images
 }
 
-// startPool starts the workers of a pool. The argument "keep" of startPool is the maximum number of bad rows whose
-// values a worker keeps from one block.
+// startPool starts the workers of a pool. The argument "keep" is the maximum number of bad rows that a worker keeps
+// from one block.
 func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Pool) *pool {
 	p := &pool{work: make(chan func(*worker)), buffers: buffers}
 	for range workers {
@@ -43,14 +43,14 @@ func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Poo
 	return p
 }
 
-// stop waits until the workers of the pool have done all work. The caller must not add more work.
+// The method stop waits until the workers of the pool have done all work. The caller must not add more work.
 func (p *pool) stop() {
 	close(p.work)
 	p.wg.Wait()
 }
 
-// do passes work to the workers of the pool and waits until one of them has accepted it. The WaitGroup in
-// the variable "pending" counts the work until it is done.
+// The method do passes a function to the workers of the pool, and waits until a worker has accepted the function. The
+// WaitGroup in the argument "pending" counts the function until it has returned.
 func (p *pool) do(ctx context.Context, pending *sync.WaitGroup, work func(*worker)) error {
 	pending.Add(1)
 	counted := func(w *worker) {

@@ -17,25 +17,26 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Config configures how a build reads its inputs. The zero Config is usable.
+// Config is the configuration for reading the inputs of a build. The zero Config is usable.
 type Config struct {
 	S3    objects.S3Config // for inputs named s3://…
 	Stdin io.Reader        // for the input "-"; nil: it is empty
-	// Scheme is that of the ids in the inputs; nil means dense ids.
+	// Scheme is the kind and hash key of the ids in the inputs. If Scheme is nil, the ids are dense (32-bit integers).
 	Scheme *ids.Scheme
-	// Names means that the build keeps the data with which capper converts user numbers back to ids.
+	// If Names is true, the build keeps the data for converting user numbers back to ids.
 	Names bool
-	// MaxBadRows says how many bad rows a reader skips and counts before Check returns an error.
+	// MaxBadRows limits the bad rows that a reader skips and counts. Above this limit, Check returns an error.
 	MaxBadRows Tolerance
-	// BadRows is called with all bad rows of a block, in any order, from several goroutines. Nil
-	// disables the call.
+	// The reader calls the function BadRows with all bad rows of a block, in any order, from several goroutines. If
+	// BadRows is nil, there is no call.
 	BadRows func([]format.Bad)
-	// Workers is the number of concurrent parsers. 0 means one per core.
+	// Workers is the number of concurrent parsers. If Workers is 0, each CPU core has one parser.
 	Workers int
-	// Progress is called when files are opened and read: total grows by a file's size if it is known, and read by the
-	// number of bytes read. Several goroutines call Progress. Nil disables the call.
+	// The reader calls the function Progress when it opens and reads files, from several goroutines. The argument
+	// "total" grows by a file's known size, and the argument "read" grows by the number of bytes read. If Progress is
+	// nil, there is no call.
 	Progress format.Progress
-	// Now is the time from which the age of files is measured. Zero means the time of NewReader.
+	// Now is the current time, for computing the age of files. If Now is zero, NewReader uses the clock.
 	Now time.Time
 }
 
@@ -46,8 +47,8 @@ func (c *Config) kind() ids.Kind {
 	return c.Scheme.Kind()
 }
 
-// reader reads input files into sets of users. The caller must not call two methods of a reader at the same time; each
-// method uses all workers.
+// The type reader reads input files into sets of users. Each method of a reader uses all workers, so the caller must
+// not call two methods at the same time.
 type reader struct {
 	cfg      Config
 	s3       *objects.S3Files
@@ -79,13 +80,13 @@ func NewReader(cfg Config) *reader {
 // Reports returns a report for each file that has been read, in order.
 func (r *reader) Reports() []FileReport { return r.reports }
 
-// LeftOut returns the files that match a pattern but that the reader skipped, because by their names they contain no
-// data: hidden files, _SUCCESS, .crc.
+// LeftOut returns the files that match a pattern but that the reader skipped, because their names are not those of data
+// files: hidden files, _SUCCESS, .crc.
 func (r *reader) LeftOut() []string { return r.leftOut }
 
 // Check returns a *BadRowsError if the inputs had more bad rows than the build tolerates, or if all rows of a file are
-// bad. A reader does not stop at a bad row, because it reports all of them. The caller of a reader must therefore call
-// Check before it uses the sets that the reader returned.
+// bad. A reader does not stop at a bad row, because a report should contain all bad rows. The caller of a reader must
+// therefore call Check before it uses the sets that the reader returned.
 func (r *reader) Check() error {
 	refused := r.cfg.MaxBadRows.refuses(r.reports)
 	if len(refused) == 0 && (r.cfg.MaxBadRows.Share > 0 || r.bad.count <= r.cfg.MaxBadRows.Rows) {
@@ -95,7 +96,7 @@ func (r *reader) Check() error {
 		Samples: r.bad.first(r.fileSeen)}
 }
 
-// BadRows returns how many bad rows the reader has found so far, and the first of these rows.
+// BadRows returns the number of bad rows that the reader has found so far, and the first of these rows.
 func (r *reader) BadRows() (int64, []format.Bad) { return r.bad.count, r.bad.first(r.fileSeen) }
 
 // ReadIDs reads the ids of the inputs into one set.
@@ -115,7 +116,8 @@ func (r *reader) ReadTable(ctx context.Context, inputs []Input, known []string) 
 	return t.bySegment(), nil
 }
 
-// read reads all files of the inputs and passes the parsed rows to a destination. read reads several files in parallel.
+// The method read reads all files of the inputs, several files in parallel, and passes the parsed rows to a
+// destination.
 func (r *reader) read(ctx context.Context, inputs []Input, to destination) error {
 	files, err := r.expand(ctx, inputs)
 	if err != nil {
@@ -153,11 +155,11 @@ func (r *reader) read(ctx context.Context, inputs []Input, to destination) error
 	return nil
 }
 
-// s3AtOnce is the number of S3 objects that a reader reads at the same time. s3AtOnce is high because the time to read
-// a small object is mostly the wait for its first byte.
+// s3AtOnce is the number of S3 objects that a reader reads at the same time. The number s3AtOnce is high because a
+// small object takes most of its time until the first byte arrives.
 const s3AtOnce = 32
 
-// atOnce returns how many of the files the reader may read in parallel.
+// The method atOnce returns the number of files that the reader may read in parallel.
 func (r *reader) atOnce(files []file) int {
 	for _, f := range files {
 		if r.files(f.name) == objects.Files(r.s3) {
@@ -167,8 +169,8 @@ func (r *reader) atOnce(files []file) int {
 	return r.cfg.Workers
 }
 
-// InputError reports that an input file is missing, damaged, or of another kind than stated. If the storage of an input
-// file cannot be reached in time, the error is not an InputError.
+// InputError reports that an input file is missing, damaged, or of another kind than stated. For a fault of the storage
+// or of the connection, the error is not an InputError.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
@@ -184,7 +186,7 @@ func inputFault(err error) error {
 	return &InputError{err}
 }
 
-// firstFault returns the fault that made parallel work fail, and not a cancellation that was only a consequence.
+// firstFault returns the fault that made parallel work fail, and not a cancellation as a consequence of this fault.
 func firstFault(ctx context.Context, faults []error) error {
 	var given error
 	for _, err := range faults {

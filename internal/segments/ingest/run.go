@@ -18,26 +18,26 @@ import (
 // Result is the result of a build: the segments and sets, and facts about the input files.
 type Result struct {
 	Candidate *publish.Candidate
-	// Overlaps lists pairs of segments that have users in common in the inputs. Overlaps has these pairs whether or not
-	// Run resolved them.
+	// Overlaps lists pairs of segments that have users in common in the inputs, even if Run has resolved these
+	// overlaps.
 	Overlaps []publish.Overlap
 	Files    []FileReport
 	BadRows  int64
 	Samples  []format.Bad // the first bad rows
 	// Shortfalls lists inputs that have less content than their Expect states.
 	Shortfalls []string
-	// Shared lists the first of SharedCount pairs of known ids that have the same image. Twins describes text ids that
-	// are nearly the same.
+	// Shared lists the first pairs of known ids that have the same image (64-bit number that stands for the id), and
+	// SharedCount is the number of all such pairs. Twins describes pairs of nearly equal text ids.
 	Shared      []SharedImage
 	SharedCount int64
 	Twins       Twins
 	odd         []oddText // text ids of an amend, for WarningsOver
-	// LeftOut lists files that match a pattern but contain no data, judged by their names.
+	// LeftOut lists files that match a pattern, but whose names are not those of data files.
 	LeftOut []string
 }
 
-// Proposal converts the result to the form in which the guard of package publish judges it; base is the live state to
-// be replaced.
+// The method Proposal converts the result to a proposal for the guard of package publish. The argument "base" is the
+// live state that a publish would replace.
 func (r *Result) Proposal(base *publish.LiveState) *publish.Proposal {
 	p := &publish.Proposal{Candidate: r.Candidate, Base: base, Shortfalls: r.Shortfalls, BadRows: r.BadRows}
 	for _, f := range r.Files {
@@ -48,8 +48,7 @@ func (r *Result) Proposal(base *publish.LiveState) *publish.Proposal {
 	return p
 }
 
-// OverlapError reports that segments have users in common although the plan does not say which segment takes
-// precedence.
+// OverlapError reports that segments have users in common, although the plan has no order of precedence for overlaps.
 type OverlapError struct {
 	Overlaps []publish.Overlap
 }
@@ -72,11 +71,11 @@ type PlanError struct{ Err error }
 func (e *PlanError) Error() string { return e.Err.Error() }
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// A step is a function for progress output. Run calls it with a description of each step.
+// A step is a function for progress output. Run calls this function with a description of each step.
 type step func(what string)
 
 // Run reads the input files of a plan and builds the segments and sets. If the error is an *OverlapError or a
-// *BadRowsError, Run also returns the result so that the caller can report it; the caller must not publish this result.
+// *BadRowsError, Run also returns the result for a report. The caller must not publish this result.
 func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, &PlanError{err}
@@ -86,7 +85,7 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 		named: map[string]*bitmap.Bitmap{}, byName: map[string]*Definition{}, step: step,
 		asOf: map[string]time.Time{}, prefix: map[string][]FileReport{}}
 	if cfg.Scheme != nil {
-		// Images are a few large slices without pointers, so collecting garbage often costs little.
+		// A more frequent garbage collection costs little, because images are a few large slices without pointers.
 		defer debug.SetGCPercent(debug.SetGCPercent(20))
 		b.images = &images{back: newBack(cfg.Scheme, cfg.Names && cfg.Scheme.Kind() != ids.Uint64),
 			twins: newTwinFinder(cfg.Scheme)}
@@ -115,8 +114,8 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	return result, nil
 }
 
-// builder makes the segments and sets that a plan defines. A builder converts each finished segment or set to a bitmap.
-// Besides tables and operands, only one bitmap.Set is therefore in memory at a time.
+// A builder makes the segments and sets that a plan defines. A builder converts each finished segment or set to a
+// bitmap. Besides tables and operands, memory therefore contains only one bitmap.Set at a time.
 type builder struct {
 	plan   *Plan
 	reader *reader
@@ -124,16 +123,17 @@ type builder struct {
 	named  map[string]*bitmap.Bitmap // sets from the tables of sets
 	made   map[string]*bitmap.Bitmap
 	byName map[string]*Definition
-	asOf   map[string]time.Time    // of each definition in made; zero means unknown
+	asOf   map[string]time.Time    // of each definition in made; zero: unknown
 	tables []FileReport            // the files of the tables
 	prefix map[string][]FileReport // the files of the tables of sets, by prefix
 	step   step
 
 	images *images // the inputs of ids that are not dense; nil: ids are dense
-	// The rows of tables, and the inputs of definitions, by name, if images is set.
+	// If images is not nil, tableImages contains the rows of tables, and read contains the inputs of definitions, both
+	// by name.
 	tableImages, setImages map[string]*imageList
 	read                   map[string]input
-	shared                 []SharedImage // the first pairs of ids that share an image, of sharedCount pairs
+	shared                 []SharedImage // the first of sharedCount pairs of ids that share an image
 	sharedCount            int64
 	twins                  Twins
 	odd                    []oddText
@@ -207,7 +207,7 @@ func (b *builder) readSets(ctx context.Context, t SetTable) (map[string]*bitmap.
 	return b.reader.ReadSets(ctx, t.Inputs, t.Prefix)
 }
 
-// readInputs returns the users from the input files that a definition names, and the reports about these files.
+// readInputs returns the users from the input files of a definition, and the reports about these files.
 func (b *builder) readInputs(ctx context.Context, r *Definition) (*bitmap.Set, []FileReport, error) {
 	if b.images != nil {
 		of := b.read[r.Name]
@@ -227,7 +227,8 @@ func (b *builder) readInputs(ctx context.Context, r *Definition) (*bitmap.Set, [
 }
 
 // readSetTables reads the tables whose rows name sets. If the plan does not define a named set, readSetTables adds a
-// definition, in the order of names, because the order in the files has no meaning.
+// definition to the plan. The added definitions are in the order of their names, because the order in the files has no
+// meaning.
 func (b *builder) readSetTables(ctx context.Context) error {
 	for _, t := range b.plan.SetTables {
 		b.step("reading tables of " + t.Prefix)
@@ -258,7 +259,7 @@ func (b *builder) readSetTables(ctx context.Context) error {
 	return nil
 }
 
-// known returns the names of the plan's segments and sets that may occur in the rows of a table.
+// The method known returns the names of the plan's segments and sets that may occur in the rows of a table.
 func (b *builder) known() []string {
 	names := slices.Clone(b.plan.Order)
 	list := b.plan.published()
@@ -271,7 +272,7 @@ func (b *builder) known() []string {
 	return names
 }
 
-// names returns the names of the segments in their order of precedence.
+// The method names returns the names of the segments in the order of precedence.
 func (b *builder) names() ([]string, error) {
 	var names []string
 	for _, r := range b.plan.Segments {
@@ -289,8 +290,8 @@ func (b *builder) names() ([]string, error) {
 	return order, nil
 }
 
-// make returns the users of the segment or set with the given name. make first makes the segments and sets
-// to which the definition refers, each only once.
+// The method make returns the users of the segment or set with the given name. The method make first makes the segments
+// and sets to which the definition refers, each one once.
 func (b *builder) make(ctx context.Context, name string) (*bitmap.Bitmap, error) {
 	if made := b.made[name]; made != nil {
 		return made, nil
@@ -331,7 +332,7 @@ func (b *builder) combine(set *bitmap.Set, r *Definition) {
 		set.AddBitmap(b.made[name])
 	}
 	if len(r.Intersect) > 0 && len(r.Inputs)+len(r.Union) == 0 && set.Empty() {
-		set.AddBitmap(b.made[r.Intersect[0]]) // a definition without inputs: users in both a and b
+		set.AddBitmap(b.made[r.Intersect[0]]) // a definition without inputs and unions: users in all of Intersect
 	}
 	for _, name := range r.Intersect {
 		set.Intersect(b.made[name])

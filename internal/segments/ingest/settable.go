@@ -12,7 +12,7 @@ import (
 )
 
 // ReadSets reads input files whose rows have an id and the name of a set. The name of the set is the prefix, followed
-// by the name in the row. A row is bad if the prefix plus its name is not a valid name of a set.
+// by the name in the row. If the prefix plus the name in a row is not a valid name of a set, the row is bad.
 func (r *reader) ReadSets(ctx context.Context, inputs []Input, prefix string) (map[string]*bitmap.Bitmap, error) {
 	t := &setTable{}
 	check := func(name string) error { return segments.CheckSetName(prefix + name) }
@@ -47,7 +47,7 @@ func (t *setTable) newSink() (sink, format.Names) {
 
 func (t *setTable) addBitmap(*bitmap.Bitmap) error { return errBitmapTable }
 
-// flushAt is how many ids a worker collects for one set before it locks the set to add them.
+// flushAt is the number of ids that a worker collects for one set before it locks the set to add these ids.
 const flushAt = 4096
 
 type setTableSink struct {
@@ -70,8 +70,8 @@ func (s *setTableSink) flush() {
 	}
 }
 
-// hand adds the ids that a worker has collected for a set to the members of the set, which all workers
-// share.
+// The method hand moves the ids that a worker has collected for one set to the members value of this set. All workers
+// share this members value.
 func (s *setTableSink) hand(code int) {
 	s.table.names.mu.Lock()
 	to := s.table.members[code]
@@ -80,15 +80,15 @@ func (s *setTableSink) hand(code int) {
 	s.parts[code] = s.parts[code][:0]
 }
 
-// A members value holds the users of one set: as a list while the set has few users, and later as a bitmap.Set.
+// A members value contains the users of one set: as a list while the set has few users, and later as a bitmap.Set.
 type members struct {
 	mu   sync.Mutex
 	list []uint32
 	set  *bitmap.Set // nil while there is a list
 }
 
-// listedMembers is the maximum length of the list in a members value, which takes 4 bytes per row. A list with
-// listedMembers users takes as much memory as an empty bitmap.Set.
+// listedMembers is the maximum length of the list in a members value. The list takes 4 bytes per row, so a list with
+// listedMembers rows takes as much memory as an empty bitmap.Set.
 const listedMembers = 1 << 19
 
 // sortedMembers is the number of users up to which sorting a list is faster than building a bitmap.Set.

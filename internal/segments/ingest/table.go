@@ -12,19 +12,18 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// names assigns a numeric code to each name of a segment or set in a table's rows. The order of the codes is the order
-// in which the names first appear. The codes of names differ between builds of the same files, but no result of a build
+// The type names assigns a numeric code to each name of a segment or set in a table's rows. The codes are in the order
+// of the names' first appearance. Two builds of the same files may assign different codes, but no result of a build
 // depends on the codes.
 type names struct {
 	mu      sync.Mutex
-	check   func(name string) error // returns why rows with this name are bad
+	check   func(name string) error // returns the reason if rows with this name are bad
 	most    int
 	tooMany error
 	added   func() // called when a name gets its code
 	codes   map[string]uint16
 	list    []string
-	// refused caches the first rejected names, because an export with a wrong spelling repeats them in
-	// millions of rows.
+	// The map refused caches the first rejected names, because an export may repeat a wrong name in millions of rows.
 	refused map[string]error
 }
 
@@ -66,7 +65,8 @@ func (n *names) refuse(name string) error {
 	return err
 }
 
-// errNoName reports that the name of a segment or set is empty. Its text is clearer than the general rule for names.
+// errNoName reports that the name of a segment or set is empty. For an empty name, this text is clearer than the
+// general rule for names.
 var errNoName = errors.New("segment or set name is empty")
 
 // A table receives the rows of input files that name segments or sets, and adds the users to the named segments and
@@ -108,7 +108,7 @@ func (t *table) check(name string) error {
 	return fmt.Errorf("segment %q: must be one of the segments to build%s", name, t.similar(name))
 }
 
-// similar returns a hint for an error text if an expected name differs from the given one only in upper and
+// The method similar returns a hint for an error text if an expected name differs from the given name only in upper and
 // lower case.
 func (t *table) similar(name string) string {
 	for _, known := range t.known {
@@ -127,11 +127,12 @@ func (t *table) bySegment() map[string]*bitmap.Set {
 	return sets
 }
 
-// A nameCache stores names of segments or sets and their codes for one worker, which then needs no lock.
+// A nameCache stores names of segments or sets and their codes for one worker. For a stored name, the worker needs no
+// lock.
 type nameCache struct {
 	names  *names
 	codes  map[string]uint16
-	last   string // the name of the previous row, because most exports are grouped or have few names
+	last   string // the name in the previous row; in most exports, neighbouring rows often have the same name
 	lastIs uint16
 }
 
@@ -155,8 +156,8 @@ func (s *nameCache) Code(name []byte) (uint16, error) {
 // A splitter divides the ids of a block into lists: one list for each segment or set that the rows name.
 type splitter[ID uint32 | uint64] [][]ID
 
-// split appends each id to the list of the segment or set with the code of the id's row. The method split
-// returns the lists by code.
+// The method split appends each id to the list of the segment or set that the id's row names. The index of a list in
+// the result is the code of the segment or set.
 func (s *splitter[ID]) split(ids []ID, codes []uint16) [][]ID {
 	for i, id := range ids {
 		for int(codes[i]) >= len(*s) {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Tolerance says how many bad rows a build skips and counts before it returns an error. The zero Tolerance allows no
-// bad row. A file without any good row is always an error.
+// A Tolerance is the limit of bad rows that a build skips and counts. The zero Tolerance allows no bad row. A file in
+// which all rows are bad is always an error.
 type Tolerance struct {
-	Rows  int64   // in all files together
-	Share float64 // share of the rows of each file, 0 to 1; excludes Rows
+	Rows  int64   // number of rows in all files together
+	Share float64 // fraction of the rows of each file, 0 to 1; if above 0, Rows has no effect
 }
 
-// parseTolerance parses how many bad rows a build tolerates: a number of rows, such as 500, or a percentage of the rows
-// of every file, such as 0.1%.
+// parseTolerance parses a limit of bad rows: a number of rows, such as 500, or a percentage of the rows of each file,
+// such as 0.1%.
 func parseTolerance(s string) (Tolerance, error) {
 	if percent, ok := strings.CutSuffix(s, "%"); ok {
 		v, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
@@ -44,8 +44,8 @@ func (t Tolerance) String() string {
 	return strconv.FormatInt(t.Rows, 10)
 }
 
-// refuses returns the files that make a build fail. Such a file has no good row, or the percentage of its
-// bad rows is too large.
+// The method refuses returns the files that make a build fail: all rows of the file are bad, or the percentage of bad
+// rows is too large.
 func (t Tolerance) refuses(files []FileReport) (refused []FileReport) {
 	for _, f := range files {
 		if f.Bad == 0 {

@@ -13,39 +13,40 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// Twins are text ids that differ only in upper and lower case, or in blanks around them. capper treats twins as
-// different users, although they are often one person.
+// The type Twins describes pairs of text ids that differ only in upper and lower case, or in blanks around the id.
+// capper treats such ids as different users, although they often belong to one person.
 type Twins struct {
-	// IDs is the number of ids that have such a twin and are not in their plain form (lower case, without blanks around
-	// them).
+	// IDs is the number of ids that have a twin (other id with the same plain form) and are not in the plain form
+	// themselves. The plain form of an id is in lower case and without blanks around the id.
 	IDs int64 `json:"ids"`
-	// A and B are the first pair of such ids; empty if the texts are no longer known.
+	// A and B are an example: a pair of ids with the same plain form. If the texts are no longer known, A and B are
+	// empty.
 	A string `json:"a,omitempty"`
 	B string `json:"b,omitempty"`
 }
 
-// twinFinder collects text ids that are not in their plain form (lower case, without blanks around them). The
-// twinFinder then finds ids that have the same plain form. The zero twinFinder collects no texts. A twinFinder is safe
-// for concurrent use.
+// A twinFinder collects text ids that are not in the plain form (lower case, without blanks around the id). The
+// twinFinder then finds ids with the same plain form. The zero twinFinder collects no texts. A twinFinder is safe for
+// concurrent use.
 type twinFinder struct {
 	scheme *ids.Scheme // nil: the ids are no texts
 
 	mu   sync.Mutex
 	odd  []oddText
-	sort int // the first entries have no repetitions
+	sort int // number of the first entries that have no repetitions
 }
 
-// oddText is a text id that is not in its plain form (lower case, without blanks around it).
+// An oddText is a text id that is not in the plain form (lower case, without blanks around the id).
 type oddText struct {
 	plain, image uint64 // images of the plain form and of the text
 	text         string // "" if too many texts are known
 }
 
-// keptOdd is the maximum number of text ids that a twinFinder keeps as texts, for examples in a report.
+// keptOdd is the maximum number of ids for which a twinFinder keeps the text, for examples in a report.
 const keptOdd = 1 << 16
 
-// newTwinFinder returns a twinFinder, which finds ids that differ only in case or blanks. The twinFinder finds twins
-// only if the ids are texts.
+// newTwinFinder returns a twinFinder, which finds ids that differ only in case or blanks. If the ids are not texts,
+// this twinFinder collects and finds nothing.
 func newTwinFinder(scheme *ids.Scheme) *twinFinder {
 	if scheme.Kind() == ids.Text {
 		return &twinFinder{scheme: scheme}
@@ -53,8 +54,8 @@ func newTwinFinder(scheme *ids.Scheme) *twinFinder {
 	return &twinFinder{}
 }
 
-// add collects those ids of a block that are not in their plain form (lower case, without blanks around them). Calling
-// add on a nil twinFinder does nothing.
+// The method add collects the ids of a block that are not in the plain form (lower case, without blanks around the id).
+// For a nil twinFinder, the method add does nothing.
 func (f *twinFinder) add(b *format.Block) {
 	if f == nil || f.scheme == nil {
 		return
@@ -81,8 +82,7 @@ func (f *twinFinder) add(b *format.Block) {
 	}
 }
 
-// isPlain reports whether a text id is certainly in its plain form, that is, in lower case and without blanks around
-// it.
+// isPlain reports whether a text id is certainly in the plain form: in lower case and without blanks around the id.
 func isPlain(text []byte) bool {
 	for _, c := range text {
 		if c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
@@ -94,7 +94,7 @@ func isPlain(text []byte) bool {
 	return !unicode.IsSpace(first) && !unicode.IsSpace(last)
 }
 
-// compact removes repeated texts from those that the twinFinder has collected. The caller holds f.mu.
+// The method compact removes repeated ids from the collected ids. The caller holds the lock f.mu.
 func (f *twinFinder) compact() {
 	slices.SortFunc(f.odd, func(a, b oddText) int {
 		return cmp.Or(cmp.Compare(a.plain, b.plain), cmp.Compare(a.image, b.image), cmp.Compare(b.text, a.text))
@@ -106,8 +106,8 @@ func (f *twinFinder) compact() {
 	}
 }
 
-// find returns the text ids of the given dictionaries that differ only in upper and lower case, or in blanks around
-// them.
+// The method find finds collected ids that equal another collected id, or an id in one of the given dictionaries,
+// except for upper and lower case and blanks.
 func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	f.compact()
 	for first := 0; first < len(f.odd); {
@@ -127,8 +127,8 @@ func (f *twinFinder) find(known ...*segments.Dictionary) (twins Twins) {
 	return twins
 }
 
-// note counts text ids that have the same plain form. The argument "plain" of the method note is true if one of the ids
-// is equal to this plain form.
+// The method note counts text ids with the same plain form (lower case, without blanks around the id). If a known id
+// equals this plain form, the argument "plain" is true.
 func (t *Twins) note(odd []oddText, plain bool) {
 	t.IDs += int64(len(odd))
 	switch a := odd[0].text; {

@@ -14,9 +14,9 @@ import (
 	"capper/internal/segments/ingest/format"
 )
 
-// UserList holds the ids of input files whose ids are not dense: each id once, in the order of the images (64-bit
-// numbers that stand for ids). To name an id, callers use its position in the list, which counts from 0. The ids of the
-// list have the same order as the buckets in which the store keeps users.
+// A UserList contains the ids of input files whose ids are not dense (32-bit integers). The list has each id once, in
+// the order of the images (64-bit numbers that stand for ids). The store keeps users in buckets in the same order. To
+// name an id, callers use the position in the list, counted from 0.
 type UserList struct {
 	scheme *ids.Scheme
 
@@ -25,15 +25,15 @@ type UserList struct {
 	texts [][]byte // text ids, each after a byte with its length minus 1
 }
 
-// listed is an id of a UserList. If the id is a text, the field "rest" holds the position of the text: an
-// index into UserList.texts, and an offset.
+// A listed is an id of a UserList. For a UUID, the field rest is the 64 bits that the image lacks. For a text id, the
+// field rest is the position of the text: an index into UserList.texts, and an offset.
 type listed struct{ image, rest uint64 }
 
 // offsetBits is the number of bits of the offset in the position of a text id (listed.rest).
 const offsetBits = 40
 
-// ReadUsers reads the ids of the inputs into a UserList; the ids must not be dense. The caller of ReadUsers must call
-// Check before it uses the UserList.
+// ReadUsers reads the ids of the inputs into a UserList; the ids must not be dense (32-bit integers). The caller must
+// call Check before it uses the UserList.
 func (r *reader) ReadUsers(ctx context.Context, inputs []Input) (*UserList, error) {
 	l := &UserList{scheme: r.cfg.Scheme}
 	r.cfg.Names = true
@@ -89,7 +89,7 @@ func (s *listSink) flush() {
 	}
 }
 
-// sort sorts the ids of the list and drops repeated ids.
+// The method sort sorts the ids of the list and drops repeated ids.
 func (l *UserList) sort() error {
 	rest := func(a, b listed) int { return cmp.Compare(a.rest, b.rest) }
 	if l.scheme.Kind() == ids.Text {
@@ -113,13 +113,13 @@ func (l *UserList) text(one listed) []byte {
 	return text[1 : 2+int(text[0])]
 }
 
-// Scheme returns the scheme of the ids.
+// The method Scheme returns the kind and the hash key of the ids.
 func (l *UserList) Scheme() *ids.Scheme { return l.scheme }
 
 // Len returns the number of ids.
 func (l *UserList) Len() int { return len(l.users) }
 
-// Image returns the image of the id at a position.
+// The method Image returns the image (64-bit number that stands for the id) of the id at the given position.
 func (l *UserList) Image(position int) uint64 { return l.users[position].image }
 
 // AppendText appends the canonical text of the id at the given position in the list.

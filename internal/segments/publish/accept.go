@@ -13,11 +13,11 @@ import (
 	"capper/internal/segments"
 )
 
-// An acceptance is an operator's approval of one change of one segment or set, for example that 57 % of its users
-// leave.
+// An acceptance is an operator's approval of one change of one segment or set. For example, the operator approves that
+// 57 % of the users leave.
 type acceptance struct {
 	Name   string
-	Change string // as the operator wrote it: "-57%", "-57% +3%", "-90", "vanishes", "empties"
+	Change string // text of the operator: "-57%", "-57% +3%", "-90", "vanishes", "empties"
 	Reason string
 
 	state string // Vanishes, empties, or empty
@@ -25,8 +25,8 @@ type acceptance struct {
 	gain  *share
 }
 
-// share says how many users the operator lets join or leave a set: an absolute number, or a percentage of the users
-// that the set had before the change.
+// A share is the approved number of users who join or leave a set: an absolute number, or a percentage of the set's
+// users before the change.
 type share struct {
 	value   float64
 	digits  int // decimal places of a percentage
@@ -101,8 +101,8 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// is compares a number of users with an approved share of the whole. Before this comparison, the real share
-// is rounded to as many digits as the approved share has.
+// The method is reports whether a number of users equals an approved share of the whole. Before this comparison, the
+// method rounds the real percentage to the number of digits in the approved percentage.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
 		return float64(users) == s.value
@@ -114,8 +114,7 @@ func (s *share) is(users, whole uint64) bool {
 		-float64(s.digits))/2
 }
 
-// matches reports whether the change c, which a build really makes, is the change that the operator
-// approved.
+// The method matches reports whether the operator's approval is an approval of the build's change c.
 func (a *acceptance) matches(c *Change) bool {
 	switch {
 	case a.state != "":
@@ -126,11 +125,11 @@ func (a *acceptance) matches(c *Change) bool {
 	return (a.loss == nil || a.loss.is(c.Removed, c.Before)) && (a.gain == nil || a.gain.is(c.Added, c.Before))
 }
 
-// coversLoss reports whether the operator's approval allows that users leave the segment or set.
+// coversLoss reports whether the operator's approval lets users leave the segment or set.
 func (a *acceptance) coversLoss() bool { return a.state != "" || a.loss != nil }
 
-// rest returns the part of the change c to which the operator's approval does not apply. The guard must
-// still judge this part.
+// The method rest returns the part of the change c to which the operator's approval does not apply. The guard must
+// still judge the part without approval.
 func (a *acceptance) rest(c Change) Change {
 	if a.coversLoss() {
 		c.Before, c.Removed = c.Before-c.Removed, 0
@@ -148,14 +147,14 @@ func (a *acceptance) rest(c Change) Change {
 // AcceptError reports approvals by the operator that do not match the changes of a build.
 type AcceptError struct {
 	Faults []string
-	// Live is the live generation, if the live segment or set already equals the result of the build.
+	// If the live segment or set already equals the result of the build, Live is the name of the live generation.
 	Live string
 }
 
 func (e *AcceptError) Error() string { return "not published: " + strings.Join(e.Faults, "\n  ") }
 
-// Suggest returns the text with which an operator would approve the change, such as "opted-out: -57%". If no text can
-// approve the change, Suggest returns "".
+// Suggest returns the text for the flag --accept by which an operator would approve the change, such as "opted-out:
+// -57%". If no text can approve the change, Suggest returns "".
 func Suggest(c *Change) string {
 	switch c.State {
 	case Vanishes, empties:
@@ -166,11 +165,11 @@ func Suggest(c *Change) string {
 	return ""
 }
 
-// accepted holds those approvals by the operator that match real changes. The key is the name of the segment or set.
+// The map accepted contains the operator's approvals that match real changes, by the name of the segment or set.
 type accepted map[string]*acceptance
 
-// accept finds, for each of the operator's approvals in Bounds.Accept, the real change to which it refers. accept
-// returns an error if an approval matches no change.
+// The method accept finds the real change for each of the operator's approvals in Bounds.Accept. If an approval matches
+// no change, the method accept returns an error.
 func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error) {
 	found, wrong := accepted{}, &AcceptError{}
 	fault := func(text string, args ...any) { wrong.Faults = append(wrong.Faults, fmt.Sprintf(text, args...)) }
@@ -201,8 +200,8 @@ func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error
 	return found, nil
 }
 
-// change returns the change of the segment or set with the given name. If neither of the two compared generations has
-// this segment or set, change returns nil.
+// The method change returns the change of the segment or set with the given name. If neither of the two compared
+// generations has this segment or set, the method change returns nil.
 func (f *Findings) change(name string) *Change {
 	for _, list := range [][]Change{f.Changes, f.Sets} {
 		if i := slices.IndexFunc(list, func(c Change) bool { return c.Name() == name }); i >= 0 {
@@ -212,8 +211,8 @@ func (f *Findings) change(name string) *Change {
 	return nil
 }
 
-// rest returns those parts of the changes to which no approval by the operator applies. The guard must still
-// judge these parts.
+// The method rest returns the parts of the changes to which no approval by the operator applies. The guard must still
+// judge the parts without approval.
 func (found accepted) rest(changes []Change) []Change {
 	rest := slices.Clone(changes)
 	for i := range rest {
@@ -224,7 +223,7 @@ func (found accepted) rest(changes []Change) []Change {
 	return rest
 }
 
-// record converts the operator's approvals that match real changes to the form in which the manifest stores them.
+// The method record converts the operator's approvals that match real changes to their form in the manifest.
 func (found accepted) record(f *Findings, before *segments.Manifest, is *Candidate) (list []segments.Accepted) {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		a, c := found[name], f.change(name)
@@ -241,7 +240,7 @@ func (found accepted) record(f *Findings, before *segments.Manifest, is *Candida
 
 func (a *acceptance) text() string { return a.Name + ": " + a.Change }
 
-// differs returns an error text that tells how the real change of a segment or set differs from the approved change.
+// The method differs returns an error text with the approved change and the real change of a segment or set.
 func (a *acceptance) differs(c *Change) string {
 	real := fmt.Sprintf("has the same %d users in the live generation and in this build", c.After)
 	switch c.State {
@@ -263,8 +262,8 @@ func (a *acceptance) differs(c *Change) string {
 	return text
 }
 
-// usedBy reports whether the manifest of an earlier generation already contains this approval by the operator. An
-// operator's approval is valid for only one publish.
+// usedBy reports whether the manifest of an earlier generation (published version) already contains this approval by
+// the operator. An approval is valid for one publish.
 func usedBy(before *segments.Manifest, a *acceptance) bool {
 	return slices.ContainsFunc(before.Accepted, func(r segments.Accepted) bool {
 		return (r.Set == a.Name || r.Segment == a.Name) && r.Change == a.Change && r.Reason == a.Reason
@@ -288,9 +287,8 @@ func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	})
 }
 
-// fell counts users who are in no segment of the candidate (built but unpublished generation) but were in
-// a segment before. fell counts only the segments for which the function in the argument "passes" returns
-// true.
+// The function fell counts users who were in certain earlier segments, but are in no segment of the candidate (built
+// but unpublished generation). The function in the argument "passes" returns true for these earlier segments.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap
 	for i, s := range before.Manifest.Segments {

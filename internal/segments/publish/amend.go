@@ -12,16 +12,17 @@ import (
 	"capper/internal/segments"
 )
 
-// Amended returns the generation that an amend (a publish that replaces only some sets) would make live in place of
-// base. The returned candidate (built but unpublished generation) has the sets of c. For all other sets and the
-// segments, it refers to the objects of the live generation. The bitmaps of the candidate c and of the live state
-// "base" must have the user numbers of one dictionary; see Over. If the argument "add" is true, the users of the
-// candidate's sets join the users of the live sets, and do not replace them. The argument "began" of Amended is the
-// time when the amend started to read its inputs.
+// Amended returns the generation that an amend (a publish that replaces only some sets) would make live in place of the
+// generation in the argument "base". The returned candidate (built but unpublished generation) has the sets of the
+// candidate c. For all other sets and the segments, the returned candidate refers to the objects of the live
+// generation. The bitmaps of the candidate c and of the live state "base" must have the user numbers of one dictionary;
+// see Over. If the argument "add" is true, the users of the candidate's sets join the users of the live sets.
+// Otherwise, the users of the candidate's sets replace the live users. The argument "began" is the time when the amend
+// started to read its inputs.
 //
-// If a set's as_of (the time up to which it reflects API calls) is earlier than that of the live set, the amend would
-// undo a later build or amend. If the set with the earlier as_of only grows, Amended therefore keeps its live users;
-// for any other set with an earlier as_of, Amended returns a refusal.
+// If a set's as_of (time up to which the set reflects API calls) is earlier than the as_of of the live set, the amend
+// would undo a later build or amend. If such a set only grows, Amended therefore keeps the live users. For any other
+// such set, Amended returns a refusal.
 func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended *Candidate, refusals []string) {
 	amended = &Candidate{Carried: base.manifest, Partial: true}
 	if c.Dictionary != nil {
@@ -34,7 +35,7 @@ func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended
 	for i := range live.Sets {
 		was := &live.Sets[i]
 		is := c.set(was.Name)
-		if is == nil { // a set of a time zone, with which the guard compares
+		if is == nil { // a time zone set, which the guard needs for its comparison
 			amended.Sets = append(amended.Sets, *was)
 			continue
 		}
@@ -59,15 +60,16 @@ func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended
 	return amended, refusals
 }
 
-// IsSegment reports whether the live generation has a segment with the given name.
+// IsSegment reports whether the live generation (published version in use) has a segment with the given name.
 func (s *LiveState) IsSegment(name string) bool {
 	return s.manifest != nil && slices.ContainsFunc(s.manifest.Segments, func(one segments.Segment) bool {
 		return one.Name == name
 	})
 }
 
-// amended returns a copy of the set for an amend (a publish that replaces only some sets). A set whose as_of is unknown
-// gets the start time of the amend as AmendedAsOf, so that a build of older files does not remove its users.
+// The method amended returns a copy of the set for an amend (a publish that replaces only some sets). If the as_of of
+// the set is unknown, the copy gets the start time of the amend as AmendedAsOf. A later build with older files
+// therefore does not remove the users of the amend.
 func (s *Set) amended(began time.Time) Set {
 	next := *s
 	if next.AmendedAsOf = s.AsOf; s.AsOf.IsZero() {
@@ -84,9 +86,9 @@ func AsOfText(at time.Time) string {
 	return at.Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// amendPart returns a filter that says which live sets an amend (publish of some sets) must read: those that the amend
-// replaces. If the amend replaces a time zone set, it must read all time zone sets, because a user has only one time
-// zone.
+// amendPart returns a filter for the live sets that an amend (publish of some sets) must read. The filter selects the
+// sets that the amend replaces. If the amend replaces a time zone set, the filter also selects all time zone sets,
+// because a user has only one time zone.
 func (c *Candidate) amendPart() func(set string) bool {
 	zones := false
 	for _, s := range c.Sets {
@@ -99,19 +101,19 @@ func (c *Candidate) amendPart() func(set string) bool {
 // file is older than the amend.
 type Kept struct {
 	Set         string    `json:"set"`
-	AsOf        time.Time `json:"as_of,omitzero"` // of the file of the build
+	AsOf        time.Time `json:"as_of,omitzero"` // as_of of the build's file
 	AmendedAsOf time.Time `json:"amended_as_of"`
 	Users       uint64    `json:"users"`
-	// Joined means that the set only grows and has the users of both the build and the amend.
+	// Joined is true if the set only grows, and so has the users of both the build and the amend.
 	Joined bool `json:"joined,omitempty"`
 }
 
-// KeepAmended returns the candidate of a build, adjusted so that it does not undo amends (publishes of some sets) in
-// the live state "base". If a live set was amended later than the build's input file for this set was written, the
-// published set has the users of the live set. If a set that only grows was amended later, the published set has the
-// users of the build and of the live set. The result "by" of KeepAmended is the live state "base", with its bitmaps
-// converted to the user numbers of the returned candidate. If a set keeps users whose ids c does not contain, the
-// returned candidate (built but unpublished generation) has other user numbers than c.
+// KeepAmended returns a changed copy of a build's candidate that does not undo amends (publishes of some sets) in the
+// live state "base". If an amend of a set is not older than the build's input file for the set, the copy has the users
+// of the live set. If such a set only grows, the copy has the users of both the build and the live set. The result "by"
+// of KeepAmended is the live state "base" with bitmaps in the user numbers of the returned candidate. If a set keeps
+// users whose ids c does not contain, the returned candidate (built but unpublished generation) has other user numbers
+// than c.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)
@@ -140,12 +142,12 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState
 	return over, by, kept, err
 }
 
-// Exists reports whether the location has a live generation. An amend (publish of some sets) can then replace sets of
-// this generation.
+// Exists reports whether the location has a live generation (published version in use). Without a live generation, an
+// amend (publish of some sets) is not possible.
 func (s *LiveState) Exists() bool { return s.manifest != nil }
 
 // AmendedSince reports whether all publishes between the earlier state "before" and the state s were amends (publishes
-// of some sets). A build that lost a publishing race only against amends may repeat its last steps over the newer
+// of some sets). A build that lost a publishing race against amends alone may repeat its last steps with the newer
 // state.
 func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before *LiveState) (bool, error) {
 	if s.manifest == nil || before.manifest == nil {
@@ -160,8 +162,8 @@ func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before 
 	return amendsBetween(ctx, at, before.manifest, s.manifest, known...)
 }
 
-// amendsAlone is for two generations with the same user numbers: it reports whether all publishes from one to the other
-// were amends (publishes of some sets).
+// amendsAlone reports whether all publishes between two generations (published versions) were amends (publishes of some
+// sets). The two generations must have the same user numbers.
 func amendsAlone(before, now *segments.Manifest) bool {
 	if now.Generation <= before.Generation || strings.HasPrefix(now.Reason, RollbackReason) ||
 		!sameSegments(now.Segments, before.Segments) {

@@ -8,18 +8,17 @@ import (
 	"capper/internal/segments"
 )
 
-// asOfStep is the smallest increase of a set's as_of (time up to which it contains all changes) that a build publishes
-// although the users are unchanged. If input files were only written again with equal content, a build therefore
-// publishes nothing. If the operator stated the as_of of a set, a build publishes any increase of the as_of, however
-// small.
+// asOfStep is the smallest increase of a set's as_of (time up to which the set reflects all changes) that a build
+// publishes for unchanged users. If a program wrote the input files again soon with equal content, a build therefore
+// publishes nothing. If the operator stated the as_of of a set, a build publishes every increase of the as_of.
 const asOfStep = time.Hour
 
-// asOfLayouts lists the accepted formats of the time that an operator states as as_of (time up to which the set
-// reflects API calls): RFC 3339, also without seconds.
+// asOfLayouts lists the formats in which an operator may state the as_of of a set (time up to which the set reflects
+// API calls): RFC 3339, with or without seconds.
 var asOfLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"}
 
-// ParseAsOf parses the as_of (time up to which the set reflects API calls) that an operator states for a set: the time
-// up to which its file contains all changes. The time must not be later than now.
+// ParseAsOf parses the as_of that an operator states for a set: the time up to which the set's file reflects all
+// changes by API calls. The as_of must not be later than the argument "now".
 func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	for _, layout := range asOfLayouts {
 		at, err := time.Parse(layout, text)
@@ -37,9 +36,9 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: must be a time with a zone such as 2026-11-23T02:00Z", text)
 }
 
-// joined returns the union of two versions of a set. The union has the earlier as_of (time up to which a set reflects
-// all changes), because only this time is true for both versions. If one version of the set already has all users of
-// the other version, the union has the as_of of the first version.
+// The method joined returns the union of two versions of a set. The union has the earlier as_of (time up to which a set
+// reflects all changes), because both versions reflect the changes up to this time. If one version already has all
+// users of the other version, the union does not have an earlier as_of than that version.
 func (s *Set) joined(other *Set) Set {
 	both := *s
 	both.Bitmap = union(s.Bitmap, other.Bitmap)
@@ -52,8 +51,8 @@ func (s *Set) joined(other *Set) Set {
 	return both
 }
 
-// earliest returns the earlier of two times. A zero time means an unknown time, and earliest treats it as the earlier
-// one.
+// The function earliest returns the earlier of two times. If one time is zero (unknown), the function earliest returns
+// zero.
 func earliest(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
@@ -68,9 +67,10 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// keepLaterAsOf is for sets whose users equal those of the live set. Equal users reflect equal changes, so each such
-// set gets the later of the two as_of times. In a forced publish, an as_of that the operator stated takes precedence,
-// so that an operator can correct a live as_of that is too late.
+// keepLaterAsOf changes the as_of (time up to which a set reflects all changes) of sets with the same users as the live
+// set. Such a set gets the later of the two as_of times, because sets with the same users reflect the same changes. In
+// a forced publish, an as_of that the operator stated takes precedence, so that the operator can correct a live as_of
+// that is too late.
 func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
 		return
@@ -91,11 +91,10 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	}
 }
 
-// otherAsOf is for a candidate with unchanged users: it reports whether it must be published because the as_of of a set
-// has changed. If the as_of of a set is later than in the live generation, services can delete older changes to the set
-// by API calls. The build must therefore publish the set. There are two more reasons to publish the as_of of a set: a
-// later amend has set it, or a forced publish makes it earlier. The argument "live" of otherAsOf holds the live
-// versions of the sets, in the order of the argument "sets".
+// otherAsOf reports whether a changed as_of (time up to which a set reflects all changes) is a reason to publish a
+// candidate with unchanged users. After the publish of a later as_of, services can delete older changes of the set by
+// API calls. A later as_of from an amend and an earlier as_of in a forced publish are also reasons to publish. The
+// argument "live" contains the live versions of the sets, in the order of the argument "sets".
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {
@@ -112,8 +111,8 @@ func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	return false
 }
 
-// capAsOf replaces every as_of that is later than the creation time of the generation by that time, because a set
-// cannot contain later changes.
+// capAsOf replaces every as_of after the creation time of the generation by the creation time, because a set cannot
+// reflect later changes.
 func capAsOf(sets []segments.Set, created time.Time) {
 	for i := range sets {
 		for _, at := range []*time.Time{&sets[i].AsOf, &sets[i].AmendedAsOf} {

@@ -15,26 +15,26 @@ const usualWeek = 2.5
 // UsualMaxChange is the default for Bounds.MaxChange, in per cent.
 const UsualMaxChange = 20
 
-// Bounds holds the limits for changes of segments and sets; a generation that exceeds them may not go live without an
-// operator's approval.
+// Bounds contains the limits for changes of segments and sets. Without an operator's approval, a generation (published
+// version) that exceeds these limits may not go live.
 type Bounds struct {
 	// MaxChange is the percentage of a segment's users who may join, or who may leave, from one publish to the next.
 	MaxChange float64
-	// MaxWeekChange is the limit for the change of a segment since a week ago, in per cent. Nil means usualWeek times
-	// the segment's MaxChange.
+	// MaxWeekChange is the limit for the change of a segment since a week ago, in per cent. If MaxWeekChange is nil,
+	// the limit is usualWeek times the segment's MaxChange.
 	MaxWeekChange *float64
-	// MaxUnassigned is the percentage of the users in segments who may be in no segment after the publish. Nil means
-	// MaxChange.
+	// MaxUnassigned is the percentage of users in segments who may be in no segment after a publish. If MaxUnassigned
+	// is nil, the limit is MaxChange.
 	MaxUnassigned *float64
-	// New names the segments and sets that may appear beside a live generation, or gain users after
-	// they were empty. tz/* means all sets below tz/.
+	// New names the segments and sets that may be new in a generation, or gain users after they were empty. The name
+	// tz/* stands for all sets below tz/.
 	New []string
-	// Of holds the limits of single segments and sets, which override the general ones. The limits of
-	// tz/* apply to all sets below tz/ without their own.
+	// The field Of contains limits for single segments and sets. Such limits override the general limits. The limits
+	// for tz/* apply to each set below tz/ that has no own limits.
 	Of map[string]SegmentBounds
-	// AllowFirst lists the flaws that do not prevent a first publish.
+	// AllowFirst lists the flaws that the guard allows in a first publish.
 	AllowFirst []Flaw
-	// Accept lists the approved changes of single segments and sets.
+	// Accept lists the operator's approvals of changes of single segments and sets.
 	Accept []acceptance
 }
 
@@ -42,7 +42,7 @@ type Bounds struct {
 // set that only grows, for example, because they withdraw an objection or are erased.
 const UsualMaxLoss = 0.1
 
-// SegmentBounds holds the limits for changes of one segment or set. If a limit in SegmentBounds is nil, the
+// SegmentBounds contains the limits for changes of one segment or set. If a limit in SegmentBounds is nil, the
 // corresponding limit in Bounds applies to the segment or set.
 type SegmentBounds struct {
 	// FreeBelow is a number of users: the guard does not judge a set that has fewer users before and after the change.
@@ -63,8 +63,8 @@ func ParsePercent(text string) (float64, error) {
 	return v, nil
 }
 
-// family returns the pattern that stands for all sets of a folder in the configured limits: for "tz/Asia/Singapore",
-// the pattern "tz/*".
+// The function family returns the pattern for all sets in the folder of a set, such as "tz/*" for the set
+// "tz/Asia/Singapore". Configured limits use such patterns.
 func family(name string) string {
 	folder, _, ok := strings.Cut(name, "/")
 	if !ok {
@@ -73,7 +73,7 @@ func family(name string) string {
 	return folder + "/*"
 }
 
-// own returns the limits that the configuration states for one segment or set, by its name or its folder.
+// The method own returns the configured limits for one segment or set, by its name or its folder.
 func (b *Bounds) own(name string) SegmentBounds {
 	if own, ok := b.Of[name]; ok {
 		return own
@@ -81,7 +81,7 @@ func (b *Bounds) own(name string) SegmentBounds {
 	return b.Of[family(name)]
 }
 
-// mayAppear reports whether the configuration (Bounds.New) allows that the named segment or set is new.
+// mayAppear reports whether the configuration (Bounds.New) allows the named segment or set to be new.
 func (b *Bounds) mayAppear(name string) bool {
 	return slices.Contains(b.New, name) || strings.Contains(name, "/") && slices.Contains(b.New, family(name))
 }

@@ -19,22 +19,22 @@ type Candidate struct {
 	// Accepted lists the changes of single segments and sets that the operator approved; Publish records them in the
 	// manifest.
 	Accepted []segments.Accepted
-	// Carried is the manifest from which an amend takes all segments, and all sets that are not in Sets, by reference.
-	// Nil means that the candidate has all segments and sets itself.
+	// Carried is a manifest from which an amend (publish of some sets) takes, by reference, all segments and the sets
+	// that are not in the field Sets. If Carried is nil, the candidate itself has all segments and sets.
 	Carried *segments.Manifest
-	// moved holds the bitmaps that Carried describes, by object key, if the amend gives users other numbers. Nil means
-	// that the stored bitmaps and the stored dictionary stay.
+	// If an amend (publish of some sets) gives users other numbers, moved contains the converted bitmaps of Carried, by
+	// object key. If moved is nil, the stored bitmaps and the stored dictionary stay.
 	moved map[string]*bitmap.Bitmap
-	// Scheme and Dictionary convert ids to the numbers in the bitmaps; see segments.Generation. Both are nil for dense
-	// ids.
+	// Scheme and Dictionary convert ids to the user numbers in the bitmaps; see segments.Generation. For dense ids
+	// (32-bit numbers), Scheme and Dictionary are nil.
 	Scheme     *ids.Scheme
 	Dictionary *segments.Dictionary
-	Back       *segments.Back // nil: no way back
-	// named converts user numbers to ids if Back is nil. named is nil for a candidate that has a Back, or that cannot
-	// convert user numbers to ids.
+	Back       *segments.Back // converts user numbers to ids; nil: the candidate has no such file
+	// If Back is nil, the generation named converts user numbers to ids. The field named is nil if the candidate has a
+	// Back, or cannot convert user numbers to ids.
 	named *segments.Generation
-	// Partial is set if the candidate is only a part of the result of a build. Publishing a partial candidate does not
-	// count as a complete build.
+	// Partial is true if the candidate is only a part of a build's result. A publish of a partial candidate is not a
+	// complete build.
 	Partial bool
 }
 
@@ -44,18 +44,21 @@ type Set struct {
 	Name   string
 	Bitmap *bitmap.Bitmap
 	Growth Growth
-	// AsOf is the time up to which the set's users reflect every change by API calls; zero means that the time is
-	// unknown. See segments.Set.
+	// AsOf is the time up to which the set's users reflect every change by API calls. If the time is unknown, AsOf is
+	// zero. See segments.Set.
 	AsOf time.Time
-	// AsOfGiven means that the user stated AsOf, so that a later time alone is a reason to publish.
+	// AsOfGiven is true if the operator stated AsOf. In this case, a later time alone is a reason to publish.
 	AsOfGiven bool
-	// AmendedAsOf is the AsOf of the newest amend (publish of some sets) whose users the set contains.
+	// If the set contains the users of amends (publishes of some sets), AmendedAsOf is the AsOf of the newest of these
+	// amends.
 	AmendedAsOf time.Time
 }
 
-// Growth says whether a set only grows, that is, whether the guard refuses a build in which users leave the set.
+// The type Growth is the setting "only grows" of a set. If a set only grows, the guard refuses a build in which more
+// than MaxLoss percent of the users leave the set.
 type Growth struct {
-	// Said is false if the build does not say whether the set only grows; then the earlier setting remains.
+	// Said is false if the build does not mention the setting "only grows". In this case, the setting of the earlier
+	// generation remains.
 	Said      bool
 	OnlyGrows bool
 	// MaxLoss is the percentage of users who may leave a set that only grows, from one publish to the
@@ -63,8 +66,8 @@ type Growth struct {
 	MaxLoss float64
 }
 
-// Inherit copies the setting "only grows" from an earlier manifest to those sets for which the build says nothing about
-// it. A set that only grows keeps this setting even if a later build does not mention it.
+// Inherit copies the setting "only grows" from an earlier manifest to each set for which the build does not mention
+// this setting.
 func (c *Candidate) Inherit(before *segments.Manifest) {
 	if before == nil {
 		return
@@ -101,8 +104,8 @@ func (c *Candidate) DescribeSets() []segments.Set {
 	return list
 }
 
-// manifestEntries returns the manifest entries of all segments and sets, including those that an amend (publish of some
-// sets) takes over unchanged.
+// manifestEntries returns the manifest entries of all segments and sets, including unchanged ones that an amend
+// (publish of some sets) takes over.
 func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	own := c.DescribeSets()
 	if c.Carried == nil {
@@ -120,8 +123,8 @@ func (c *Candidate) manifestEntries() ([]segments.Segment, []segments.Set) {
 	return c.Carried.Segments, sets
 }
 
-// content returns a manifest that describes the content of the candidate (built but unpublished generation): segments,
-// sets and kind of ids, but no generation name.
+// The method content returns a manifest that describes the content of the candidate (built but unpublished generation):
+// segments, sets and kind of ids, but no generation name.
 func (c *Candidate) content() *segments.Manifest {
 	return c.contentOf(c.manifestEntries())
 }
@@ -143,8 +146,8 @@ func (c *Candidate) IDs() *segments.IDs {
 	return segments.DescribeIDs(c.Scheme, c.Dictionary, c.Back)
 }
 
-// set returns the set with the given name, if it is among the candidate's own sets, and otherwise nil. The method set
-// does not look in the manifest Carried, which describes sets that an amend (publish of some sets) takes over.
+// The method set returns the candidate's own set with the given name, or nil. The method set does not look in the
+// manifest Carried, because Carried describes sets that an amend (publish of some sets) takes over unchanged.
 func (c *Candidate) set(name string) *Set {
 	if i := slices.IndexFunc(c.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
 		return &c.Sets[i]
@@ -152,9 +155,9 @@ func (c *Candidate) set(name string) *Set {
 	return nil
 }
 
-// users returns a hash that identifies the users of one segment or set of the candidate (built but unpublished
-// generation), like segments.Manifest.Users. users returns "" if the candidate itself does not have the
-// segment or set.
+// The method users returns a hash that identifies the users of one segment or set of the candidate (built but
+// unpublished generation), like segments.Manifest.Users. The method users returns "" if the candidate itself does not
+// have the segment or set.
 func (c *Candidate) users(name string) string {
 	sum := c.SHA256(name)
 	if sum == "" {
@@ -188,8 +191,9 @@ func CandidateOf(g *segments.Generation) *Candidate {
 	return c
 }
 
-// generation converts the candidate (built but unpublished generation) to a generation with the given manifest. An
-// amend (a publish of some sets) refers to stored bitmaps and a stored dictionary. In the result, these are nil.
+// The method generation converts the candidate (built but unpublished generation) to a generation with the given
+// manifest. In the result, stored bitmaps and a stored dictionary to which an amend (a publish of some sets) refers are
+// nil.
 func (c *Candidate) generation(m *segments.Manifest) *segments.Generation {
 	g := &segments.Generation{Manifest: m, Bitmaps: c.Bitmaps, Scheme: c.Scheme, Dictionary: c.Dictionary,
 		Back: c.Back}
@@ -239,17 +243,17 @@ func (c *Candidate) SizeBytes() int64 {
 	return sum
 }
 
-// Overlap describes two segments that have users in common, although a user may be in only one segment.
+// Overlap describes two segments that have users in common. Each user should be in at most one segment.
 type Overlap struct {
 	A       string   `json:"a"`
 	B       string   `json:"b"`
 	Users   uint64   `json:"users"`
-	Samples []uint32 `json:"sample_ids"` // the lowest of the shared users
-	// SampleTexts has the ids of the users instead of Samples if ids are not dense.
+	Samples []uint32 `json:"sample_ids"` // the lowest numbers of shared users
+	// If ids are not dense (32-bit numbers), SampleTexts contains the ids of some shared users, and Samples is empty.
 	SampleTexts []string `json:"sample_texts,omitempty"`
 }
 
-// SampleText returns the ids of some users that both segments have, separated by commas.
+// SampleText returns the ids of some users who are in both segments, separated by commas.
 func (o *Overlap) SampleText() string { return textOf(o.Samples, o.SampleTexts) }
 
 // overlapSamples is the maximum number of users whose ids an Overlap (users in two segments) lists.
@@ -303,8 +307,8 @@ func (c *Candidate) Resolve() {
 	}
 }
 
-// FurtherZones counts the users who are in several time zone sets, because only the first of these sets applies to a
-// user. A user in three time zone sets counts twice.
+// FurtherZones counts the further time zone sets of all users, because no time zone set of a user but the first has an
+// effect. A user in three time zone sets counts twice.
 func (c *Candidate) FurtherZones() (users uint64) {
 	var zones []*bitmap.Bitmap
 	for _, s := range c.Sets {
@@ -317,8 +321,8 @@ func (c *Candidate) FurtherZones() (users uint64) {
 	return users - all
 }
 
-// LostZones returns an error if too many users would lose their time zone. A service that needs time zones would then
-// reject the candidate.
+// LostZones returns an error if too many users would lose their time zone. A service that needs time zones would reject
+// such a candidate (built but unpublished generation).
 func (c *Candidate) LostZones(before *segments.Generation) *segments.LossError {
 	is := &segments.Generation{Manifest: &segments.Manifest{Accepted: c.Accepted}}
 	for _, s := range c.Sets {

@@ -11,40 +11,40 @@ import (
 	"capper/internal/segments"
 )
 
-// Carried is a set whose live users a rollback keeps, or merges with the users that the set had in the earlier
-// generation.
+// Carried describes a set whose live users a rollback keeps. The rollback may also add users of the earlier generation
+// to the set.
 type Carried struct {
 	Set   string `json:"set"`
 	Users uint64 `json:"users"`
-	// Joined means that users of the earlier generation who had left the live set are in the set again.
+	// Joined is true if the rollback also adds users of the earlier generation who had left the live set.
 	Joined bool `json:"joined,omitempty"`
 }
 
-// RollbackPlan describes the generation that a rollback makes live. The planned generation has the segments of an
-// earlier generation, but the live content of sets that only grow. A rollback therefore sends no message to users who
-// objected in the meantime.
+// RollbackPlan describes the generation (published version) that a rollback makes live. The planned generation has the
+// segments of an earlier generation, but the live content of sets that only grow. A user who objected to messages in
+// the meantime therefore gets no message after the rollback.
 type RollbackPlan struct {
 	Earlier *segments.Generation
 	Carried []Carried
-	// Accepted lists the sets that lose users because the caller asked by name for their earlier content.
+	// Accepted lists the sets that lose users because the caller named them in the argument "back" of PlanRollback.
 	Accepted []segments.Accepted
 
 	sets []Set // in the order of the manifest
 	new  bool  // true if the content differs from the earlier generation
 }
 
-// Candidate returns the generation that the rollback makes live, in the form of a candidate (built but unpublished
-// generation).
+// The method Candidate returns the planned generation as a candidate (built but unpublished generation).
 func (p *RollbackPlan) Candidate() *Candidate {
 	c := CandidateOf(p.Earlier)
 	c.Sets, c.Accepted = p.sets, p.Accepted
 	return c
 }
 
-// PlanRollback plans the rollback from the live state base to an earlier generation. The bitmaps of base and of the
-// earlier generation must have the user numbers of one dictionary; see SameNumbers. The argument "back" of PlanRollback
-// names sets, or folders of sets ("tz/*"), that return to their earlier content although they would otherwise keep
-// their live users. The argument "keep" of PlanRollback names sets that keep their live content in the rollback.
+// PlanRollback plans the rollback from the live state in the argument "base" to an earlier generation (published
+// version). The bitmaps of base and of the earlier generation must have the user numbers of one dictionary; see
+// SameNumbers. The argument "back" of PlanRollback names sets, or folders of sets ("tz/*"), that get their earlier
+// content although the rollback would otherwise keep their live users. The argument "keep" of PlanRollback names sets
+// that keep their live content in the rollback.
 func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []string) (*RollbackPlan, error) {
 	p := &RollbackPlan{Earlier: earlier, sets: CandidateOf(earlier).Sets}
 	if base.Generation == nil {
@@ -61,7 +61,7 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 		}
 	}
 	zones := p.lacksZone(live.Sets, back)
-	if zones { // all zones come from one generation, so that no user who moved is in two
+	if zones { // all time zone sets come from one generation; otherwise a user who moved could be in two of them
 		p.sets = slices.DeleteFunc(p.sets, func(s Set) bool { return isZone(s.Name) })
 	}
 	for _, is := range live.Sets {
@@ -75,7 +75,7 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 		}
 	}
 	was := earlier.Manifest.Sets
-	if earlier.Original() != earlier { // the manifest describes bitmaps with other numbers
+	if earlier.Original() != earlier { // the manifest describes bitmaps with other user numbers
 		was = CandidateOf(earlier).DescribeSets()
 	}
 	p.new = len(p.Accepted) > 0 || !sameSets(p.Candidate().DescribeSets(), was) || p.forgets(base)
@@ -84,8 +84,8 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 
 func isZone(name string) bool { return strings.HasPrefix(name, segments.ZonePrefix) }
 
-// named reports whether a list of names contains the set: by its name, or by the folder to which it
-// belongs.
+// The function named reports whether a list contains the name of the set, or a folder of sets ("tz/*") that contains
+// the set.
 func named(set string, list []string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		folder, all := strings.CutSuffix(name, "*")
@@ -105,15 +105,16 @@ func (p *RollbackPlan) index(set string) int {
 	return slices.IndexFunc(p.sets, func(s Set) bool { return s.Name == set })
 }
 
-// lacksZone reports whether the earlier generation lacks a time zone set that is live. Services need such sets, so the
-// rollback must not remove one.
+// lacksZone reports whether the earlier generation (published version) lacks a time zone set of the live generation.
+// The rollback must not remove a time zone set that services need.
 func (p *RollbackPlan) lacksZone(live []Set, back []string) bool {
 	return slices.ContainsFunc(live, func(s Set) bool {
 		return isZone(s.Name) && !named(s.Name, back) && p.index(s.Name) < 0
 	})
 }
 
-// put makes s the content that a set will have after the rollback, instead of its content in the earlier generation.
+// The method put plans the set s in the generation (published version) after the rollback, instead of the set of this
+// name in the earlier generation.
 func (p *RollbackPlan) put(s Set, joined bool) {
 	if i := p.index(s.Name); i < 0 {
 		p.sets = append(p.sets, s)
@@ -128,8 +129,9 @@ func (p *RollbackPlan) put(s Set, joined bool) {
 	p.Carried = append(p.Carried, Carried{Set: s.Name, Users: s.Bitmap.Cardinality(), Joined: joined})
 }
 
-// carry puts a set that only grows into the rollback plan with its live users. Users of the earlier generation who left
-// the set without an operator's approval return, because operators use a rollback to repair a truncated list.
+// The method carry plans a rollback of a set that only grows: the set keeps its live users. Users of the earlier
+// generation who left the set without an operator's approval return to it, because a rollback may repair a truncated
+// list.
 func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	i := p.index(is.Name)
 	if i < 0 || leftOnPurpose {
@@ -151,8 +153,7 @@ func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	}
 }
 
-// giveBack plans to restore the earlier content of a set, and records that the operator approved that users leave the
-// set.
+// giveBack plans the earlier content for a set, and records the operator's approval that users leave the set.
 func (p *RollbackPlan) giveBack(is *Set, live *segments.Manifest) {
 	c := Change{Set: is.Name, State: Vanishes, Before: is.Bitmap.Cardinality(), Removed: is.Bitmap.Cardinality()}
 	to := ""
@@ -173,7 +174,7 @@ func (p *RollbackPlan) giveBack(is *Set, live *segments.Manifest) {
 // shownCarried is the maximum number of sets whose names the text about a rollback lists.
 const shownCarried = 8
 
-// reason returns a text about the rollback, for the field Reason of the new generation's manifest.
+// The method reason returns a text about the rollback, for the field Reason of the new generation's manifest.
 func (p *RollbackPlan) reason() string {
 	text := RollbackReason + p.Earlier.Manifest.Generation
 	var carried, back []string
@@ -198,8 +199,8 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// undo returns the live state "base" without the recorded approvals for sets that the rollback changes. The users who
-// left a set with such an approval are in the set again after the rollback, so the approval no longer applies.
+// The method undo returns the live state "base" without the recorded approvals for sets that the rollback changes. Such
+// an approval no longer applies, because the users who left the set are in the set again after the rollback.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}
@@ -212,9 +213,9 @@ func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	return &kept
 }
 
-// forgets reports whether the earlier manifest lacks an approval that services still need, because users who left a set
-// by it remain outside. An approval may be newer than the generation that a service uses. A service that uses an older
-// generation needs the approval, to accept that users left the set.
+// The method forgets reports whether the earlier manifest lacks an approval that services still need. A service may use
+// a generation from before the approval. Such a service needs the approval to accept a generation without the users who
+// left the set.
 func (p *RollbackPlan) forgets(base *LiveState) bool {
 	return slices.ContainsFunc(p.undo(base).manifest.Accepted, func(a segments.Accepted) bool {
 		return a.Set != "" && !slices.ContainsFunc(p.Earlier.Manifest.Accepted, func(has segments.Accepted) bool {
@@ -223,10 +224,10 @@ func (p *RollbackPlan) forgets(base *LiveState) bool {
 	})
 }
 
-// RollbackWith makes the planned content of a rollback live, provided that the generation in base is still live; see
-// Rollback. If the rollback plan changes sets of the earlier generation, RollbackWith publishes the result as a new
-// generation. If the new generation of a rollback has sets with users of both generations, RollbackWith uploads only
-// the bitmaps of these sets.
+// RollbackWith makes the planned content of a rollback live, provided that the generation (published version) in the
+// argument "base" is still live; see Rollback. If the rollback plan changes sets of the earlier generation,
+// RollbackWith publishes the result as a new generation. RollbackWith stores the bitmaps of the result again, except
+// those that the live generation also has.
 func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *LiveState) (*Published, error) {
 	if !plan.new {
 		return p.Rollback(ctx, plan.Earlier.Original(), base)
@@ -247,19 +248,18 @@ func (p *Publisher) RollbackWith(ctx context.Context, plan *RollbackPlan, base *
 	return p.rollback(ctx, c.generation(m), base)
 }
 
-// A Grown is a set that only grows and that users join in a publish. Users who are in the live set but not in the
-// candidate's set stay in the published set.
+// A Grown describes a set that only grows and that users join in a publish. The published set keeps the live users whom
+// the candidate (built but unpublished generation) lacks.
 type Grown struct {
 	Change
-	// Stay is the number of users who are not in the candidate's set but stay in the published set.
+	// Stay is the number of users whom the candidate's set lacks, but who stay in the published set.
 	Stay uint64 `json:"stay,omitempty"`
 }
 
 // SetsThatGrew returns the sets of a refused candidate (built but unpublished generation) that may still go live.
-// SetsThatGrew selects the sets that only grow and that users joined, and keeps all of their live users. For all other
-// sets and the segments, the returned candidate has the content of the live generation. The argument "refused" of
-// SetsThatGrew is a function that reports whether a set was refused for another reason. If no set may go live, the
-// returned list is empty.
+// SetsThatGrew selects the sets that only grow and that users joined, and keeps all live users of these sets. The
+// segments and all other sets of the returned candidate have their live content. The argument "refused" is a function
+// that reports whether the guard refused a set for another reason. If no set may go live, the returned list is empty.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Carried, only.Partial = c.Carried, true
@@ -304,9 +304,9 @@ func (c *Candidate) hasSegmentsOf(live *segments.Generation) bool {
 			func(a, b *bitmap.Bitmap) bool { return bytes.Equal(a.Bytes(), b.Bytes()) })
 }
 
-// onlyGrew reports whether a candidate (built but unpublished generation) differs from the live generation only by
-// users who joined sets that only grow. If onlyGrew returns true, the candidate may be published even while publishing
-// is on hold.
+// onlyGrew reports whether users who joined sets that only grow are the only difference between a candidate (built but
+// unpublished generation) and the live generation. If onlyGrew returns true, a publisher may publish the candidate even
+// while publishing is on hold.
 func (c *Candidate) onlyGrew(base *LiveState) bool {
 	live := base.Generation
 	if live == nil || len(c.Sets) != len(live.Sets) ||

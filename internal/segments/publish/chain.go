@@ -7,17 +7,16 @@ import (
 	"capper/internal/segments"
 )
 
-// withinBounds is the text in a manifest for a change that the guard allowed without an operator's approval. If the
-// guard allowed a change of a set between two approved changes, the manifest lists the change with the text
-// withinBounds.
+// The text withinBounds in a manifest marks a change that the guard allowed without an operator's approval. A manifest
+// lists such a change of a set if the change is between two approved changes.
 const withinBounds = "within bounds"
 
-// chained returns the list of approved changes for the manifest m, which is about to replace the manifest "live". The
-// list that chained returns has two kinds of approved changes: those of the manifest "live" that m does not undo, and
-// the new ones. Links between the approved changes make a chain, so that readers can follow one approved change to the
-// next. If a set lost users by a forced publish, chained drops its earlier approved changes. A reader must not follow
-// approved changes past a loss that nobody approved. Only the approved changes of sets that only grow have links,
-// because other sets may have lost users between two approved changes without an approval.
+// The function chained returns the list of approved changes for the manifest m, which is about to replace the manifest
+// "live". The list has the approved changes of the manifest "live" that m does not undo, and the new approved changes.
+// Links join the approved changes to a chain, so that a service can follow one approved change to the next. If a set
+// lost users by a forced publish, chained drops the set's earlier approved changes. A service must not follow a chain
+// past a loss that nobody approved. Only sets that only grow have links, because other sets may have lost users between
+// two approved changes without an approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
@@ -38,13 +37,13 @@ func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	return append(carried[max(0, min(len(carried), len(carried)+len(list)-segments.MaxAccepted)):], list...)
 }
 
-// mayNotLose reports whether the manifest says that the set only grows, that is, that users must not leave it.
+// mayNotLose reports whether, in the manifest, the set only grows.
 func mayNotLose(m *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return s.Name == set && s.OnlyGrows })
 }
 
-// lostUsers returns sets that lose many users in this publish although earlier changes were approved: more users than a
-// service tolerates without a further approval.
+// lostUsers returns the sets with approved changes that lose more users in this publish than a service tolerates
+// without a further approval.
 func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	lost := map[string]bool{}
 	for _, s := range base.manifest.Sets {
@@ -65,7 +64,7 @@ func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	return lost
 }
 
-// accepts reports whether the operator approved that exactly this number of users leave the set.
+// The method accepts reports whether the operator approved the departure of exactly this number of users from the set.
 func (c *Candidate) accepts(set string, left uint64) bool {
 	return slices.ContainsFunc(c.Accepted, func(a segments.Accepted) bool { return a.Set == set && a.Removed == left })
 }
@@ -81,9 +80,8 @@ func lastOf(list []segments.Accepted, name string) int {
 	return -1
 }
 
-// undone reports whether users are back in a set in the manifest m who left the set by the approved change a, or by an
-// earlier approved change. If the users are back, a later publish must not use the old approval to let them leave
-// again.
+// The function undone reports whether the manifest m has the users of a set from before the approved change a, or from
+// before an earlier approved change. If so, a later publish must not use the old approval again.
 func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manifest) bool {
 	is := ""
 	for _, s := range m.Entries() {

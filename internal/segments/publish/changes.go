@@ -7,7 +7,7 @@ import (
 	"capper/internal/segments"
 )
 
-// judgeSizes returns a refusal for each segment and set with fewer or more users than its limits allow.
+// judgeSizes returns a refusal for each segment and set whose number of users is outside its limits.
 func (b *Bounds) judgeSizes(c *Candidate) (refusals []string) {
 	for i, name := range c.Names {
 		refusals = append(refusals, b.judgeSize("segment", name, c.Bitmaps[i].Cardinality())...)
@@ -31,9 +31,9 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 	return refusals
 }
 
-// judgeChange returns the reasons why the change of one segment or set needs an operator's approval, for example that
-// it vanishes, empties, appears or fills, or that too many users join or leave. The argument "all" of judgeChange has
-// the changes of all segments, or of all sets, for hints about similar names.
+// judgeChange returns the reasons for which the change of one segment or set needs an operator's approval. Such reasons
+// are that the segment or set appears, vanishes, becomes empty or gets its first users, and that too many users join or
+// leave. The argument "all" contains the changes of all segments, or of all sets, for hints about similar names.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
 		refusals = append(refusals, fmt.Sprintf(format, args...))
@@ -55,9 +55,9 @@ func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	return refusals
 }
 
-// judgeDrift returns the reasons why the change of one segment or set since the generation of a week ago must not go
-// live without approval. judgeDrift ignores that a segment or set appeared or emptied within the week, because an
-// earlier publish has already judged that.
+// judgeDrift returns a refusal if one segment or set has changed too much since the generation (published version) of a
+// week ago. judgeDrift ignores segments and sets that became empty or got their first users within the week, because
+// the guard judged such changes in an earlier publish.
 func (b *Bounds) judgeDrift(generation string, c *Change) []string {
 	allowed := b.maxWeekChange(c.Name())
 	if c.State != changed || c.Percent <= allowed {
@@ -79,7 +79,7 @@ func (b *Bounds) judgeFall(n NoSegment, since string) []string {
 		n.Fall, n.Before, since, segments.PercentAbove(n.Percent, allowed), segments.BoundText(allowed))}
 }
 
-// similar returns a hint for an error text if a live segment or set has the same name apart from upper and
+// The function similar returns a hint for an error text if a live segment or set has the same name except for upper and
 // lower case.
 func similar(is *Change, all []Change) string {
 	for _, c := range all {

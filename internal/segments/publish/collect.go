@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments"
 )
 
-// Garbage describes the objects at a location that the command gc may remove.
+// The type Garbage describes the objects at a location that the command gc may remove.
 type Garbage struct {
 	Live        string           `json:"live"`
 	Kept        []string         `json:"kept"`    // generations that stay, newest first
@@ -21,22 +21,22 @@ type Garbage struct {
 	SizeBytes   int64            `json:"size_bytes"`
 }
 
-// Collector finds and removes objects that are no longer needed: all generations except the Keep newest, and bitmaps
-// that no remaining generation uses. The Collector (command gc) never removes the live generation, or an object that
-// was stored less than Grace ago.
+// A Collector (command gc) finds and removes unneeded objects: all generations except the newest (field Keep), and
+// bitmaps and dictionaries that no remaining generation uses. A Collector never removes the live generation, or an
+// object that was stored less than Grace ago.
 type Collector struct {
 	Location objects.Location
 	Keep     int // at least 1
 	Grace    time.Duration
 	Clock    func() time.Time // nil is time.Now
-	// Lease is how long publishers wait for a Collector that was killed while it removed objects. Remove needs a value
-	// above 0.
+	// Lease is the maximum time for which publishers wait for a Collector (command gc) that crashed while it removed
+	// objects. Remove needs a value above 0.
 	Lease time.Duration
 }
 
-// minTempAge is the minimum age at which a Collector (command gc) removes a temporary file that no writer completed.
-// The temporary file may belong to a publisher that is still writing the file. No generation refers to a temporary
-// file, so only the age of the file protects it from removal.
+// minTempAge is the minimum age at which a Collector (command gc) removes a temporary file. A publisher may still be
+// writing a younger temporary file. No generation refers to a temporary file, so nothing but the file's age protects it
+// from removal.
 const minTempAge = 24 * time.Hour
 
 // Find returns the objects that Remove would remove, and removes nothing.
@@ -78,8 +78,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 	return g, g.collect(ctx, c.Location, used, before, now().Add(-max(c.Grace, minTempAge)))
 }
 
-// collect adds to g the objects that a Collector may remove: first the manifests of old generations, then old and
-// unused objects. collect ignores objects whose names package publish does not create.
+// The method collect adds the objects that a Collector may remove to g: first the manifests of old generations, then
+// old and unused objects. The method collect ignores objects whose names package publish does not create.
 func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before,
 	tempBefore time.Time) error {
 	for _, prefix := range []string{segments.GenerationsPrefix, segments.BitmapsPrefix, segments.DictionariesPrefix,
@@ -110,9 +110,10 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 	return nil
 }
 
-// Remove finds and removes unneeded objects, while it holds a lease (gc.json) for which publishers wait. Remove stops
-// with objects.ErrLostRace if current.json changes, and returns errCollecting if another Collector (command gc) is
-// running. The result of Remove lists the removed objects, even if Remove returns an error.
+// Remove finds and removes unneeded objects. Meanwhile, Remove holds a lease (the object gc.json), and publishers wait
+// until this lease ends. If current.json changes, Remove stops with objects.ErrLostRace. If another Collector (command
+// gc) is running, Remove returns errCollecting. The result lists the removed objects, even after an error in the middle
+// of the removal.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if c.Lease <= 0 {
 		return nil, fmt.Errorf("lease %s: must be more than 0", c.Lease)

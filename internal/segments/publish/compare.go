@@ -14,26 +14,26 @@ import (
 	"capper/internal/segments"
 )
 
-// Change describes how one segment or set differs between two generations.
+// Change describes the difference of one segment or set between two generations (published versions).
 type Change struct {
-	// Segment or Set is the name; the other field is empty.
+	// One of the fields Segment and Set contains the name; the other is empty.
 	Segment string `json:"segment,omitempty"`
 	Set     string `json:"set,omitempty"`
-	// State is one of the constants below.
+	// State is one of the constants Same, changed, appears, Vanishes, empties and fills.
 	State   string `json:"state"`
 	Before  uint64 `json:"before"`
 	After   uint64 `json:"after"`
-	Added   uint64 `json:"added"`   // users only in the new version
-	Removed uint64 `json:"removed"` // users only in the old version
-	// Left holds the lowest ids of the users who left a set.
+	Added   uint64 `json:"added"`   // users who joined
+	Removed uint64 `json:"removed"` // users who left
+	// Left contains the lowest ids of users who left a set.
 	Left []uint32 `json:"left,omitempty"`
-	// LeftTexts has the ids of the users instead of Left if ids are not dense.
+	// If ids are not dense (32-bit numbers), LeftTexts contains the ids of users who left a set, and Left is empty.
 	LeftTexts []string `json:"left_texts,omitempty"`
-	// MovedFrom counts the added users by their earlier segment, in the earlier order of precedence.
-	// The remaining added users were in no segment.
+	// MovedFrom counts the added users by their earlier segment, in the earlier order of precedence. Added users who
+	// are not in MovedFrom were in no segment.
 	MovedFrom []moved `json:"moved_from,omitempty"`
-	// Percent is the number of added and removed users per 100 users before, or 0 if there were none
-	// before.
+	// Percent is the number of added and removed users per 100 users before. If there were no users before, Percent is
+	// 0.
 	Percent float64 `json:"percent"`
 }
 
@@ -43,7 +43,7 @@ func (c *Change) LeftText() string { return textOf(c.Left, c.LeftTexts) }
 // Name returns the name of the segment or set.
 func (c *Change) Name() string { return cmp.Or(c.Segment, c.Set) }
 
-// What returns the kind and the name of the changed segment or set, for example: segment "new".
+// The method What returns the kind and the name of the changed segment or set, for example: segment "new".
 func (c *Change) What() string {
 	if c.Set != "" {
 		return fmt.Sprintf("set %q", c.Set)
@@ -51,8 +51,8 @@ func (c *Change) What() string {
 	return fmt.Sprintf("segment %q", c.Segment)
 }
 
-// Words returns the change in the form in which an operator approves it, such as "-57% +3%", or "" if no user joins or
-// leaves.
+// Words returns the change in the form of an operator's approval, such as "-57% +3%". If no user joins or leaves, Words
+// returns "".
 func (c *Change) Words() string {
 	var terms []string
 	for _, t := range []struct {
@@ -66,8 +66,9 @@ func (c *Change) Words() string {
 	return strings.Join(terms, " ")
 }
 
-// percentText formats the number of users as a percentage of the whole, with enough digits to distinguish it from 0. If
-// a percentage would need more than two decimal places, percentText returns the number of users instead.
+// percentText formats the number of users as a percentage of the whole, with enough digits to distinguish the
+// percentage from 0. If the percentage would need more than two decimal places, percentText returns the number of users
+// instead.
 func percentText(users, whole uint64) string {
 	percent := percent(users, whole)
 	for digits := range 3 {
@@ -78,13 +79,13 @@ func percentText(users, whole uint64) string {
 	return strconv.FormatUint(users, 10)
 }
 
-// moved counts the users who came from one other segment when they joined this one.
+// The type moved counts the users who moved from one other segment to the segment of a Change.
 type moved struct {
 	From  string `json:"from"`
 	Users uint64 `json:"users"`
 }
 
-// These constants are the states of a Change.
+// The constants Same to fills are the states of a Change.
 const (
 	Same     = "same"
 	changed  = "changed"
@@ -146,7 +147,7 @@ func (c *Change) compareWith(before, both uint64) {
 	}
 }
 
-// percent returns its argument "part" as a percentage of its argument "whole", or 0 if "whole" is 0.
+// The function percent returns its argument "part" as a percentage of its argument "whole", or 0 if "whole" is 0.
 func percent(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0
@@ -154,9 +155,9 @@ func percent(part, whole uint64) float64 {
 	return 100 * float64(part) / float64(whole)
 }
 
-// Drift returns the changes of the segments that both the candidate and an earlier generation have, in the order of the
-// candidate. Drift skips a segment that only one of the two generations has, because the guard already judged the
-// publish that added or removed it. Drift uses all CPU cores.
+// Drift returns the changes of the segments that both the candidate and an earlier generation (published version) have,
+// in the order of the candidate. Drift skips a segment that one of the two generations lacks, because the guard already
+// judged the publish that added or removed this segment. Drift uses all CPU cores.
 func (c *Candidate) Drift(before *segments.Generation) []Change {
 	changes := make([]Change, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) {
@@ -172,7 +173,7 @@ func (c *Candidate) Drift(before *segments.Generation) []Change {
 	return slices.DeleteFunc(changes, func(c Change) bool { return c.Segment == "" })
 }
 
-// leftSamples is the maximum number of users in Change.Left, the sample of users who left.
+// leftSamples is the maximum number of users in Change.Left (a sample of the users who left).
 const leftSamples = 5
 
 // CompareSets returns the change of every set from the generation "before" to the candidate (built but unpublished
@@ -212,7 +213,8 @@ func (c *Candidate) DriftSets(before *segments.Generation) []Change {
 	})
 }
 
-// compare returns how the set has changed from its earlier bitmap; a nil bitmap means that the set is new.
+// The method compare returns the change of the set from an earlier bitmap. If the earlier bitmap is nil, the set is
+// new.
 func (s *Set) compare(was *bitmap.Bitmap) Change {
 	change := Change{Set: s.Name, State: appears, After: s.Bitmap.Cardinality(), Added: s.Bitmap.Cardinality()}
 	switch {
@@ -228,20 +230,20 @@ func (s *Set) compare(was *bitmap.Bitmap) Change {
 	return change
 }
 
-// NoSegment counts users in no segment, because the default limits apply to them. NoSegment counts the users who left
-// all segments, and the users who joined a segment after being in none.
+// The type NoSegment counts the users who left all segments, and the users who joined a segment after being in none.
+// For users in no segment, the default limits apply.
 type NoSegment struct {
 	Before uint64 `json:"before"` // users in any segment before
 	After  uint64 `json:"after"`  // users in any segment now
 	Fall   uint64 `json:"fall"`   // in a segment before, in none now
 	Rise   uint64 `json:"rise"`   // in none before, in a segment now
-	// Percent is the number of users who leave all segments, per 100 users in segments before, or 0 if there were none
-	// before.
+	// Percent is the number of users who leave all segments, per 100 users in segments before. If no users were in
+	// segments before, Percent is 0.
 	Percent float64 `json:"percent"`
 }
 
-// NoSegment compares the users in any segment of the candidate (built but unpublished generation) with the users in any
-// segment of the generation "before". NoSegment reads each bitmap once and uses all CPU cores.
+// The method NoSegment compares the users in any segment of the candidate (built but unpublished generation) with the
+// users in any segment of the generation "before". NoSegment reads each bitmap once and uses all CPU cores.
 func (c *Candidate) NoSegment(before *segments.Generation) NoSegment {
 	was, is, both := bitmap.Unions(before.Bitmaps, c.Bitmaps)
 	return NoSegment{Before: was, After: is, Fall: was - both, Rise: is - both, Percent: percent(was-both, was)}

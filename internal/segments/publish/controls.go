@@ -12,29 +12,32 @@ import (
 	"capper/internal/segments"
 )
 
-// maxWithdrawn is the maximum length of the list of rolled-back content in controls.json, at about 200 bytes per entry;
-// withdraw drops the oldest entries. The list of rolled-back content has space for 15 rollbacks of generations with
-// MaxSegments segments. If a generation has MaxSets sets that all differ, the list keeps only the last of these sets.
+// maxWithdrawn is the maximum number of entries in the list of rolled-back content in controls.json. An entry takes
+// about 200 bytes; the method withdraw drops the oldest entries. The list has space for 15 rollbacks of generations
+// with MaxSegments segments. If a generation has MaxSets sets that all differ, the list keeps only the last of these
+// sets.
 const maxWithdrawn = 4000
 
-// Hold stops all publishing at a location until an operator releases the hold; rollbacks remain possible.
+// A Hold stops all publishing at a location until an operator releases the Hold. Rollbacks remain possible.
 type Hold struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 }
 
-// withdrawal records content that a rollback replaced: a whole generation, or one segment or set that differed from its
-// replacement. Content that a rollback replaced must not go live again without approval, whatever the name of the new
-// generation is.
+// The type withdrawal records content that a rollback replaced: a whole generation, or one segment or set that differed
+// from its replacement. Content that a rollback replaced must not go live again without approval, not even in a
+// generation with another name.
 type withdrawal struct {
 	Generation string `json:"generation"`
-	// Content is a hash, from segments.Content or part.content. Hashes of generations and of parts share one field: an
-	// older tool, which knows only hashes of generations, reads and keeps the document.
+	// Content is a hash of a whole generation (Manifest.Content), or of one segment or set (part.content). The two
+	// kinds of hashes share one field, so that an older tool without hashes of segments and sets still reads and keeps
+	// the document.
 	Content string    `json:"content"`
 	At      time.Time `json:"at"`
 }
 
-// controls is the content of the object controls.json: a hold on publishing, and the list of rolled-back content.
+// The type controls is the content of the object controls.json: a hold on publishing, and the list of rolled-back
+// content.
 type controls struct {
 	FormatVersion int          `json:"format_version"`
 	Hold          *Hold        `json:"hold,omitempty"`
@@ -51,8 +54,8 @@ func (e *HoldError) Error() string {
 // WithdrawnError reports an attempt to publish content that a rollback had replaced.
 type WithdrawnError struct {
 	Withdrawal withdrawal
-	Part       string // segment "new", whose users are the withdrawn ones; empty: the whole content
-	Set        string // the name of the withdrawn set, if only a set is affected
+	Part       string // the rolled-back segment or set, such as: segment "new"; empty: the whole content
+	Set        string // the name of the rolled-back set, if a single set is affected
 }
 
 func (e *WithdrawnError) Error() string {
@@ -64,7 +67,7 @@ func (e *WithdrawnError) Error() string {
 		e.Withdrawal.At.Format(time.RFC3339))
 }
 
-// A part is one segment or set of a generation: its kind, its name and a hash of its users.
+// A part is one segment or set of a generation (published version): its kind, its name and a hash of its users.
 type part struct{ kind, name, users string }
 
 const setKind = "set"
@@ -85,8 +88,8 @@ func setParts(m *segments.Manifest) (parts []part) {
 
 func partsOf(m *segments.Manifest) []part { return slices.Concat(segmentParts(m), setParts(m)) }
 
-// content returns a hash of the kind, the name and the users of a segment or set. The hash of one segment or set never
-// equals the hash of a whole generation (segments.Content), because no segment's name contains a blank.
+// The method content returns a hash of the kind, the name and the users of a segment or set. The hash of one segment or
+// set never equals the hash of a whole generation (Manifest.Content), because no segment's name contains a blank.
 func (p part) content() string {
 	return segments.Sum(fmt.Appendf(nil, "%s %s %s\n", p.kind, p.name, p.users))
 }
@@ -115,8 +118,9 @@ func readControls(ctx context.Context, src objects.Source, tag string) (*control
 	return c, tag, nil
 }
 
-// Refusals checks each segment and set of the manifest: it returns an error if the content was rolled back and must not
-// go live again without approval. Content that is already live in base may remain.
+// Refusals checks the manifest and each of its segments and sets. For content that was rolled back, Refusals returns an
+// error, because such content must not go live again without approval. Content that is already live in the argument
+// "base" may remain.
 func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
 	if base.manifest != nil {
@@ -145,8 +149,8 @@ func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []
 	return refusals
 }
 
-// differing compares two lists of segments and sets: it returns those that the list "other" lacks or has with different
-// users.
+// The function differing compares two lists of segments and sets. The result contains the segments and sets that the
+// list "other" lacks, or has with different users.
 func differing(list, other []part) []part {
 	there := map[part]bool{}
 	for _, p := range other {
@@ -155,8 +159,9 @@ func differing(list, other []part) []part {
 	return slices.DeleteFunc(list, func(p part) bool { return there[p] })
 }
 
-// withdrawal returns the record of the newest rollback that replaced the generation, or another one with the same
-// content. The result is nil if there was no such rollback. The argument "m" of withdrawal may be nil.
+// The method withdrawal returns the record of the newest rollback that replaced the generation (published version), or
+// another generation with the same content. If there was no such rollback, the result is nil. The argument "m" may be
+// nil.
 func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdrawal {
 	content := ""
 	if m != nil {
@@ -170,8 +175,8 @@ func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdraw
 	return nil
 }
 
-// lift is for a generation that may go live again: it removes the generation's content, and that of its segments and
-// sets, from the list of rolled-back content.
+// The method lift removes the content of the manifest m from the list of rolled-back content: the generation (published
+// version), its segments and its sets. The content may then go live again.
 func (c *controls) lift(m *segments.Manifest) {
 	lifted := map[string]bool{m.Content(): true}
 	for _, p := range partsOf(m) {
@@ -208,8 +213,8 @@ func changeControls(ctx context.Context, at objects.Location, change func(*contr
 	}
 }
 
-// mark adds two facts to the entry of a generation in a list: the hold on publishing, and the time at which the
-// generation was rolled back.
+// The method mark adds two facts to the entry of a generation in a list: the hold on publishing, and the time of the
+// rollback that replaced the generation.
 func (c *controls) mark(l *Listing) {
 	if l.Live {
 		l.Hold = c.Hold

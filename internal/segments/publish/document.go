@@ -11,10 +11,9 @@ import (
 	"capper/internal/segments"
 )
 
-// fence rewrites current.json with unchanged content but different bytes, so that publishers notice the Collector
-// (command gc). fence returns the new ETag. A publisher that read current.json before this rewrite must read it again
-// before it can replace the object, because the ETag is new. If current.json does not exist, the error of fence is
-// ErrNothingLive.
+// The function fence rewrites current.json with unchanged content but different bytes, and returns the new tag. Because
+// the tag is new, a publisher that read current.json earlier must read this object again before it can replace it.
+// Publishers therefore notice the Collector (command gc). If current.json does not exist, the error is ErrNothingLive.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := segments.ReadPointer(ctx, at, "")
@@ -27,13 +26,13 @@ func fence(ctx context.Context, at objects.Location) (newTag string, err error) 
 	}
 }
 
-// lookTimeout limits the time for reading back an object after an attempt to write it.
+// lookTimeout is the maximum time for reading back an object after a failed write.
 const lookTimeout = 10 * time.Second
 
-// swap replaces an object by compare-and-swap and then reads the object back; the bytes of each writer are unique. If
-// the response to the write was lost, the retried request fails because the first request changed the object. swap then
-// reads the object and finds its own bytes. Reading back also detects a store that confirmed the write but kept the old
-// object.
+// The function swap replaces an object by compare-and-swap, and then reads the object back. If the response to a write
+// was lost, the retried request fails, because the first request changed the object. In this case, swap reads the
+// object and finds its own bytes, because the bytes of each writer are unique. Reading back also detects a store that
+// confirmed the write but did not keep the new object.
 func swap(ctx context.Context, at objects.Location, key string, body []byte, tag string) (newTag string, err error) {
 	for range storePasses {
 		if newTag, err = at.Replace(ctx, key, body, tag); err != nil {
@@ -44,7 +43,7 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 		case err == nil && bytes.Equal(now, body):
 			return nowTag, nil
 		case err == nil && nowTag != tag:
-			return newTag, nil // another process has replaced it since
+			return newTag, nil // another process has replaced the object since
 		case err != nil && !missing:
 			return "", fmt.Errorf("it is unknown whether object %s was replaced: %w", key, err)
 		case missing && tag != "":
@@ -61,8 +60,8 @@ func swap(ctx context.Context, at objects.Location, key string, body []byte, tag
 			at.Name(), key, storePasses)}
 }
 
-// afterFailure is for a request to replace an object that returned an error: it reads the object, because the store may
-// have replaced it nevertheless.
+// afterFailure reads an object after a failed request to replace it, because the store may have replaced the object
+// nevertheless.
 func afterFailure(ctx context.Context, at objects.Location, key string, body []byte, err error) (newTag string,
 	_ error) {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)

@@ -11,23 +11,23 @@ import (
 	"capper/internal/segments"
 )
 
-// week is the period for which the guard limits the total change of a segment or set.
+// The constant week is the time for which the guard limits the total change of a segment or set.
 const week = 7 * 24 * time.Hour
 
-// earlier is the generation of about a week ago, with which the guard compares a candidate (built but unpublished
-// generation).
+// An earlier contains the generation of about a week ago. The guard compares a candidate (built but unpublished
+// generation) with this generation.
 type earlier struct {
 	Generation *segments.Generation // nil if there is none
-	// Skipped lists unreadable generations that would have been chosen, with the reasons.
+	// Skipped lists generations that findEarlier skipped because they are unreadable, with the reasons.
 	Skipped []string
 }
 
-// findEarlier returns the generation that was live a week before now, if this generation still exists. findEarlier
-// returns the newest generation that is at least a week old, or the oldest one if all are younger than a week.
-// findEarlier considers only generations that are older than the live one and were not rolled back. An operator has
-// checked each forced publish, so findEarlier chooses no generation from before the latest forced publish. If the
-// chosen generation cannot be read, findEarlier chooses the next younger one. If only some sets of the live generation
-// were read into base, findEarlier also reads only these sets.
+// findEarlier returns the generation (published version) that was live a week before the time "now". The result is the
+// newest generation that is at least a week old or, if all generations are younger, the oldest one. findEarlier
+// considers generations that are older than the live one and were not rolled back. An operator has checked each forced
+// publish, so findEarlier chooses no generation from before the latest forced publish. If the chosen generation is
+// unreadable, findEarlier chooses the next younger one. If the argument "base" has only some sets of the live
+// generation, findEarlier also reads only these sets.
 func findEarlier(ctx context.Context, at objects.Source, controls *controls, base *LiveState, live string,
 	now time.Time) (*earlier, error) {
 	if !segments.IsGeneration(live) {
@@ -46,8 +46,8 @@ func findEarlier(ctx context.Context, at objects.Source, controls *controls, bas
 	var end int
 	var manifests []*segments.Manifest
 	var faults []error
-	for same := true; same; { // drops all generations with the withdrawn content
-		// Keep the generations within the week, and one older generation.
+	for same := true; same; { // repeat until no generation has rolled-back content
+		// keep the generations within the week, and one older generation
 		if end = slices.IndexFunc(names, old) + 1; end == 0 {
 			end = len(names)
 		}
@@ -76,8 +76,8 @@ func findEarlier(ctx context.Context, at objects.Source, controls *controls, bas
 	return found, ctx.Err()
 }
 
-// namesBefore returns the names of the generations at the location that are older than the given one, newest first.
-// namesBefore lists the objects of the location, but reads none of them.
+// namesBefore returns the names of the generations (published versions) that are older than the given one, newest
+// first. namesBefore lists the objects of the location, but reads no objects.
 func namesBefore(ctx context.Context, at objects.Source, one string) ([]string, error) {
 	list, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
@@ -93,7 +93,7 @@ func namesBefore(ctx context.Context, at objects.Source, one string) ([]string, 
 	return names, nil
 }
 
-// readManifests reads the manifests of several generations in parallel.
+// readManifests reads the manifests of several generations (published versions) in parallel.
 func readManifests(ctx context.Context, src objects.Source, names []string) ([]*segments.Manifest, []error) {
 	manifests, faults := make([]*segments.Manifest, len(names)), make([]error, len(names))
 	parallel.AtMost(parallelRequests, len(names), func(i int) {

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Flaw is a reason to refuse the first publish to a location, where the guard has no earlier generation for a
-// comparison.
+// A Flaw is a reason to refuse the first publish to a location. In a first publish, the guard has no earlier generation
+// for a comparison.
 type Flaw string
 
-// These constants are the flaws of a first publish, under the names that the option --allow-first and the key
-// allow_first use.
+// The constants emptySegments to BadRows are the flaws of a first publish. The values are the names of the flaws in the
+// flag --allow-first and in the build file's field allow_first.
 const (
 	emptySegments Flaw = "empty-segments"
 	emptySets     Flaw = "empty-sets"
-	EmptyFiles    Flaw = "empty-files" // files without a good row
-	BadRows       Flaw = "bad-rows"    // any bad rows, even tolerated ones
+	EmptyFiles    Flaw = "empty-files" // input files without a good row
+	BadRows       Flaw = "bad-rows"    // bad rows, even if the build tolerates them
 )
 
-// Flaws lists the flaws that an operator can allow by name.
+// Flaws lists the flaws that an operator can allow.
 var Flaws = []Flaw{emptySegments, emptySets, EmptyFiles, BadRows}
 
 // judgeFirst returns the reasons to refuse a first publish, except the flaws that the operator has allowed.

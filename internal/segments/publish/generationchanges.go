@@ -8,18 +8,18 @@ import (
 	"capper/internal/segments"
 )
 
-// Changes describes the differences between two generations.
+// The type Changes describes the differences between two generations (published versions).
 type Changes struct {
 	From, To *segments.Manifest
-	// Exact means that the users of both generations were compared. Otherwise Added, Removed and MovedFrom are unknown
-	// and NoSegment is nil.
+	// Exact is true if the comparison was of the users of both generations. Otherwise, the comparison was of user
+	// counts: Added, Removed and MovedFrom are unknown, and NoSegment is nil.
 	Exact     bool
 	Segments  []Change
 	Sets      []Change
 	NoSegment *NoSegment
 }
 
-// pair names two compared generations.
+// A pair contains the names of two compared generations.
 type pair struct{ from, to string }
 
 // NoGenerationError names a generation that does not exist. NoGenerationError wraps objects.ErrNotFound.
@@ -30,7 +30,7 @@ func (e *NoGenerationError) Error() string { return "generation " + e.Generation
 // Unwrap returns objects.ErrNotFound.
 func (e *NoGenerationError) Unwrap() error { return objects.ErrNotFound }
 
-// Changes compares two generations. If one of the two generations does not exist, Changes returns a
+// The method Changes compares two generations (published versions). If one of the two generations does not exist, Changes returns a
 // *NoGenerationError. The caller must not change the result.
 func (h *History) Changes(ctx context.Context, from, to string) (*Changes, error) {
 	asked := pair{from, to}
@@ -41,7 +41,7 @@ func (h *History) Changes(ctx context.Context, from, to string) (*Changes, error
 		return nil, err
 	}
 	defer h.end()
-	if c := h.known(asked); c != nil { // an earlier caller may have made the same comparison
+	if c := h.known(asked); c != nil { // another caller may have made the same comparison in the meantime
 		return c, nil
 	}
 	c, err := h.compare(ctx, asked)
@@ -111,8 +111,8 @@ func (h *History) manifest(ctx context.Context, generation string) (*segments.Ma
 	return m, err
 }
 
-// sizeOf returns how many bytes of a generation a comparison must read: its bitmaps and its dictionary. sizeOf ignores
-// the BackFile (numbers to ids), because a comparison does not read it.
+// sizeOf returns the total size of a generation's bitmaps and dictionary, which a comparison must read. sizeOf ignores
+// the BackFile (file with the user ids), because a comparison does not read this file.
 func sizeOf(m *segments.Manifest) (size int64) {
 	for _, s := range m.Entries() {
 		size += s.SizeBytes
@@ -125,10 +125,10 @@ func sizeOf(m *segments.Manifest) (size int64) {
 	return size
 }
 
-// An entry describes a segment or set by the data in the manifest, so that two generations can be compared without
-// their bitmaps.
+// An entry describes a segment or set by the data in the manifest, for a comparison of two generations (published
+// versions) without bitmaps.
 type entry struct {
-	Change        // only its name is set
+	Change        // only the name is set
 	count  uint64 // number of users
 	users  string // the result of segments.Manifest.Users
 }
@@ -147,8 +147,8 @@ func setSizes(m *segments.Manifest) (list []entry) {
 	return list
 }
 
-// sizes returns how the user counts of segments or sets changed. The entries of the argument "after" come first, in
-// their order. Then come the vanished entries.
+// The function sizes returns the changes of the user counts of segments or sets. The entries of the argument "after"
+// come first, in the same order. The vanished entries come last.
 func sizes(before, after []entry) (changes []Change) {
 	was := map[string]entry{}
 	for _, e := range before {

@@ -8,28 +8,28 @@ import (
 	"capper/internal/objects"
 )
 
-// maxListed is the maximum number of generations that History.List returns. The live generation does not count for this
-// maximum.
+// maxListed is the maximum number of generations (published versions) that History.List returns. If the live generation
+// is older, History.List returns it in addition.
 const maxListed = 100
 
-// listAge is how long a History caches the list of generations before it reads the source again.
+// listAge is the time for which a History caches the list of generations (published versions).
 const listAge = 5 * time.Second
 
-// mostBytes is the largest total size of two generations' bitmaps for which a History compares the users, and not only
-// the user counts.
+// mostBytes is a limit for comparisons: if the bitmaps and dictionaries of two generations take more bytes together, a
+// History compares user counts instead of users.
 const mostBytes = 128 << 20
 
-// kept is the maximum number of comparisons of two generations that a History caches.
+// The constant kept is the maximum number of comparisons of two generations (published versions) that a History caches.
 const kept = 16
 
-// History lists and compares the generations of a source for display, and caches the results. A History is safe for
-// concurrent use; concurrent callers wait for each other.
+// A History lists and compares the generations (published versions) of a source for display, and caches the results. A
+// History is safe for concurrent use; concurrent callers wait for each other.
 type History struct {
 	source    objects.Source
 	clock     func() time.Time
 	mostBytes int64
 
-	turn   chan struct{} // holds one token; its owner reads the source
+	turn   chan struct{} // contains a token while a caller reads the source
 	listed listGenerations
 
 	mu       sync.Mutex
@@ -37,23 +37,23 @@ type History struct {
 	order    []pair // the keys of compared, oldest first
 }
 
-// listGenerations is a cached list of the generations at the source.
+// listGenerations is a cached list of the generations (published versions) at the source.
 type listGenerations struct {
 	at   time.Time
 	all  []Listing
 	more bool
 }
 
-// New returns a History of the generations at the source. The function in the argument "clock" returns the current
-// time.
+// The function New returns a History of the generations (published versions) at the source. The argument "clock" is a
+// function that returns the current time.
 func New(source objects.Source, clock func() time.Time) *History {
 	return &History{source: source, clock: clock, mostBytes: mostBytes, turn: make(chan struct{}, 1),
 		compared: map[pair]*Changes{}}
 }
 
-// List returns the newest maxListed generations of the source and the live generation, newest first. The result "more"
-// of List is true if the source has further generations, which List does not return. The caller must not change the
-// result.
+// List returns the newest maxListed generations of the source and the live generation (published version in use),
+// newest first. If the source has further generations, the result "more" is true. The caller must not change the
+// returned list.
 func (h *History) List(ctx context.Context) (all []Listing, more bool, err error) {
 	if err := h.take(ctx); err != nil {
 		return nil, false, err
@@ -69,7 +69,7 @@ func (h *History) List(ctx context.Context) (all []Listing, more bool, err error
 	return h.listed.all, h.listed.more, nil
 }
 
-// take waits until no other caller of the History reads the source, or until ctx ends.
+// The method take waits until no other caller of the History reads the source, or until ctx ends.
 func (h *History) take(ctx context.Context) error {
 	select {
 	case h.turn <- struct{}{}:

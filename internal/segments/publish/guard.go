@@ -11,8 +11,8 @@ import (
 	"capper/internal/segments"
 )
 
-// Proposal is a candidate (built but unpublished generation), together with facts about its input files, for a
-// judgement by the guard.
+// A Proposal is a candidate (built but unpublished generation) with facts about its input files. The guard decides
+// whether a Proposal may go live.
 type Proposal struct {
 	Candidate *Candidate
 	// Base is the live state of the location.
@@ -21,36 +21,36 @@ type Proposal struct {
 	Shortfalls []string
 	// EmptyFiles lists the inputs without a good row.
 	EmptyFiles []string
-	// BadRows is the number of rows that were left out.
+	// BadRows is the number of bad rows that the build skipped.
 	BadRows int64
 }
 
-// Findings is the guard's result: the changes that a proposal would make, and the reasons why the proposal must not go
-// live.
+// Findings is the guard's result: the changes that a proposal would make, and the reasons for refusing the proposal.
 type Findings struct {
-	// ComparedWith is the newest generation, if generations exist but none is live.
+	// If generations exist but none is live, ComparedWith is the name of the newest generation.
 	ComparedWith string
-	// Changes and NoSegment describe the changes of every segment and of the users in no segment. They
-	// are nil if there is no generation for a comparison.
+	// Changes describes the change of every segment, and NoSegment describes the change of the users in no segment.
+	// Without a generation for a comparison, Changes and NoSegment are nil.
 	Changes   []Change
 	NoSegment *NoSegment
 	// Sets describes the change of every set.
 	Sets []Change
-	// Drift is nil if no generation was live a week ago, or if nothing changes.
+	// Drift describes the changes within a week. If no generation was live a week ago, or if nothing changes, Drift is
+	// nil.
 	Drift *Drift
-	// Refusals lists the reasons why the proposal must not go live without approval.
+	// Refusals lists the reasons for which the proposal must not go live without an operator's approval.
 	Refusals []string
-	// Acceptable lists the texts with which an operator would approve the refused changes.
+	// Acceptable lists the texts for the flag --accept by which an operator would approve the refused changes.
 	Acceptable []string
-	// Used lists approvals by the operator that an earlier generation has already recorded. An approval is valid for
-	// only one publish.
+	// Used lists approvals by the operator that an earlier generation has already recorded, because an approval is
+	// valid for one publish.
 	Used []string
-	// RefusedSets names the sets with a refusal for a reason other than users who leave.
+	// RefusedSets contains the sets that the guard refuses for another reason than leaving users.
 	RefusedSets map[string]bool
 }
 
-// Drift describes the changes of the segments since an earlier generation, usually that of a week ago, which
-// findEarlier chose.
+// Drift describes the changes of segments and sets since an earlier generation (published version), usually the
+// generation of a week ago. The function findEarlier chooses the earlier generation.
 type Drift struct {
 	Generation string    `json:"generation,omitempty"`
 	Changes    []Change  `json:"changes,omitempty"`
@@ -69,20 +69,19 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("not published, for %d reasons:\n  %s", len(e.Refusals), strings.Join(e.Refusals, "\n  "))
 }
 
-// IsBound reports whether a refusal by the guard concerns a configurable limit. All other refusals need an operator's
-// approval.
+// IsBound reports whether a refusal by the guard concerns a configurable limit.
 func IsBound(refusal string) bool {
 	return strings.Contains(refusal, " is allowed") || strings.Contains(refusal, " expected (")
 }
 
-// IsWithdrawn reports whether the guard refused content because an earlier rollback had replaced it.
+// IsWithdrawn reports whether the guard refused content because an earlier rollback replaced this content.
 func IsWithdrawn(refusal string) bool {
 	return strings.Contains(refusal, ", which was rolled back from at ")
 }
 
 // Judge decides whether a proposal may go live at a location, and refuses changes that look like an accident. If the
-// build does not say whether a set only grows, Judge uses the setting in the earlier generation. Judge returns an error
-// if the location cannot be read.
+// build does not mention the setting "only grows" of a set, Judge uses the setting in the earlier generation. If a read
+// from the location fails, Judge returns an error.
 func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now time.Time) (*Findings, error) {
 	f := &Findings{Refusals: slices.Concat(p.Shortfalls, b.judgeSizes(p.Candidate))}
 	controls, err := p.Base.Controls(ctx, at)
@@ -106,14 +105,14 @@ func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now 
 
 func (f *Findings) refuse(refusals ...string) { f.Refusals = append(f.Refusals, refusals...) }
 
-// compare judges the changes that the proposal makes since the last publish and since a week ago. For a first publish,
-// compare judges only flaws.
+// The method compare judges the changes that the proposal makes since the last publish and since a week ago. For a
+// first publish, the method compare looks for flaws instead, because there is no earlier generation.
 func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *controls, p *Proposal, f *Findings,
 	now time.Time) error {
 	before, what, fault := p.Base.Generation, "live", p.Base.Fault
 	if before == nil && fault == nil {
-		// Either the object current.json was lost, or an earlier first publish was interrupted, or this publish is the
-		// first.
+		// The object current.json was lost, or an earlier first publish was interrupted, or this publish is the first
+		// one.
 		newest, err := Newest(ctx, at)
 		if err != nil {
 			return err
@@ -144,13 +143,13 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 	p.Candidate.Inherit(before.Manifest)
 	if !slices.ContainsFunc(slices.Concat(f.Changes, f.Sets),
 		func(c Change) bool { return c.State != Same }) {
-		return nil // every segment and set is live already
+		return nil // the proposal has the live content
 	}
 	return b.compareWeek(ctx, at, controls, p, f, judged, accepted, now)
 }
 
-// nothingToAccept is for a publish whose changes cannot be determined. If the operator approved changes of such a
-// publish, nothingToAccept returns an error.
+// nothingToAccept handles the operator's approvals for a publish without a comparison. An approval of a change is wrong
+// in this case, so nothingToAccept returns an error.
 func (b *Bounds) nothingToAccept(why string) error {
 	if len(b.Accept) == 0 {
 		return nil
@@ -158,7 +157,8 @@ func (b *Bounds) nothingToAccept(why string) error {
 	return &AcceptError{Faults: []string{fmt.Sprintf("the acceptance %q: %s", b.Accept[0].text(), why)}}
 }
 
-// judge judges the changes that a proposal makes to the generation that was published last.
+// The method judge checks the changes from the last published generation to a proposal, and adds refusals to the
+// findings.
 func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted accepted) {
 	segmentsLeft := accepted.rest(f.Changes)
 	for _, c := range segmentsLeft {
@@ -173,16 +173,15 @@ func (b *Bounds) judge(p *Proposal, f *Findings, judged *setJudge, accepted acce
 	}
 }
 
-// withoutFall returns the numbers n after subtraction of the given number of users, who left all segments by an
-// approved change.
+// withoutFall subtracts users who left all segments by an approved change from the numbers n, and returns the result.
 func withoutFall(n NoSegment, accepted uint64) NoSegment {
 	n.Fall -= min(n.Fall, accepted)
 	n.Percent = percent(n.Fall, n.Before)
 	return n
 }
 
-// refuseChange calls the function in the argument "judge" for a change, and adds the refusals that this function
-// returns to the findings of the guard.
+// refuseChange calls the function in the argument "judge" for a change, and adds the returned refusals to the findings
+// of the guard.
 func (f *Findings) refuseChange(c *Change, judge func(*Change) []string) {
 	reasons := judge(c)
 	if len(reasons) == 0 {
@@ -211,8 +210,8 @@ func (f *Findings) refusedSet(name string) {
 	f.RefusedSets[name] = true
 }
 
-// compareWeek judges the total change of segments and sets within a week, because 19 % every night add up to more than
-// 19 %. compareWeek ignores changes that an operator approved during the week.
+// compareWeek judges the total change of segments and sets within a week, because losses of 19 % every night would add
+// up. compareWeek ignores changes that an operator approved during the week.
 func (b *Bounds) compareWeek(ctx context.Context, at objects.Source, controls *controls, p *Proposal,
 	f *Findings, judged *setJudge, accepted accepted, now time.Time) error {
 	live := judged.before.Manifest

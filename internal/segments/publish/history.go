@@ -13,33 +13,33 @@ import (
 	"capper/internal/segments"
 )
 
-// Listing describes one generation of a location in a list for display.
+// A Listing describes one generation (published version) of a location in a list for display.
 type Listing struct {
 	Generation string    `json:"generation"`
 	Live       bool      `json:"live"`
 	StoredAt   time.Time `json:"stored_at"` // modification time of the manifest
-	// WithdrawnAt is when the generation was rolled back, unless its content went live again later.
+	// WithdrawnAt is the time of the rollback that replaced the generation, unless the content went live again later.
 	WithdrawnAt *time.Time `json:"withdrawn_at,omitempty"`
-	// CheckedAt is when the last complete build published this generation, or found that it equals the result of the
-	// build. Only the generation of the last complete build has CheckedAt, even if the generation was rolled back
-	// later.
+	// CheckedAt is the time at which the last complete build published this generation, or built the same content
+	// again. No generation except that of the last complete build has CheckedAt. A later rollback does not change this.
 	CheckedAt *time.Time `json:"checked_at,omitempty"`
-	// Hold is set on the live generation while publishing is on hold.
+	// While publishing is on hold, the Listing of the live generation has the Hold (stop of all publishing).
 	Hold *Hold `json:"hold,omitempty"`
-	// Manifest is nil if it cannot be read; Fault has the reason.
+	// If reading the manifest fails, Manifest is nil and Fault is the reason.
 	Manifest *segments.Manifest `json:"manifest,omitempty"`
 	Fault    string             `json:"fault,omitempty"`
 }
 
-// List returns all generations of a location, newest first. If the manifest of a generation is damaged, the field Fault
-// of the generation's Listing has the reason. List includes the live generation even if its manifest is missing.
+// List returns all generations (published versions) of a location, newest first. If the manifest of a generation is
+// damaged, the field Fault of the generation's Listing is the reason. Even if the manifest of the live generation is
+// missing, the list includes the live generation.
 func List(ctx context.Context, at objects.Source) ([]Listing, error) {
 	list, _, err := listNewest(ctx, at, math.MaxInt)
 	return list, err
 }
 
-// listNewest returns at most "most" generations, the newest first, and the live generation. The result "more" of
-// listNewest is true if the location has further generations, which listNewest does not return.
+// listNewest returns the newest generations (published versions), at most as many as the argument "most", and the live
+// generation. If the location has further generations, the result "more" is true.
 func listNewest(ctx context.Context, at objects.Source, most int) (list []Listing, more bool, err error) {
 	current, _, err := segments.ReadPointer(ctx, at, "")
 	if err != nil && !errors.Is(err, objects.ErrNotFound) {
@@ -76,8 +76,8 @@ func listNewest(ctx context.Context, at objects.Source, most int) (list []Listin
 	return list, more, ctx.Err()
 }
 
-// stored returns the generations of segments that a location has, newest first. stored lists
-// the location's objects, but reads no manifests.
+// The function stored returns the generations (published versions) of a location, newest first. The function stored
+// lists the location's objects, but reads no manifests.
 func stored(ctx context.Context, at objects.Source, live string) (list []Listing, err error) {
 	stored, err := at.List(ctx, segments.GenerationsPrefix)
 	if err != nil {
@@ -95,8 +95,8 @@ func stored(ctx context.Context, at objects.Source, live string) (list []Listing
 	return list, nil
 }
 
-// newest returns the first elements of a list of generations, at most "most" of them, and the live
-// generation.
+// The function newest returns the first elements of a list of generations (published versions), at most as many as the
+// argument "most", and the live generation. If the list has further generations, the result "more" is true.
 func newest(list []Listing, most int) (first []Listing, more bool) {
 	if len(list) <= most {
 		return list, false
@@ -108,8 +108,8 @@ func newest(list []Listing, most int) (first []Listing, more bool) {
 	return first, true
 }
 
-// Newest returns the name of the newest generation of a location, live or not, or "" if there is none. Newest finds the
-// name in the list of the location's objects, and reads none of these objects.
+// The function Newest returns the name of the newest generation (published version) of a location, live or not. If the
+// location has no generation, Newest returns "". Newest lists the location's objects, but reads no objects.
 func Newest(ctx context.Context, at objects.Source) (string, error) {
 	list, err := stored(ctx, at, "")
 	if err != nil || len(list) == 0 {

@@ -12,8 +12,8 @@ import (
 	"capper/internal/segments"
 )
 
-// NotYet returns a *segments.IDsError for an operation that supports only dense ids, if the user ids are of another
-// kind.
+// NotYet returns a *segments.IDsError for an operation that supports no other ids than dense ones (32-bit integers). If
+// the user ids are dense, NotYet returns nil.
 func NotYet(is *segments.IDs, operation string) error {
 	if is == nil {
 		return nil
@@ -24,16 +24,17 @@ func NotYet(is *segments.IDs, operation string) error {
 
 // LocationIDs describes the kind and hash key of the user ids at a location.
 type LocationIDs struct {
-	// Scheme is nil for dense ids.
+	// Scheme is the kind and hash key of the ids. For dense ids (32-bit integers), Scheme is nil.
 	Scheme *ids.Scheme
-	// New means that the location has no ids.json yet, so that the first publish must create it.
+	// New is true if the location has no ids.json yet, so that the first publish must create this object.
 	New bool
 }
 
 // ReadIDs returns the kind and hash key of a location's user ids for a build. The argument "wanted" of ReadIDs is the
-// kind of ids that the operator states; nil means the kind that the location already has. If the location has no ids
-// yet, ReadIDs returns the wanted kind and a new random hash key. The error is a *segments.IDsError if the location has
-// another kind, or if its ids.json does not belong to its newest generation. ReadIDs does not write to the location.
+// kind of ids that the operator states. If "wanted" is nil, the operator wants the location's present kind of ids. If
+// the location has no ids yet, ReadIDs returns the wanted kind and a new random hash key. The error is a
+// *segments.IDsError if the location has another kind, or if its ids.json does not belong to its newest generation.
+// ReadIDs does not write to the location.
 func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*LocationIDs, error) {
 	f, found, err := segments.ReadIDsFile(ctx, at)
 	if err != nil {
@@ -76,8 +77,7 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 	return nil, err
 }
 
-// otherKind returns the error for a build if the operator states another kind of ids than the ids.json of the location
-// has.
+// otherKind returns the error for a build whose operator states another kind of ids than the location's ids.json.
 func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) error {
 	advice := "use a new location"
 	if newest, err := Newest(ctx, at); err == nil && newest == "" {
@@ -88,8 +88,9 @@ func otherKind(ctx context.Context, at objects.Source, is, wanted ids.Kind) erro
 		is, wanted, advice)
 }
 
-// newestManifest returns the manifest of the live generation, or of the newest generation if none is live. If the
-// location has no generation at all, newestManifest returns nil.
+// newestManifest returns the manifest of the live generation (published version in use). If no generation is live,
+// newestManifest returns the manifest of the newest generation. If the location has no generation at all,
+// newestManifest returns nil.
 func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest, error) {
 	m, err := segments.ReadLiveManifest(ctx, at)
 	if !errors.Is(err, segments.ErrNothingLive) {
@@ -102,15 +103,15 @@ func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest,
 	return segments.ReadManifest(ctx, at, newest)
 }
 
-// sameIDs reports whether the live manifest gives users the same numbers as the candidate, and has a BackFile if the
-// candidate has one.
+// sameIDs reports whether users have the same numbers in the live manifest and in the candidate. sameIDs also requires
+// that both have a BackFile (file with the user ids), or neither has one.
 func (c *Candidate) sameIDs(live *segments.Manifest) bool {
 	is := c.contentOf(nil, nil)
 	return is.SameNumbers(live) && len(is.Objects()) == len(live.Objects())
 }
 
-// checkIDs returns a *segments.IDsError if the kind or hash key of the live generation's ids differs from the
-// candidate's.
+// checkIDs returns a *segments.IDsError if the ids of the live generation (published version in use) and of the
+// candidate have different kinds or hash keys.
 func (c *Candidate) checkIDs(base *LiveState) error {
 	live := base.manifest
 	switch {
@@ -137,8 +138,8 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 }
 
 // keepIDs ensures that the object ids.json has the kind and hash key of the given scheme. The first publish to a
-// location creates ids.json, unless another process has created it. If another process has created ids.json with
-// another key, the error is objects.ErrLostRace.
+// location creates ids.json, unless another process has created ids.json. If another process has created ids.json with
+// another hash key, the error is objects.ErrLostRace.
 func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveState) error {
 	if scheme == nil {
 		return nil
@@ -164,8 +165,9 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 	return err
 }
 
-// ForComparison returns the earlier of two generations with its bitmaps converted to the user numbers of the later one.
-// If the ids of the two generations have different kinds or hash keys, the error is a *segments.IDsError.
+// ForComparison returns the earlier of two generations (published versions) with its bitmaps converted to the user
+// numbers of the later one. If the ids of the two generations have different kinds or hash keys, the error is a
+// *segments.IDsError.
 func ForComparison(earlier, later *segments.Generation) (*segments.Generation, error) {
 	if !earlier.Manifest.SameIDs(later.Manifest) {
 		return nil, segments.IDsErrorf(
@@ -175,8 +177,9 @@ func ForComparison(earlier, later *segments.Generation) (*segments.Generation, e
 	return earlier.RenumberedBy(later.Dictionary)
 }
 
-// SameNumbers converts an earlier generation and the live generation to the user numbers of one dictionary, so that a
-// rollback can take sets from both. The error is a *segments.IDsError if their ids have different kinds or hash keys.
+// SameNumbers converts an earlier generation (published version) and the live generation to the user numbers of one
+// dictionary, so that a rollback can take sets from both. If the ids of the two generations have different kinds or
+// hash keys, the error is a *segments.IDsError.
 func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Generation, *LiveState, error) {
 	if base.Generation == nil {
 		return earlier, base, nil
@@ -192,9 +195,9 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 	return earlier, &unified, err
 }
 
-// Numbered gives a candidate from SetsThatGrew, and the live state "base", the user numbers of one dictionary, which
-// has the users of both. The receiver c must be the original candidate (built but unpublished generation), on which
-// SetsThatGrew was called.
+// Numbered converts a candidate from SetsThatGrew and the live state "base" to the user numbers of one dictionary. The
+// dictionary has the users of both. The receiver c must be the original candidate (built but unpublished generation),
+// whose method SetsThatGrew was called.
 func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *LiveState, error) {
 	if c.Dictionary == nil {
 		return grown, base, nil
@@ -223,9 +226,9 @@ func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *Li
 	return &next, &by, nil
 }
 
-// texts returns the ids of the users with the given numbers, or nil for dense ids, which are equal to the numbers. The
-// argument "before" of the method texts is the earlier generation, which knows the ids of users who have left. The
-// argument "before" of texts may be nil.
+// The method texts returns the ids of the users with the given numbers. For dense ids (32-bit integers), the result is
+// nil, because these ids equal the numbers. The argument "before" is the earlier generation, which has the ids of users
+// who have left; it may be nil.
 func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list []string) {
 	if c.Dictionary == nil {
 		return nil
@@ -244,8 +247,7 @@ func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list [
 	return list
 }
 
-// textOf joins ids with commas, for a message: the given texts, or the dense ids (32-bit integers) if there are no
-// texts.
+// textOf joins ids with commas for a message. If there are no text ids, textOf joins the dense ids (32-bit integers).
 func textOf(dense []uint32, texts []string) string {
 	if len(texts) > 0 {
 		return strings.Join(texts, ", ")

@@ -12,8 +12,8 @@ import (
 	"capper/internal/segments"
 )
 
-// leaseKey is the object key of the document that tells publishers whether a Collector (command gc) is removing
-// objects.
+// leaseKey is the object key of the lease document. The lease document tells publishers whether a Collector (command
+// gc) is removing objects.
 const leaseKey = "gc.json"
 
 // errCollecting reports that another Collector (command gc) is running.
@@ -33,9 +33,10 @@ func (e *LeaseError) Error() string {
 // leaseDocument is the content of gc.json.
 type leaseDocument struct {
 	FormatVersion int `json:"format_version"`
-	// Holder is a random name; empty means that no Collector holds the lease.
+	// Holder is a random name of the Collector (command gc) that holds the lease. If Holder is empty, no Collector
+	// holds the lease.
 	Holder string `json:"holder,omitempty"`
-	// Renewals increases with each renewal, so that each version has a different tag.
+	// Renewals increases with each renewal, so that each version of the lease document has a different tag.
 	Renewals int   `json:"renewals,omitempty"`
 	LeaseMS  int64 `json:"lease_ms,omitempty"`
 }
@@ -63,11 +64,10 @@ func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag st
 	return d, tag, nil
 }
 
-// lease is the right to remove objects from a location, which only one Collector (command gc) at a time can hold. The
-// Collector that holds the lease renews it while it removes objects. After a renewal, a Collector uses the lease for at
-// most half of the lease's duration. Other processes take the lease if the holder has not renewed it for its full
-// duration, measured by their own clocks. The holder of the lease does not start requests in the second half of the
-// lease's duration, so that requests in flight can end.
+// A lease is the right to remove objects from a location; one Collector (command gc) at a time can hold this right. The
+// holder renews the lease while it removes objects. Other processes treat the lease as expired if the holder has not
+// renewed it for its full duration by the clock of the other process. After a renewal, the holder uses only the first
+// half of the lease's duration. In the second half, the holder starts no requests, so that requests in flight can end.
 type lease struct {
 	at      objects.Location
 	doc     leaseDocument
@@ -77,8 +77,9 @@ type lease struct {
 
 func (l *lease) length() time.Duration { return time.Duration(l.doc.LeaseMS) * time.Millisecond }
 
-// takeLease takes the lease for a Collector (command gc). If the previous holder was killed, takeLease first waits
-// until that lease expires. takeLease returns errCollecting if the previous holder still renews the lease.
+// takeLease takes the lease (right to remove objects) for a Collector (command gc). If the previous holder crashed,
+// takeLease first waits until the old lease expires. If the previous holder still renews the lease, takeLease returns
+// errCollecting.
 func takeLease(ctx context.Context, at objects.Location, length time.Duration) (*lease, error) {
 	holder, tag, err := readLease(ctx, at)
 	if err == nil && holder.Holder != "" {
@@ -102,9 +103,9 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 	return l, err
 }
 
-// awaitLease waits until no Collector (command gc) holds the lease, or until the holder has not renewed it for its full
-// duration. awaitLease passes each state of the lease to the function in the argument "seen", which may return an error
-// to end the wait. The returned tag is the object tag of gc.json.
+// awaitLease waits until no Collector (command gc) holds the lease, or until the holder has not renewed the lease for
+// its full duration. awaitLease passes each state of the lease to the function in the argument "seen". If this function
+// returns an error, the wait ends. The returned tag is the object tag of gc.json.
 func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
@@ -143,8 +144,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// use returns a context for one request that the holder of the lease makes. use first renews the lease if a quarter of
-// the lease's duration has passed.
+// The method use returns a context for one request by the holder of the lease. If a quarter of the lease's duration has
+// passed, the method use first renews the lease.
 func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if began := time.Now(); began.Sub(l.renewed) > l.length()/4 {
 		limited, cancel := l.limit(ctx)
@@ -160,9 +161,8 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 	return limited, cancel, nil
 }
 
-// judge returns a *LeaseError if a request of a Collector (command gc) failed because its lease ended during the
-// request. The argument "ctx" of the method judge is the context of the caller, whose deadline has nothing to do with
-// the lease.
+// The method judge returns a *LeaseError if a request of a Collector (command gc) failed because the lease ended during
+// the request. The argument "ctx" is the context of the caller, whose deadline does not depend on the lease.
 func (l *lease) judge(ctx, limited context.Context, err error) error {
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &LeaseError{Length: l.length(), err: err}
@@ -174,7 +174,7 @@ func (l *lease) limit(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithDeadline(ctx, l.renewed.Add(l.length()/2))
 }
 
-// end releases the lease on removing objects. If the release fails, the lease expires by itself.
+// The method end releases the lease (right to remove objects). If the release fails, the lease expires by itself.
 func (l *lease) end(ctx context.Context) error {
 	nobody := leaseDocument{FormatVersion: segments.FormatVersion}
 	_, err := swap(ctx, l.at, leaseKey, nobody.encode(), l.tag)

@@ -8,39 +8,43 @@ import (
 	"capper/internal/segments"
 )
 
-// A LiveState is the generation that was live when a publisher read the location. A publish compares its candidate with
-// the LiveState, and then replaces the live generation, if it is still the same, by compare-and-swap. The zero
-// LiveState means that the location has no live generation.
+// A LiveState is the generation that was live when a publisher read the location. A publish compares its candidate
+// (built but unpublished generation) with the LiveState. By compare-and-swap, the publish then replaces the live
+// generation if it is still the one in the LiveState. If the location has no live generation, the LiveState is zero.
 type LiveState struct {
-	Generation *segments.Generation // nil if nothing is published or Fault is set
+	Generation *segments.Generation // nil if nothing is published or Fault is not nil
 	Name       string
-	// Fault is the reason why the live generation cannot be read. A publish must then be forced.
+	// If reading the live generation failed, Fault is the reason. In this case, a publish needs --force.
 	Fault error
 
-	// part selects the sets that Generation has; nil means that it has all segments and sets.
+	// If the field Generation has only some sets of the live generation, the function part selects these sets;
+	// otherwise nil.
 	part func(set string) bool
 
-	// numbering is the dictionary whose user numbers the bitmaps of Generation have; nil means the generation's own
-	// dictionary.
+	// The field numbering is the dictionary for the user numbers in the bitmaps of the field Generation. If numbering
+	// is nil, the bitmaps have the user numbers of the generation's own dictionary.
 	numbering *segments.Dictionary
 
-	// whole is the whole live generation with its own user numbers, for an amend that inserts users; nil otherwise.
+	// For an amend (publish of some sets) with new ids, whole is the whole live generation with the original user
+	// numbers; otherwise nil.
 	whole *segments.Generation
 
 	manifest *segments.Manifest // manifest of the live generation; set even if a bitmap is damaged
 	live     segments.Pointer
 	tag      string
-	session  *Session // nil: controls.json is read in full each time
+	session  *Session // nil: each call of Controls reads controls.json in full
 }
 
-// ReadLiveState reads all segments and sets of the live generation. If the live generation is damaged, the field Fault
-// of the LiveState has the reason. The error is for a location that does not respond.
+// ReadLiveState reads all segments and sets of the live generation (published version in use). If the live generation
+// is damaged, the field Fault of the LiveState is the reason. If the location does not respond, ReadLiveState returns
+// an error.
 func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) {
 	return readLiveAgain(ctx, src, nil, nil, nil)
 }
 
-// readLiveAgain reads the live generation, or only those sets for which the function in the argument "part" returns
-// true. readLiveAgain does not read bitmaps again that the generation "known" has in memory.
+// readLiveAgain reads the live generation (published version in use). If the argument "part" is not nil, readLiveAgain
+// reads only the sets for which this function returns true. readLiveAgain reuses bitmaps that the generation "known"
+// has in memory.
 func readLiveAgain(ctx context.Context, src objects.Source, part func(set string) bool,
 	known *segments.Generation, numbering *segments.Dictionary) (*LiveState, error) {
 	for {
@@ -48,8 +52,8 @@ func readLiveAgain(ctx context.Context, src objects.Source, part func(set string
 		if err != nil || state.Fault == nil {
 			return state, err
 		}
-		// The read may have failed because a Collector removed objects of a generation that was replaced during the
-		// read.
+		// The read may have failed because another process replaced the generation and a Collector (command gc) removed
+		// its objects.
 		if _, _, err := src.ReadTagged(ctx, segments.CurrentKey, state.tag); errors.Is(err, objects.ErrNotModified) {
 			return state, nil
 		} else if err != nil && !errors.Is(err, objects.ErrNotFound) {
@@ -81,8 +85,8 @@ func readLiveState(ctx context.Context, src objects.Source, part func(set string
 	return state, ctx.Err()
 }
 
-// read reads the generation of the given manifest. If the LiveState has only some sets of the live generation, read
-// also reads only these sets.
+// The method read reads the generation (published version) of the given manifest. If the LiveState has only some sets
+// of the live generation, the method read also reads only these sets.
 func (s *LiveState) read(ctx context.Context, src objects.Source, m *segments.Manifest,
 	known *segments.Generation) (*segments.Generation, error) {
 	if s.part != nil {

@@ -18,12 +18,13 @@ type Publisher struct {
 	Location    objects.Location
 	ToolVersion string
 	Clock       func() time.Time // nil is time.Now
-	// Uploaded is called after each stored object, from several goroutines. Nil disables the call.
+	// The Publisher calls the function Uploaded after each stored object, from several goroutines. If Uploaded is nil,
+	// there is no call.
 	Uploaded func(key string, sizeBytes int64)
 
 	mu sync.Mutex
-	// stored holds the keys of the objects that this Publisher has stored, so that a repeated publish only checks that
-	// they exist.
+	// The map stored contains the keys of the objects that this Publisher has stored. A repeated publish checks that
+	// these objects exist, but does not store them again.
 	stored map[string]bool
 }
 
@@ -37,23 +38,24 @@ func (p *Publisher) now() time.Time {
 // Published describes the result of a publish.
 type Published struct {
 	Manifest *segments.Manifest
-	// Unchanged means that the same segments and sets were live already, so nothing was written.
+	// Unchanged is true if the same segments and sets were already live, so that no new generation was stored.
 	Unchanged bool
-	// UploadedBytes is the size of the bitmaps that the location did not have yet.
+	// UploadedBytes is the total size of the bitmaps and id files that the publish stored; the manifest is excluded.
 	UploadedBytes int64
-	Uploaded      []string // keys of these bitmaps
+	Uploaded      []string // keys of the objects in UploadedBytes
 }
 
 // Publish stores the candidate (built but unpublished generation) and makes it live, provided that the generation in
-// base is still live. Publish stores the bitmaps first, then the manifest, then the pointer current.json, so that a
-// crash at any point leaves the live generation intact. If the candidate's content is already live, Publish only
-// updates the time in checked.json. If a candidate differs from the live generation only by a later as_of of a set, it
-// counts as new content in two cases: the operator stated the as_of (time up to which the set reflects API calls), or
-// the increase is at least asOfStep. If the as_of of a set is earlier than in the live generation, the candidate counts
-// as new content only if the operator stated the as_of and gave a reason. The error is objects.ErrLostRace if another
-// process has published since base was read. If publishing is on hold, the error is a HoldError, unless users only join
-// sets that only grow. If a rollback had replaced the content and the argument "reason" is empty, the error is a
-// WithdrawnError. If reason is not empty, Publish removes the content from the list of rolled-back content.
+// the argument "base" is still live. Publish stores the bitmaps first, then the manifest, then the pointer
+// current.json, so that a crash at any point leaves the live generation intact. If the candidate's content is already
+// live, Publish only updates the time in checked.json. If a later as_of (time up to which a set reflects API calls) is
+// the only difference from the live generation, the candidate is new content in two cases. Either the operator stated
+// the as_of, or the increase is at least asOfStep. An earlier as_of than in the live generation makes a candidate new
+// content only if the operator stated the as_of and gave a reason. If another process has published since the read of
+// base, the error is objects.ErrLostRace. If publishing is on hold, the error is a HoldError, unless the candidate does
+// nothing but add users to sets that only grow. If a rollback replaced the content earlier and the argument "reason" is
+// empty, the error is a WithdrawnError. If "reason" is not empty, Publish removes the content from the list of
+// rolled-back content.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()
@@ -96,8 +98,9 @@ func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, 
 	return done, err
 }
 
-// manifest returns the manifest of the generation that will follow the generation in the argument "base". The new
-// manifest also has the approved changes of base's manifest, for services that still use an older generation.
+// The method manifest returns the manifest of the generation (published version) that will follow the generation in the
+// argument "base". The new manifest repeats the approved changes from the manifest of base, for services that still use
+// an older generation.
 func (p *Publisher) manifest(base *LiveState, reason string, c *Candidate, list []segments.Segment,
 	sets []segments.Set) (*segments.Manifest, error) {
 	at := p.now().UTC().Truncate(time.Millisecond)
@@ -136,10 +139,11 @@ func sameSets(a, b []segments.Set) bool {
 	})
 }
 
-// goLive stores the missing objects of the generation and makes it live, provided that the generation in base is still
-// live. goLive first waits until a running Collector (command gc) has stopped removing objects. A Collector or a hold
-// that starts later changes the tag of current.json, so that goLive checks everything again. The argument "may" of
-// goLive is a function that returns an error if the document controls.json forbids to make the content live.
+// goLive stores the missing objects of the generation (published version) and makes it live, provided that the
+// generation in the argument "base" is still live. goLive first waits until a running Collector (command gc) has
+// stopped removing objects. If a Collector or a hold (stop of all publishing) starts later, the tag of current.json
+// changes, and goLive checks everything again. The function in the argument "may" returns an error if controls.json
+// forbids to make the content live.
 func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may func(*controls) error) error {
 	for tag := base.tag; ; {
 		if err := p.admit(ctx, base, may); err != nil {
@@ -159,7 +163,7 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 			return err
 		}
 	}
-	// An older version of the command gc does not know the lease, and may have removed objects that were old and unused
+	// An older version of the command gc ignores the lease. Such a gc may have removed objects that were old and unused
 	// until now.
 	if err := up.put(ctx); err != nil {
 		return fmt.Errorf("generation %s is published and live, but the final check found a fault: %w",
@@ -168,8 +172,9 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	return p.confirm(ctx, up.g)
 }
 
-// confirm reads current.json back after a publish, to check that the generation is live. If current.json already names
-// a later generation, confirm accepts this if all publishes in between were amends (publishes of some sets).
+// The method confirm reads current.json back after a publish, to check that the generation (published version) is live.
+// If current.json already names a later generation, confirm returns no error, provided that all later publishes were
+// amends (publishes of some sets).
 func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	m := g.Manifest
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
@@ -189,8 +194,8 @@ func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	return nil
 }
 
-// admit checks that controls.json allows the publish, and waits until a running Collector (command gc) has stopped
-// removing objects.
+// The method admit checks that controls.json allows the publish. The method admit also waits until a running Collector
+// (command gc) has stopped removing objects.
 func (p *Publisher) admit(ctx context.Context, base *LiveState, may func(*controls) error) error {
 	controls, err := base.Controls(ctx, p.Location)
 	if err == nil {
@@ -218,8 +223,9 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 	return err
 }
 
-// fenced returns the present tag of current.json if the pointer still names the generation of the argument "base". Only
-// a fence or hold has then changed the tag. If the pointer names another generation, fenced returns "".
+// The method fenced returns the present tag of current.json if this pointer still names the generation (published
+// version) in the argument "base". In this case, only a fence (rewrite by a Collector) or a hold (stop of all
+// publishing) has changed the tag. If the pointer names another generation, fenced returns "".
 func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	now, tag, err := segments.ReadPointer(ctx, p.Location, "")
 	if err != nil || base.Name == "" || now != base.live {
@@ -228,14 +234,15 @@ func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	return tag
 }
 
-// RollbackReason begins the field Reason in the manifest of a generation that a rollback created.
+// RollbackReason begins the field Reason in the manifest of a generation (published version) that a rollback created.
 const RollbackReason = segments.RollbackReason
 
-// Rollback makes an earlier generation live again, provided that the generation in base is still live. The argument
-// "earlier" of Rollback must come from ReadGeneration, which checks all bytes of the generation. Rollback records the
-// content of base, and each segment and set of base that differs in the earlier generation, as rolled back. Content
-// that is recorded as rolled back must not go live again without approval. Rollback also works while publishing is on
-// hold. If the earlier generation is already live and complete, the field Unchanged of the result is true.
+// Rollback makes an earlier generation (published version) live again, provided that the generation in the argument
+// "base" is still live. The argument "earlier" of Rollback must come from ReadGeneration, which checks all bytes of the
+// generation. Rollback records the content of base as rolled back, together with each segment and set of base that
+// differs in the earlier generation. Content that is recorded as rolled back does not go live again without approval.
+// Rollback also works while publishing is on hold. If the earlier generation is already live and complete, the field
+// Unchanged of the result is true.
 func (p *Publisher) Rollback(ctx context.Context, earlier *segments.Generation, base *LiveState) (*Published, error) {
 	if base.Fault == nil && base.Name == earlier.Manifest.Generation {
 		return &Published{Manifest: earlier.Manifest, Unchanged: true}, nil
@@ -251,7 +258,7 @@ func (p *Publisher) rollback(ctx context.Context, earlier *segments.Generation, 
 	return done, p.goLive(ctx, p.upload(earlier, base, done), base, func(*controls) error { return nil })
 }
 
-// noteChecked writes checked.json, which tells services when the last complete build ran.
+// noteChecked writes the time of the last complete build to checked.json, from which services read it.
 func (p *Publisher) noteChecked(ctx context.Context, generation string) error {
 	c := segments.Checked{FormatVersion: segments.FormatVersion, Generation: generation,
 		CheckedAt: p.now().UTC().Truncate(time.Second)}

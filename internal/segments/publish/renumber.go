@@ -13,14 +13,14 @@ import (
 	"capper/internal/segments"
 )
 
-// Over prepares an amend (a publish of some sets). Over converts the candidate (built but unpublished generation) and
-// the live state base to the user numbers of one dictionary. The argument "base" of Over must come from ReadForAmend.
-// For dense ids (32-bit integers), Over returns the candidate and base unchanged.
+// The method Over prepares an amend (a publish of some sets). Over converts the candidate (built but unpublished
+// generation) and the live state "base" to the user numbers of one dictionary. The argument "base" of Over must come
+// from ReadForAmend. For dense ids (32-bit integers), Over returns the candidate and base unchanged.
 //
 // If the live dictionary has all ids of the candidate (built but unpublished generation), the result refers to the
-// stored dictionary and BackFile. If the live dictionary lacks ids of the candidate, the result has a dictionary with
-// these ids, and all bitmaps have the user numbers of that dictionary. If an amend (publish of some sets) removes users
-// from a set, their ids remain in the dictionary until the next build.
+// stored dictionary and BackFile (file with the user ids). Otherwise, the result has a new dictionary that also
+// contains the candidate's ids, and all bitmaps have the user numbers of the new dictionary. If an amend (publish of
+// some sets) removes users from a set, the ids of these users remain in the dictionary until the next build.
 func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	if err := c.checkIDs(base); err != nil {
 		return nil, nil, err
@@ -46,8 +46,8 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	return &over, &by, nil
 }
 
-// insert converts the candidate and the live state to the user numbers of one dictionary, which also has the new ids of
-// the candidate "from". For the new id with the index i in "from", numbers[i] is its number in the live dictionary.
+// The method insert converts the live state to the user numbers of a dictionary that also has the new ids of the
+// candidate "from". For the user number i in "from", numbers[i] is the same user's number in the live dictionary.
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
 		return errors.New(
@@ -72,18 +72,17 @@ func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint3
 	return nil
 }
 
-// ReleaseNames frees the memory of the Back, which converts user numbers to ids, if ReadForAmend has read the whole
-// live generation. If the live generation is read again later, the BackFile (file with the user ids) is loaded again,
-// which converts user numbers to ids.
+// ReleaseNames frees the memory of the Back (conversion of user numbers to ids) if ReadForAmend has read the whole live
+// generation. A later read of the live generation also reads the BackFile (file with the user ids) again.
 func (s *LiveState) ReleaseNames() {
 	if s.whole != nil {
 		s.whole.Back, s.Generation.Back = nil, nil
 	}
 }
 
-// describe is for a generation whose bitmaps were converted to other user numbers. describe returns a manifest for the
-// converted bitmaps, and these bitmaps by their object keys. The returned manifest keeps the name of the generation.
-// describe hashes the bitmaps on all CPU cores.
+// The function describe returns a manifest for a generation (published version) whose bitmaps were converted to other
+// user numbers, and these bitmaps by their object keys. The returned manifest describes the converted bitmaps, but
+// keeps the name of the generation. The function describe hashes the bitmaps on all CPU cores.
 func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bitmap) {
 	m := *g.Manifest
 	m.Segments, m.Sets = slices.Clone(m.Segments), slices.Clone(m.Sets)
@@ -97,8 +96,8 @@ func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bi
 	return &m, byKey
 }
 
-// numberedAs returns the candidate with the user numbers of the candidate "amend", and with the content that "amend"
-// takes over from the live generation.
+// numberedAs returns a copy of the candidate c with the dictionary of the candidate "amend", and with the content that
+// "amend" takes over from the live generation.
 func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	next := *c
 	next.Scheme, next.Dictionary, next.Back, next.named = amend.Scheme, amend.Dictionary, amend.Back, amend.named
@@ -106,10 +105,10 @@ func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	return &next
 }
 
-// withUsersOf adds users to the dictionary of a build: those users who are only in the live state "base". A set of the
-// build thus keeps users whom an amend added, although their ids are in no input file of the build. The bitmaps of the
-// argument "base" must have the user numbers of the build's dictionary. The bitmaps in the returned LiveState have the
-// user numbers of the dictionary with the added users.
+// withUsersOf adds users whom the build's sets take over from the live state "base" to the dictionary of the build. A
+// set of the build can thus keep users whom an amend added, although no input file of the build contains their ids. The
+// bitmaps of the argument "base" must have the user numbers of the build's dictionary. The bitmaps in the returned
+// LiveState have the user numbers of the dictionary with the added users.
 func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
 	beyond := c.numbersBeyond()
 	if len(beyond) == 0 {
@@ -138,8 +137,8 @@ func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error)
 	return &next, &by, errors.Join(append(faults, err)...)
 }
 
-// numbersBeyond returns the user numbers that the candidate's sets have but the candidate's dictionary lacks, in
-// ascending order.
+// numbersBeyond returns the user numbers in the candidate's sets that the candidate's dictionary lacks, in ascending
+// order.
 func (c *Candidate) numbersBeyond() (list []uint32) {
 	if c.Dictionary == nil {
 		return nil
@@ -156,10 +155,10 @@ func (c *Candidate) numbersBeyond() (list []uint32) {
 	return slices.Compact(list)
 }
 
-// amendsBetween reports whether all publishes from one generation to a later one were amends (publishes of some sets).
-// If an amend has new ids, all users get other user numbers than before. If an amend (publish of some sets) has new
-// ids, amendsBetween compares the users of both generations. amendsBetween does not read bitmaps that a generation in
-// the list "known" has in memory.
+// amendsBetween reports whether all publishes from one generation (published version) to a later one were amends
+// (publishes of some sets). An amend with new ids changes user numbers; amendsBetween therefore compares the users of
+// both generations after such an amend. amendsBetween does not read bitmaps that a generation in the list "known" has
+// in memory.
 func amendsBetween(ctx context.Context, at objects.Source, before, now *segments.Manifest,
 	known ...*segments.Generation) (bool, error) {
 	if before.SameNumbers(now) {
@@ -185,7 +184,8 @@ func amendsBetween(ctx context.Context, at objects.Source, before, now *segments
 	return amendsAlone(same, now), nil
 }
 
-// pick returns the generation in the list that has the name in the manifest m, or nil.
+// The function pick returns the generation (published version) in the list with the same name as the manifest m, or
+// nil.
 func pick(list []*segments.Generation, m *segments.Manifest) *segments.Generation {
 	for _, g := range list {
 		if g != nil && g.Manifest.Generation == m.Generation {

@@ -11,17 +11,17 @@ import (
 	"capper/internal/segments"
 )
 
-// Session represents one publish, from the first check for a hold until current.json is replaced. A Session caches
-// controls.json and downloads the object again only if its tag has changed, so its content is always current. The zero
+// A Session represents one publish, from the first check for a hold (stop of all publishing) until the replacement of
+// current.json. A Session caches controls.json, and downloads this object again if its tag has changed. The zero
 // Session has read no object yet. A Session is safe for concurrent use.
 type Session struct {
-	// Numbering is the dictionary of the candidate, for ids that are not dense. The Session then converts the bitmaps
-	// of earlier generations to the user numbers of this dictionary. The caller must set Numbering before the first
-	// read.
+	// If ids are not dense (32-bit numbers), Numbering is the dictionary of the candidate. The Session converts the
+	// bitmaps of earlier generations to the user numbers of this dictionary. The caller must set Numbering before the
+	// first read.
 	Numbering *segments.Dictionary
 
 	known atomic.Pointer[taggedControls]      // nil: not read yet
-	last  atomic.Pointer[segments.Generation] // the live generation as last read; nil: not read yet
+	last  atomic.Pointer[segments.Generation] // the live generation at the last read; nil: not read yet
 }
 
 // taggedControls is an immutable version of controls.json with its object tag.
@@ -47,10 +47,10 @@ func (s *Session) Controls(ctx context.Context, at objects.Source) (*controls, e
 	return c, nil
 }
 
-// Hold checks, before a build reads its input files, whether publishing is on hold. While publishing is on hold, one of
-// the two results of Session.Hold is a HoldError. If the live generation has a set that only grows, the HoldError is
-// the result "held" and the build goes on, because such sets may still be published. If no live set only grows, the
-// HoldError is the result "err", so that the build ends.
+// The method Hold checks whether publishing is on hold, before a build reads its input files. During a hold, one of the
+// two results of Hold is a HoldError. If a live set only grows, the HoldError is the result "held" and the build goes
+// on, because a publish of new users of this set is allowed. If no live set only grows, the HoldError is the result
+// "err", so that the build ends.
 func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error) {
 	controls, err := s.Controls(ctx, at)
 	if err != nil || controls.Hold == nil {
@@ -64,15 +64,15 @@ func (s *Session) Hold(ctx context.Context, at objects.Source) (held, err error)
 	return held, nil
 }
 
-// ReadLive reads the live generation. If a publish uses the returned LiveState as its base, it reads controls.json
-// through this Session. ReadLive does not read bitmaps again that an earlier call has read.
+// ReadLive reads the live generation (published version in use). If a publish uses the returned LiveState as base, the
+// publish reads controls.json through this Session. ReadLive reuses bitmaps that an earlier call has read.
 func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, error) {
 	return s.readLive(ctx, at, nil)
 }
 
 // ReadForAmend reads the live generation for the amend (publish of some sets) with the candidate c. ReadForAmend reads
-// only the bitmaps of the sets that the amend replaces, and for ids that are not dense also the dictionary. If the live
-// dictionary lacks ids of c, the amend must give all users other numbers, so ReadForAmend then reads all bitmaps.
+// only the bitmaps of the sets that the amend replaces, and the dictionary if ids are not dense. If the live dictionary
+// lacks ids of c, the amend must change user numbers, so ReadForAmend reads all bitmaps.
 func (s *Session) ReadForAmend(ctx context.Context, at objects.Source, c *Candidate) (*LiveState, error) {
 	part := c.amendPart()
 	state, err := s.readLive(ctx, at, part)

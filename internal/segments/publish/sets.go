@@ -10,11 +10,11 @@ import (
 	"capper/internal/segments"
 )
 
-// A direction says whether a set only grows: according to the earlier manifest, and according to the build.
+// A direction contains the setting "only grows" of a set in the earlier manifest and in the build.
 type direction struct{ was, is Growth }
 
-// directionsOf returns, for each set of a candidate (built but unpublished generation) or of an earlier manifest,
-// whether the set only grows.
+// directionsOf returns the setting "only grows" of each set in a candidate (built but unpublished generation) or in an
+// earlier manifest.
 func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction {
 	of := map[string]*direction{}
 	for _, s := range before.Sets {
@@ -34,8 +34,8 @@ func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction
 	return of
 }
 
-// maxLoss returns the stricter of the old and the new limit for users who leave a set that only grows; the result "ok"
-// is false for other sets.
+// maxLoss returns the stricter of the old and the new limit on users who leave a set that only grows. For other sets,
+// the result "ok" is false.
 func (d *direction) maxLoss() (percent float64, ok bool) {
 	switch {
 	case d.was.OnlyGrows && d.is.OnlyGrows:
@@ -46,8 +46,7 @@ func (d *direction) maxLoss() (percent float64, ok bool) {
 	return d.is.MaxLoss, d.is.OnlyGrows
 }
 
-// lifted returns a refusal if more users may leave the set according to the build than according to the earlier
-// manifest.
+// The method lifted returns a refusal if the build allows more users to leave the set than the earlier manifest.
 func (d *direction) lifted() string {
 	switch {
 	case !d.was.OnlyGrows || d.is.OnlyGrows && d.is.MaxLoss <= d.was.MaxLoss:
@@ -60,15 +59,16 @@ func (d *direction) lifted() string {
 		segments.BoundText(d.was.MaxLoss), segments.BoundText(d.is.MaxLoss))
 }
 
-// setJudge is the part of the guard that judges sets: it decides which changes from an earlier generation to a
-// candidate (built but unpublished generation) to refuse.
+// setJudge is the part of the guard for sets. A setJudge decides whether to refuse changes of sets from an earlier
+// generation to a candidate (built but unpublished generation).
 type setJudge struct {
 	*Bounds
 	before     *segments.Generation
 	directions map[string]*direction
-	// everybody counts the users of all segments and sets in the earlier generation.
+	// The function everybody returns the number of users in all segments and sets of the earlier generation, or for an
+	// amend a lower bound of this number.
 	everybody func() uint64
-	// zones holds the candidate's sets of time zones.
+	// The field zones contains the bitmaps of the candidate's time zone sets.
 	zones []*bitmap.Bitmap
 }
 
@@ -89,8 +89,9 @@ func (b *Bounds) newSetJudge(c *Candidate, before *segments.Generation) *setJudg
 	return j
 }
 
-// usersOf returns a lower bound for the number of users in a generation, and reads no bitmaps for this. usersOf returns
-// the larger of two numbers: the users in all segments, which share no users, and the users in the largest set.
+// usersOf returns a lower bound for the number of users in a generation (published version), without reading bitmaps.
+// The lower bound is the larger of two numbers: the sum over all segments, which share no users, and the number of
+// users in the largest set.
 func usersOf(m *segments.Manifest) (users uint64) {
 	for _, s := range m.Segments {
 		users += s.Cardinality
@@ -101,9 +102,9 @@ func usersOf(m *segments.Manifest) (users uint64) {
 	return users
 }
 
-// change returns the reasons why the guard refuses the change of a set. The rules for segments also apply to sets. If a
-// set only grows, the method "change" returns a reason also when users leave the set. This applies even if the build no
-// longer says that the set only grows.
+// The method change returns the reasons for which the guard refuses the change of a set. The rules for segments also
+// apply to sets. If a set only grows, the method change also returns a reason when too many users leave the set. A set
+// that only grew in the earlier manifest is treated in this way even if the build no longer has this setting.
 func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	d := j.directions[c.Set]
 	loss, onlyGrows := d.maxLoss()
@@ -122,12 +123,12 @@ func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	return refusals
 }
 
-// free reports whether a set is so small, before and after a change, that the guard does not judge the change.
+// The method free reports whether a set is so small before and after a change that the guard does not judge the change.
 func (b *Bounds) free(c *Change) bool { return max(c.Before, c.After) < b.own(c.Set).FreeBelow }
 
-// judgeZone judges a time zone set that is too small for the other limits. judgeZone rejects a change in which the set
-// vanishes or empties, or in which most users of the set lose their time zone. The local time of these users would
-// become unknown.
+// judgeZone judges a time zone set that is too small for the other limits. judgeZone refuses a change in which the set
+// vanishes or becomes empty. judgeZone also refuses a change in which most users of the set lose their time zone,
+// because their local time would become unknown.
 func (j *setJudge) judgeZone(c *Change) []string {
 	switch {
 	case c.State == Vanishes || c.State == empties:
@@ -144,7 +145,7 @@ func (j *setJudge) judgeZone(c *Change) []string {
 	return nil
 }
 
-// week returns the reasons why the guard refuses the total change of a set within a week.
+// The method week returns the reasons for which the guard refuses the total change of a set within a week.
 func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	loss, onlyGrows := j.directions[c.Set].maxLoss()
 	switch {
@@ -157,10 +158,9 @@ func (j *setJudge) week(generation string, c *Change) (refusals []string) {
 	return nil
 }
 
-// judgeGrowth limits how many users may join a set that only grows; the limit is a percentage of all users. A limit in
-// per cent of the set's own users would be wrong, because a list of four users may well get five more. If the
-// configuration limits the change of this set by itself, judgeGrowth applies that limit as a percentage of the set's
-// own users.
+// judgeGrowth returns a refusal if too many users join a set that only grows. The limit is a percentage of all users,
+// because a small set may well double: a list of four users may get five more. If the configuration has a limit for
+// this set, judgeGrowth applies this limit as a percentage of the set's own users.
 func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string) []string {
 	whole, of := c.Before, fmt.Sprintf("its %d users", c.Before)
 	if 100*float64(c.Added) > allowed*float64(whole) && j.own(c.Set).MaxChange == nil {
@@ -175,7 +175,7 @@ func (j *setJudge) judgeGrowth(c *Change, allowed float64, since, within string)
 		segments.BoundText(allowed), within)}
 }
 
-// judgeLoss returns a refusal if a set only grows and too many users leave it.
+// judgeLoss returns a refusal if too many users leave a set that only grows.
 func judgeLoss(c *Change, allowed float64, since, within string) []string {
 	if float64(c.Removed)*100 <= allowed*float64(c.Before) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"capper/internal/segments"
 )
 
-// An upload stores the bitmaps, the manifest and the other objects of one generation at a location.
+// An upload stores the bitmaps, the manifest and the other objects of one generation (published version) at a location.
 type upload struct {
 	at    objects.Location
 	g     *segments.Generation
@@ -20,11 +20,11 @@ type upload struct {
 	shown func(key string, sizeBytes int64) // nil disables the call
 
 	publisher *Publisher
-	// read holds the keys of the live generation's bitmaps that have been read; no gc removes these bitmaps.
+	// The map read contains the keys of the live generation's objects. The command gc does not remove these objects.
 	read map[string]bool
 }
 
-// upload prepares the upload of the objects of a new generation.
+// The method upload prepares the upload of a generation's objects.
 func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Published) *upload {
 	u := &upload{at: p.Location, g: g, done: done, shown: p.Uploaded, publisher: p, read: map[string]bool{}}
 	if base.Generation != nil {
@@ -38,12 +38,12 @@ func (p *Publisher) upload(g *segments.Generation, base *LiveState, done *Publis
 	return u
 }
 
-// storePasses is how often a publisher stores an object again if the location confirmed the write but does not have the
+// storePasses is the maximum number of attempts to store an object: a location may confirm a write, but not have the
 // object.
 const storePasses = 3
 
-// put stores the bitmaps, then the manifest, and checks that each object exists, because a location may confirm an
-// object and lose it. A second call of put costs one check per object.
+// The method put stores the bitmaps and then the manifest, and checks that each object exists, because a location may
+// confirm a write and lose the object. A second call of the method put costs one check per object.
 func (u *upload) put(ctx context.Context) error {
 	if err := u.checkCarried(ctx); err != nil {
 		return err
@@ -61,9 +61,10 @@ func (u *upload) put(ctx context.Context) error {
 		u.at.Name(), left[0], storePasses)}
 }
 
-// pass stores the bitmaps of the generation in parallel, and then its manifest. If the argument "only" is not nil, pass
-// stores only the objects with these keys. pass returns the keys that did not exist. pass stores objects from an
-// interrupted publish again, so that they are complete and too young for the command gc.
+// The method pass stores the bitmaps of the generation (published version) in parallel, and then the manifest. If the
+// argument "only" is not nil, the method pass stores the objects with these keys and no others. The method pass returns
+// the keys of the objects that it wrote. Objects from an interrupted publish are stored again, so that these objects
+// are complete and too young for the command gc.
 func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	first := slices.DeleteFunc(firstOfEachKey(entries), func(i int) bool {
@@ -101,8 +102,8 @@ func (u *upload) pass(ctx context.Context, only []string) (written []string, err
 // parallelRequests is the maximum number of concurrent requests to a location.
 const parallelRequests = 8
 
-// firstOfEachKey returns the indexes of the entries to store: it leaves out entries with the same bitmap as an earlier
-// entry, such as a second empty bitmap.
+// firstOfEachKey returns the indexes of the entries to store. If an entry has the same bitmap as an earlier entry, such
+// as a second empty bitmap, firstOfEachKey omits this entry.
 func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	seen := map[string]bool{}
 	for i, s := range entries {
@@ -114,8 +115,8 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 	return list
 }
 
-// putIDs stores the dictionary and the BackFile of a generation whose ids are not dense, unless the candidate refers to
-// files that are already stored. putIDs returns the keys that did not exist.
+// putIDs stores the dictionary and the BackFile (file with the user ids) of a generation (published version) whose ids
+// are not dense, unless the candidate refers to stored files. putIDs returns the keys of the files that it wrote.
 func (u *upload) putIDs(ctx context.Context, only []string) (written []string, err error) {
 	if u.g.Dictionary == nil {
 		return nil, nil
@@ -140,7 +141,7 @@ func (u *upload) putIDs(ctx context.Context, only []string) (written []string, e
 	return written, nil
 }
 
-// note adds a stored object to the result of the publish.
+// The method note adds a stored object to the result of the publish.
 func (u *upload) note(key string, sizeBytes int64) {
 	u.publisher.mu.Lock()
 	defer u.publisher.mu.Unlock()
@@ -164,9 +165,8 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 	return written, nil
 }
 
-// putObject stores an object at the location. putObject stores the object only if it is missing, provided that the
-// command gc cannot remove it because it is live or was just stored. The result "written" of putObject is false if the
-// object already existed.
+// putObject stores an object at the location. For an object that the command gc cannot remove, because it is live or
+// was just stored, putObject writes nothing if the object exists. In this case, the result "written" is false.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
 	if u.read[key] || u.publisher.hasStored(key) {
 		return u.at.Put(ctx, key, body)
@@ -193,9 +193,9 @@ func (p *Publisher) noteStored(key string) {
 	p.stored[key] = true
 }
 
-// checkCarried checks that all stored objects exist to which an amend (publish of some sets) refers. For this check,
-// checkCarried sends one list request for each folder. The command gc removes no object of the live generation, and the
-// publish fails if another generation is live by then.
+// checkCarried checks that all stored objects to which an amend (publish of some sets) refers exist. For this check,
+// checkCarried lists each folder once. The objects cannot vanish later, because the command gc removes no object of the
+// live generation. If another generation goes live in the meantime, the amend fails.
 func (u *upload) checkCarried(ctx context.Context) error {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	if slices.Contains(bitmaps, nil) {
@@ -224,8 +224,8 @@ func (u *upload) checkCarried(ctx context.Context) error {
 	return nil
 }
 
-// sizesBelow lists a folder of the location, and returns a map from the key of each object to its size. For an object
-// that does not exist, the returned map yields the size 0, which no object in a manifest has.
+// sizesBelow lists a folder of the location, and returns a map from the key of each object to its size. For a missing
+// object, the returned map yields the size 0, and no object in a manifest has this size.
 func (u *upload) sizesBelow(ctx context.Context, prefix string) (map[string]int64, error) {
 	stored, err := u.at.List(ctx, prefix)
 	if err != nil {

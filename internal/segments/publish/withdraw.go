@@ -10,8 +10,8 @@ import (
 	"capper/internal/segments"
 )
 
-// SetHold stops all publishing at a location, including publishes that have already started. If a hold exists, SetHold
-// replaces its reason.
+// SetHold stops all publishing at a location, including publishes that have already started. If a hold already exists,
+// SetHold replaces it.
 func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	if reason = strings.ToValidUTF8(strings.TrimSpace(reason), "\ufffd"); reason == "" {
 		return errors.New("a hold must have a reason")
@@ -28,9 +28,9 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 	return err
 }
 
-// ReleaseHold removes the hold on publishing and returns it. ReleaseHold returns nil instead of a hold if publishing
-// was not on hold. The error is ErrNothingLive if publishing was not on hold and nothing is published, because the
-// location is then probably wrong.
+// ReleaseHold removes the hold (stop of all publishing) and returns this hold. If publishing was not on hold,
+// ReleaseHold returns nil. If, in addition, nothing is published, the error is ErrNothingLive, because the location is
+// probably wrong.
 func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	var was *Hold
 	err := changeControls(ctx, p.Location, func(c *controls) { was, c.Hold = c.Hold, nil })
@@ -43,9 +43,9 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	return was, err
 }
 
-// withdraw records in controls.json that the content of base is rolled back, and that the generation "to" no longer
-// counts as rolled back. withdraw does so before the rollback replaces current.json, so a process that reads the new
-// current.json finds the record.
+// The method withdraw changes the list of rolled-back content in controls.json. The method withdraw adds the content of
+// the generation in the argument "base", and removes the content of the generation in the argument "to". Rollbacks call
+// withdraw before they replace current.json, so a process that reads the new current.json finds the record.
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
 	return changeControls(ctx, p.Location, func(c *controls) {

@@ -1,4 +1,4 @@
-// Package segmentstest helps tests to make generations of segments without a publish.
+// Package segmentstest helps tests to make generations (published versions of segments and sets) without a publish.
 package segmentstest
 
 import (
@@ -18,20 +18,21 @@ import (
 // Epoch is the creation time of the first generations in tests.
 var Epoch = time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC)
 
-// Stepping returns a clock that advances by one second with each reading, so that each generation in a
-// test has a different time in its name.
+// Stepping returns a clock that advances by one second with each reading. Each generation in a test therefore has a
+// different time in its name.
 func Stepping() func() time.Time {
 	var n atomic.Int64
 	return func() time.Time { return Epoch.Add(time.Duration(n.Add(1)) * time.Second) }
 }
 
-// Generation returns a generation with the given names and bitmaps of segments, created at Epoch.
+// The function Generation returns a generation (published version) with the given names and bitmaps of segments, and
+// with the creation time Epoch.
 func Generation(t testing.TB, names []string, bitmaps ...*bitmap.Bitmap) *segments.Generation {
 	t.Helper()
 	return &segments.Generation{Manifest: Manifest(t, Epoch, "", names, bitmaps...), Bitmaps: bitmaps}
 }
 
-// Manifest returns the manifest of a generation with the given segments.
+// Manifest returns the manifest of a generation (published version) with the given segments.
 func Manifest(t testing.TB, at time.Time, reason string, names []string, bitmaps ...*bitmap.Bitmap) *segments.Manifest {
 	t.Helper()
 	var list []segments.Segment
@@ -43,7 +44,7 @@ func Manifest(t testing.TB, at time.Time, reason string, names []string, bitmaps
 	return m
 }
 
-// MakeLive replaces the content of current.json, which must exist.
+// MakeLive replaces the content of current.json. The object current.json must exist.
 func MakeLive(t testing.TB, at objects.Location, body []byte) {
 	t.Helper()
 	_, tag, err := at.ReadTagged(t.Context(), segments.CurrentKey, "")
@@ -52,8 +53,8 @@ func MakeLive(t testing.TB, at objects.Location, body []byte) {
 	require.NoError(t, err)
 }
 
-// ReadLive reads and checks the live generation. If nothing has been published, the error of ReadLive is
-// segments.ErrNothingLive.
+// ReadLive reads and checks the live generation (published version in use). If nothing has been published, the error of
+// ReadLive is segments.ErrNothingLive.
 func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, error) {
 	m, err := segments.ReadLiveManifest(ctx, src)
 	if err != nil {
@@ -62,15 +63,15 @@ func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, er
 	return m.ReadBitmaps(ctx, src)
 }
 
-// WithoutSets implements the methods of capping.Segments that concern sets and time zones, for a generation without
-// sets.
+// WithoutSets implements the methods of capping.Segments for sets and time zones, for a generation (published version)
+// without sets.
 type WithoutSets struct{ capping.DenseIDs }
 
-// Set returns false: there is no set.
+// Set returns false, because the generation has no sets.
 func (WithoutSets) Set(string) (capping.Set, bool) { return nil, false }
 
 // Zones returns no zones.
 func (WithoutSets) Zones() []*time.Location { return nil }
 
-// LookupZones sets every zone to 0, which means no zone.
+// LookupZones sets every zone to 0 (no time zone).
 func (WithoutSets) LookupZones(numbers []uint32, zones []uint16) { clear(zones[:len(numbers)]) }

@@ -13,14 +13,14 @@ import (
 	"capper/internal/segments"
 )
 
-// Key returns a hash key for ids that depends on n.
+// The function Key returns a hash key for ids. Different values of n yield different hash keys.
 func Key(n byte) (key ids.Key) {
 	key[0], key[15] = n, 1
 	return key
 }
 
-// Numbered returns a dictionary of all ids in the given lists, and for each list a bitmap with the user numbers of its
-// ids.
+// Numbered returns a dictionary of all ids in the given lists. For each list, Numbered also returns a bitmap with the
+// user numbers of the ids in the list.
 func Numbered(t testing.TB, scheme *ids.Scheme, lists ...[]string) (*segments.Dictionary, []*bitmap.Bitmap) {
 	t.Helper()
 	var images []uint64
@@ -45,7 +45,7 @@ func Numbered(t testing.TB, scheme *ids.Scheme, lists ...[]string) (*segments.Di
 	return d, bitmaps
 }
 
-// Images returns the images of the given ids (64-bit numbers that stand for them).
+// Images returns the images (64-bit numbers that stand for ids) of the given ids.
 func Images(t testing.TB, scheme *ids.Scheme, list ...string) (images []uint64) {
 	t.Helper()
 	for _, id := range list {
@@ -56,8 +56,8 @@ func Images(t testing.TB, scheme *ids.Scheme, list ...string) (images []uint64) 
 	return images
 }
 
-// Back returns the Back that converts the user numbers of a dictionary to the ids in the lists. For ids of the kind
-// uint64, which need no Back, the result is nil.
+// The function Back returns the segments.Back that converts the user numbers of a dictionary to the ids in the lists.
+// For ids of the kind uint64, the result is nil, because these ids need no segments.Back.
 func Back(t testing.TB, scheme *ids.Scheme, d *segments.Dictionary, lists ...[]string) *segments.Back {
 	t.Helper()
 	if scheme.Kind() == ids.Uint64 {
@@ -92,8 +92,8 @@ func Back(t testing.TB, scheme *ids.Scheme, d *segments.Dictionary, lists ...[]s
 	return back
 }
 
-// Snapshot returns a snapshot with the segment "vip", which has all ids of a list. The snapshot can convert user
-// numbers to ids.
+// The function Snapshot returns a snapshot with the segment "vip" and the given ids in this segment. The snapshot can
+// convert user numbers to ids.
 func Snapshot(t testing.TB, scheme *ids.Scheme, vip []string) *segments.Snapshot {
 	t.Helper()
 	d, bitmaps := Numbered(t, scheme, vip)

@@ -9,7 +9,7 @@ import (
 // Bad describes a bad row of an input file: a row without a valid user id, or a row that the parser cannot read.
 type Bad struct {
 	File string `json:"file"`
-	// Row counts from 1: the line of a text, CSV, TSV or NDJSON file, or the row of a Parquet file.
+	// Row is the line of a text, CSV, TSV or NDJSON file, or the row of a Parquet file, counted from 1.
 	Row    int64  `json:"row"`
 	Lines  int64  `json:"lines,omitempty"` // number of lines, if the row spans several
 	Value  string `json:"value"`
@@ -31,7 +31,8 @@ func (b Bad) String() string {
 // Short returns the beginning of the value of a bad row, for display in a report.
 func (b Bad) Short() string { return Clip([]byte(b.Value)) }
 
-// These constants are reasons why a row of an input file is bad; they occur in several file formats.
+// The constants reasonEmpty, reasonNoSegment and reasonNotID are reasons for which a row of an input file is bad, in
+// several file formats.
 const (
 	reasonEmpty     = "no user id"
 	reasonNoSegment = "no segment"
@@ -39,8 +40,8 @@ const (
 	reasonNotID = "not a user id (0 to 4294967295)"
 )
 
-// maxValue and maxShown limit how many bytes of a bad row's value are kept: a block keeps maxValue bytes, and reports
-// display maxShown bytes.
+// maxValue is the maximum number of bytes of a bad row's value that a block keeps. maxShown is the maximum number of
+// bytes that reports display.
 const (
 	maxValue = 1024
 	maxShown = 64
@@ -49,7 +50,7 @@ const (
 // Clip returns the beginning of a value for display.
 func Clip(value []byte) string { return clip(value, maxShown) }
 
-// clip cuts a value after as many bytes as the argument "limit" says, but does not split a character.
+// The function clip cuts a value after at most "limit" bytes, without splitting a character.
 func clip(value []byte, limit int) string {
 	if len(value) <= limit {
 		return string(value)

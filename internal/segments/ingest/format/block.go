@@ -8,25 +8,26 @@ import (
 
 // Names assigns a numeric code to each name of a segment or set that occurs in the rows of an input file.
 type Names interface {
-	// Code returns the code of the segment or set with this name; an error is the reason why the row is bad. Code does
-	// not keep the slice.
+	// Code returns the code of the segment or set with this name. If Code returns an error, the row is bad, and the
+	// error is the reason. Code does not keep the slice.
 	Code(name []byte) (uint16, error)
 }
 
-// Block holds the rows that a parser found in one piece of an input file. The method Reset empties a Block for reuse. A
-// Block is not safe for concurrent use.
+// A Block contains the rows that a parser found in one piece of an input file. The method Reset empties a Block for
+// reuse. A Block is not safe for concurrent use.
 type Block struct {
-	IDs    []uint32 // dense ids
-	Images []uint64 // images of ids of another kind
-	// Rests has, for each UUID, the 64 bits that its image lacks; Texts has the text ids. Both are empty unless ReadAs
-	// was called with names and the kind of ids is uuid or text, respectively.
+	IDs    []uint32 // dense ids (32-bit integers)
+	Images []uint64 // images of other ids (64-bit numbers that stand for the ids)
+	// If ReadAs was called with names and the ids are UUIDs, Rests contains the 64 bits of each UUID that the image
+	// lacks. If the ids are texts, Texts contains the text ids.
 	Rests []uint64
 	Texts Texts
-	Codes []uint16 // codes of the rows' names: as many as rows for a table, else none
+	Codes []uint16 // in a table: for each row, the code of the name
 	Bad   []Bad    // the first bad rows
-	// BadLines is the number of lines of all bad rows, because a stray quote may enclose several rows.
+	// BadLines is the total number of lines of all bad rows. A stray quote may enclose several rows in one bad row with
+	// several lines.
 	BadLines int64
-	// Lines is the number of lines of the current row. Lines is 1 unless a parser sets it for that row.
+	// Lines is the number of lines of the current row. Unless a parser sets another value for the row, Lines is 1.
 	Lines     int64
 	Multiline Multiline // rows that span several lines
 
@@ -38,12 +39,13 @@ type Block struct {
 	texts  bool // keep Texts
 }
 
-// NewBlock returns an empty Block, which keeps the values of at most "keep" bad rows. If the rows also name a segment
-// or set, the argument "names" assigns codes to these names; otherwise, it is nil.
+// NewBlock returns an empty Block. The argument "keep" is the maximum number of bad rows that the Block stores. If the
+// rows also name a segment or set, the argument "names" assigns codes to these names, and otherwise must be nil.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
-// ReadAs sets the scheme of the block's ids; without ReadAs, ids are dense. If the argument "names" is true, the block
-// also keeps data with which capper converts images (64-bit numbers that stand for ids) back to ids.
+// ReadAs sets the scheme (kind and hash key) of the block's ids; without ReadAs, the ids are dense (32-bit integers).
+// If the argument "names" is true, the block also keeps data for converting images (64-bit numbers that stand for ids)
+// back to ids.
 func (b *Block) ReadAs(s *ids.Scheme, names bool) {
 	b.parser, b.kind = s.NewParser(), s.Kind()
 	b.rests, b.texts = names && b.kind == ids.UUID, b.kind == ids.Text
@@ -84,7 +86,7 @@ func (b *Block) Reset() {
 }
 
 // Add parses the fields of one row and adds the result to the block. The block does not refer to the fields afterwards.
-// Add ignores the argument "segment" unless rows name a segment or set.
+// If rows name no segment or set, Add ignores the argument "segment".
 func (b *Block) Add(row int64, id, segment []byte) {
 	if b.parser != nil {
 		b.addImage(row, id, segment)
@@ -109,8 +111,8 @@ func (b *Block) Add(row int64, id, segment []byte) {
 	b.IDs = append(b.IDs, v)
 }
 
-// Reject counts a bad row. If the block may keep further bad rows, Reject also adds the row and the reason to the
-// block.
+// Reject counts a bad row. If the block stores fewer bad rows than the maximum, Reject also adds the row and the reason
+// to the block.
 func (b *Block) Reject(row int64, value []byte, reason string) {
 	b.BadLines += b.Lines
 	if len(b.Bad) >= b.keep {

@@ -16,11 +16,11 @@ import (
 )
 
 // Package format rewrites two kinds of columns before the Parquet library reads them:
-//   - LZ4_RAW columns are decompressed, because the library may return wrong data without an error
+//   - Package format decompresses LZ4_RAW columns, because the library may return wrong data without an error
 //     (https://github.com/parquet-go/parquet-go/issues/608).
-//   - Delta-encoded 32-bit integers are read as 64-bit integers. DuckDB stores the true differences, which have up to
-//     33 bits; other writers store the differences modulo 2^32. As 64-bit integers, both forms have the right value in
-//     their lower half.
+//   - The Parquet library reads delta-encoded 32-bit integers as 64-bit integers. DuckDB stores the true differences,
+//     which have up to 33 bits; other writers store the differences modulo 2^32. As 64-bit integers, both forms have
+//     the right value in their lower half.
 
 // packedByDeltas reports whether all pages of a Parquet column chunk with 32-bit integers use delta encoding.
 func packedByDeltas(chunk *format.ColumnMetaData) bool {
@@ -31,22 +31,22 @@ func packedByDeltas(chunk *format.ColumnMetaData) bool {
 		})
 }
 
-// A parquetFile holds an open Parquet file and the list of the columns that the parser reads.
+// A parquetFile contains an open Parquet file and the list of the columns that the parser reads.
 type parquetFile struct {
 	from   io.ReaderAt
 	opened *parquet.File
 	leaves []*parquet.Column
 }
 
-// A rowGroup is a group of rows of a Parquet file, in a form that the Parquet library reads correctly.
+// A rowGroup is a row group of a Parquet file in a form that the Parquet library reads correctly.
 type rowGroup struct {
 	parquet.RowGroup
-	leaves []*parquet.Column // the columns that are read
-	wide   []bool            // for each column: 32-bit integers are read as 64-bit integers
+	leaves []*parquet.Column // columns that the parser reads
+	wide   []bool            // for each column: true if the parser reads 32-bit integers as 64-bit integers
 }
 
-// group returns the Parquet row group with the index i. If the Parquet library could misread the row group, group
-// rewrites the row group first.
+// The method group returns the Parquet row group with the index i. If the Parquet library could misread this row group,
+// the method group rewrites it first.
 func (f *parquetFile) group(i int) (*rowGroup, error) {
 	chunks := f.opened.Metadata().RowGroups[i].Columns
 	g := &rowGroup{RowGroup: f.opened.RowGroups()[i], leaves: f.leaves}
@@ -87,7 +87,7 @@ func leavesOf(c *parquet.Column) []*parquet.Column {
 	return leaves
 }
 
-// rewrite returns a new Parquet file that has only one row group, and only the columns that the parser reads.
+// The method rewrite returns a new Parquet file with one row group and the pages of the columns that the parser reads.
 func (f *parquetFile) rewrite(i int, wide []bool) ([]byte, error) {
 	footer := *f.opened.Metadata()
 	footer.Schema = slices.Clone(footer.Schema)
@@ -96,7 +96,7 @@ func (f *parquetFile) rewrite(i int, wide []bool) ([]byte, error) {
 	content := []byte("PAR1")
 	for k, column := range f.leaves {
 		if slices.Contains(f.leaves[:k], column) {
-			continue // one column may be read for two purposes
+			continue // the parser may read one column for two purposes
 		}
 		chunk := &group.Columns[column.Index()].MetaData
 		var err error
@@ -187,7 +187,7 @@ type rawPage struct {
 	body   []byte
 }
 
-// onePage parses the first Parquet page in a byte slice. onePage returns the page and how many bytes the page takes.
+// onePage parses the first Parquet page in a byte slice. onePage returns the page and its length in bytes.
 func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	reader := new(thrift.CompactProtocol).NewReaderFromBytes(slices.Clone(pages[:min(len(pages), 1<<16)]))
 	if err := thrift.NewDecoder(reader).Decode(&p.header); err != nil {
@@ -208,8 +208,8 @@ func onePage(pages []byte, packed bool) (p rawPage, used int, err error) {
 	return p, reader.BytesRead() + n, err
 }
 
-// unpack decompresses a Parquet page. In a data page of version 2, the repetition and definition levels are never
-// compressed.
+// The method unpack decompresses a Parquet page. In a data page of version 2, the repetition and definition levels are
+// never compressed.
 func (p *rawPage) unpack() error {
 	plain := 0
 	if v2, ok := p.header.DataPageHeaderV2.Get(); ok {

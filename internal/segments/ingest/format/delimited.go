@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// A delimited is a text, CSV or TSV file whose first row OpenDelimited has examined.
+// A delimited describes a text, CSV or TSV file after OpenDelimited has examined the first row.
 type delimited struct {
-	// Column is the column of the ids: its name, or its number if there is no header. Column is empty for a file with
-	// one id per line.
+	// Column is the name of the id column, or its number if the file has no header. For a text file without a header,
+	// Column is empty.
 	Column string
-	// Names is the column of the names in a table; empty if the file is not a table.
+	// Names is the name or number of the column with the names of segments or sets. If the file is not a table, Names
+	// is empty.
 	Names string
-	// Header is the beginning of the first row if that row names the columns, else empty. HeaderBytes
+	// If the first row names the columns, Header is the beginning of this row; otherwise, Header is empty. HeaderBytes
 	// and HeaderLines are the size of the header.
 	Header      string
 	HeaderBytes int
@@ -26,9 +27,8 @@ type delimited struct {
 	layout *layout
 }
 
-// OpenDelimited examines the first row of a text, CSV or TSV file and decides how to read the file. The argument "head"
-// of OpenDelimited is the beginning of the file. The argument "head" of OpenDelimited must contain the whole first row,
-// and the first row must not be empty.
+// OpenDelimited examines the first row of a text, CSV or TSV file and chooses the columns to read. The argument "head"
+// is the beginning of the file, and must contain the whole first row. The first row must not be empty.
 func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	d, err := o.dialect()
 	if err != nil {
@@ -59,8 +59,8 @@ func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	return f, nil
 }
 
-// takeHeader records the header of a CSV, TSV or text file. takeHeader returns an error if quotes in the header are
-// faulty. takeHeader also returns an error if a quote in the header encloses rows, because these rows would be lost.
+// takeHeader records the header of a CSV, TSV or text file. If quotes in the header are faulty, takeHeader returns an
+// error. If a quote in the header encloses rows, takeHeader also returns an error, because these rows would be lost.
 func (f *delimited) takeHeader(head []byte, fault error) error {
 	f.HeaderBytes, f.HeaderLines = len(head), int64(bytes.Count(head, []byte{'\n'}))
 	row := bytes.TrimRight(head, "\r\n")
@@ -79,7 +79,7 @@ func (f *delimited) takeHeader(head []byte, fault error) error {
 	return nil
 }
 
-// Syntax says how to cut the rows after the header into blocks, and how to parse the blocks.
+// The method Syntax returns the functions that cut the rows after the header into blocks and parse the blocks.
 func (f *delimited) Syntax() Syntax {
 	if f.text {
 		return Syntax{Whole: wholeLines, Parse: parseText}
@@ -89,9 +89,9 @@ func (f *delimited) Syntax() Syntax {
 	}
 }
 
-// firstRow splits the first row of a file into fields without their quotes. If text is true, the file has one field per
-// line. The caller uses the result "fault" only if the row is a header, because the parser later checks a row of data
-// like all other rows.
+// firstRow splits the first row of a file into fields without quotes. If the argument "text" is true, the file has one
+// field per line. The caller ignores the result "fault" unless the row is a header, because the parser later checks a
+// row of data.
 func (d *dialect) firstRow(head []byte, text bool) (fields []string, size int, fault error) {
 	end := bytes.IndexByte(head, '\n') + 1
 	if !text {

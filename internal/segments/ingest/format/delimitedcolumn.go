@@ -27,7 +27,7 @@ func (o *DelimitedOptions) hasHeader(first []string) bool {
 	named := false
 	for _, field := range first {
 		if _, err := strconv.ParseFloat(field, 64); err == nil {
-			return false // a row of data: no column has a number as its name
+			return false // a row of data, because no column has a number as its name
 		}
 		if o.Scheme != nil && o.Scheme.Kind() == ids.UUID {
 			if _, err := o.Scheme.Parse([]byte(field)); err == nil {
@@ -39,15 +39,15 @@ func (o *DelimitedOptions) hasHeader(first []string) bool {
 	return named
 }
 
-// isName reports whether the user requested a column by name, and not by number.
+// isName reports whether the argument is the name of a column, and not a number or empty.
 func isName(column string) bool {
 	_, err := strconv.Atoi(column)
 	return column != "" && err != nil
 }
 
-// findColumn returns the index of a column. If the user requested a column by name or number, findColumn returns the
-// index of that column. If the user requested no column, findColumn returns the column that has the usual name. If the
-// file has no column with the usual name, findColumn returns the result of the function in the argument "likely".
+// findColumn returns the index of the requested column (a name, or a number from 1). If no column is requested,
+// findColumn returns the index of the column with the usual name. Without such a column, findColumn returns the result
+// of the function in the argument "likely".
 func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
@@ -70,9 +70,9 @@ func findColumn(asked, usual string, first []string, header bool, likely func(fi
 	return likely(first, header)
 }
 
-// likelyID chooses the id column if the user did not: the column whose name is usual for user ids, or else the first
-// column. If ids are texts, any word could be an id. If ids are texts, the file must have only one column, and the
-// options must say whether it has a header.
+// likelyID chooses the id column if no column is requested: the column with a usual name for user ids, or else the
+// first column. For text ids in CSV and TSV files, every word could be an id. Without a requested column, such a file
+// must therefore have one column, and the options must state whether the file has a header.
 func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	if header {
 		if i, err := userColumn(first); i >= 0 || err != nil {
@@ -89,9 +89,9 @@ func (o *DelimitedOptions) likelyID(first []string, header bool) (int, error) {
 	return 0, nil
 }
 
-// otherThan returns a function that finds the column with the names of segments or sets. If the file has two columns,
-// the column with the names is the one that is not the id column. If the file has more than two columns, the function
-// that otherThan returns reports an error. A wrong guess, such as a date column, would create one set per day.
+// otherThan returns a function that finds the column with the names of segments or sets. In a file with two columns,
+// this column is the one that is not the id column. For more than two columns, the returned function returns an error,
+// because a wrong guess, such as a date column, would create one set per day.
 func otherThan(id int) func(first []string, header bool) (int, error) {
 	return func(first []string, _ bool) (int, error) {
 		switch len(first) {
@@ -124,7 +124,7 @@ func byName(name string, first []string) (int, error) {
 	return found, nil
 }
 
-// layout describes where the columns with ids and names are in a CSV, TSV or text file.
+// The type layout contains the positions of the columns with ids and names in a CSV, TSV or text file.
 type layout struct {
 	dialect
 	id      int // index of the id column
@@ -144,7 +144,8 @@ func (l *layout) isID(field []byte) bool {
 	return err == nil
 }
 
-// layout looks at the first row, and finds the column with the ids and the column with the segment or set names.
+// The method layout finds the column with the ids, and the column with the segment or set names, by the first row of
+// the file.
 func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 	if o.Kind == Text && o.Table {
 		return nil, fmt.Errorf("a table needs two columns: if the file has two, set --format csv or tsv")

@@ -4,15 +4,15 @@ import (
 	"bytes"
 )
 
-// dialect holds the special characters of a text, CSV or TSV file. The value 0 means that the file has no such
-// character; a NUL byte in a file is always ordinary data.
+// A dialect contains the special characters of a text, CSV or TSV file. If the file has no such character, the field is
+// 0. A NUL byte in a file is always ordinary data.
 type dialect struct {
 	delimiter byte
-	quote     byte // encloses a field that begins with it; doubled inside the field it is an ordinary quote
-	escape    byte // makes the following byte ordinary, even a line break
+	quote     byte // encloses a field that begins with a quote; two quotes inside the field stand for one
+	escape    byte // makes the next byte ordinary, even a line break
 }
 
-// wholeRows returns the length in bytes of the complete rows at the start of the block. A quoted or escaped line break
+// wholeRows returns the length of the complete rows at the start of the block, in bytes. A quoted or escaped line break
 // does not end a row.
 func (d *dialect) wholeRows(block []byte) int {
 	if d.quote == 0 || bytes.IndexByte(block, d.quote) < 0 {
@@ -28,8 +28,8 @@ func (d *dialect) wholeRows(block []byte) int {
 	}
 }
 
-// wholeUnquoted returns how many bytes at the start of a block without quotes are complete rows. wholeUnquoted searches
-// backwards for a line break that is not escaped.
+// wholeUnquoted returns the length of the complete rows at the start of a block without quotes, in bytes. wholeUnquoted
+// searches backwards for a line break that is not escaped.
 func (d *dialect) wholeUnquoted(block []byte) int {
 	for {
 		end := wholeLines(block)
@@ -40,7 +40,7 @@ func (d *dialect) wholeUnquoted(block []byte) int {
 	}
 }
 
-// endsEscaped reports whether an odd number of escape characters is at the end of the text, so that the next byte is
+// endsEscaped reports whether the text ends with an odd number of escape characters. In this case, the next byte is
 // escaped.
 func (d *dialect) endsEscaped(text []byte) bool {
 	if d.escape == 0 {
@@ -53,8 +53,8 @@ func (d *dialect) endsEscaped(text []byte) bool {
 	return (len(text)-n)%2 == 1
 }
 
-// rowEnd returns where the row that starts at index i ends: the index after its line break, or -1 if the row is
-// incomplete.
+// rowEnd returns the end of the row that starts at the index i: the index after the row's line break. If the row is
+// incomplete, rowEnd returns -1.
 func (d *dialect) rowEnd(b []byte, i int) int {
 	for {
 		if d.quote != 0 && i < len(b) && b[i] == d.quote {
@@ -72,8 +72,8 @@ func (d *dialect) rowEnd(b []byte, i int) int {
 	}
 }
 
-// fieldEnd finds the end of the unquoted field at index i: it returns the index of the delimiter or line break after
-// the field, or len(b).
+// fieldEnd returns the end of the unquoted field at the index i: the index of the delimiter or line break after the
+// field. If neither follows, fieldEnd returns len(b).
 func (d *dialect) fieldEnd(b []byte, i int) int {
 	delimiter, escape := d.delimiter, d.escape
 	for ; i < len(b); i++ {
@@ -88,8 +88,8 @@ func (d *dialect) fieldEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// quoteEnd finds the closing quote of the field whose opening quote is at index i. quoteEnd returns the index after
-// that quote, or -1.
+// quoteEnd returns the index after the closing quote of the field whose opening quote is at the index i. If the closing
+// quote is missing, quoteEnd returns -1.
 func (d *dialect) quoteEnd(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		if d.escape == 0 {
@@ -112,9 +112,9 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// row parses the row at the beginning of b. row stores in values those fields whose column indexes are in places. The
-// row must not be empty. row returns the number of fields, and whether all quotes are valid. row also
-// returns how many bytes the row takes with its line break, and the row without the line break.
+// The method row parses the row at the beginning of b. The row must not be empty. The method row stores the fields
+// whose column indexes are in places in the slice values. The result "inOrder" is true if all quotes are valid. The
+// result "size" is the length with the line break in bytes, and the result "row" has no line break.
 func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {
 	inOrder = true
 	for at, end := 0, 0; ; at = end + 1 {
@@ -134,7 +134,7 @@ func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inO
 	}
 }
 
-// allFields returns all fields of the row at the beginning of b, and whether all quotes are valid.
+// allFields returns all fields of the row at the beginning of b. The result "inOrder" is true if all quotes are valid.
 func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
 	columns, inOrder, _, _ := d.row(b, nil, nil)
 	places := make([]int, columns)
@@ -146,9 +146,9 @@ func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
 	return fields, inOrder
 }
 
-// field parses the field at index i. field returns the value without quotes, and whether the quotes are
-// valid. The result "end" of the method field is the index of the delimiter or line break after the field, or len(b) if
-// there is none. A quoted field without a closing quote extends to the end of b.
+// The method field parses the field at the index i, and returns the value without quotes. The result "inOrder" is true
+// if the quotes are valid. The result "end" is the index of the delimiter or line break after the field; if neither
+// follows, "end" is len(b). A quoted field without a closing quote extends to the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	if d.quote == 0 || i == len(b) || b[i] != d.quote {
 		end = d.fieldEnd(b, i)
@@ -195,7 +195,7 @@ func (d *dialect) allEscaped(field []byte) bool {
 	return true
 }
 
-// isNull reports whether a field is \N, which means null in files with an escape character.
+// isNull reports whether a field is \N. In files with an escape character, \N means null.
 func (d *dialect) isNull(field []byte) bool {
 	return d.escape != 0 && len(field) == 2 && field[0] == d.escape && field[1] == 'N'
 }

@@ -11,22 +11,22 @@
 // # Delimited files
 //
 // A text file has one id per line. The parser reads CSV and TSV in the variants (dialects) that people and databases
-// write. OpenDelimited examines the first row and decides which columns the parser reads. The resulting Syntax cuts the
-// file into blocks of whole rows and parses the blocks. One fast pass parses lines without quotes and escapes, which
-// are most lines.
+// write. OpenDelimited examines the first row and chooses the columns that the parser reads. The resulting Syntax cuts
+// the file into blocks of whole rows and parses the blocks. For lines without quotes and escapes, which are most lines,
+// the Syntax has a fast parser.
 //
-// If a closing quote is missing, a field encloses the following rows. The parser does not see the enclosed rows, so
-// their users are missing in the set. If a later quote closes the field, the row counts do not show that rows were
-// lost. TSV has no quotes unless the user requests them, because most programs write TSV without quotes. A row that
-// spans several lines is bad if more than three of its lines look like rows. The report on a file shows the longest of
-// its rows.
+// If a closing quote is missing, a field encloses the following rows. The parser does not see the enclosed rows, so the
+// set lacks the users of these rows. If a later quote closes the field, the row counts do not show that rows were lost.
+// TSV has no quotes unless the user requests them, because most programs write TSV without quotes. A row that spans
+// several lines is bad if more than three of its lines look like rows. The report on a file shows the file's longest
+// row.
 //
 // # Parquet
 //
 // In Parquet, the parser reads ids from integers, decimals and strings of digits, in every compression codec whose byte
 // format is unambiguous. The parser reads only the necessary columns. In a Parquet file, the parser compares the row
-// counts of the footer, the row groups and the pages. A panic of the Parquet library becomes an error. A damaged
-// Parquet file therefore yields no wrong rows.
+// counts of the footer, the row groups and the pages. The parser converts a panic of the Parquet library to an error. A
+// damaged Parquet file therefore yields no wrong rows.
 //
 // # Sends
 //
@@ -36,10 +36,10 @@
 //
 //   - RFC 3339, such as 2026-11-20T09:12:44.120Z or with an offset; a space may replace the T
 //   - RFC 3339 without an offset, if SendOptions.Zone is set. If clocks of the zone showed the time twice, ReadSends
-//     uses the later instant; if they skipped the time, the row is bad
+//     uses the later instant. If clocks of the zone skipped the time, the row is bad
 //   - seconds since 1970, such as 1795252364 or 1795252364.120, up to 11 digits before the point
 //   - milliseconds since 1970, 12 or 13 digits
-//   - in Parquet a TIMESTAMP in any unit; without adjustment to UTC, it has no offset
+//   - in Parquet a TIMESTAMP in any unit; a TIMESTAMP without adjustment to UTC has no offset
 //
 // ReadSends truncates times to milliseconds. A row of a file about sends is bad if its time is before the year 2000 or
 // in the future. If the row has a message id, a time up to one second in the future is allowed. The Parquet types DATE,

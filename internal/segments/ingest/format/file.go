@@ -26,7 +26,8 @@ type Opener interface {
 // Stdin is the file name that stands for standard input.
 const Stdin = "-"
 
-// StandardInput is an Opener for the file name "-": for every name, Open returns the embedded reader.
+// StandardInput is an Opener for standard input (the file name "-"). For every name, the method Open returns the
+// embedded reader.
 type StandardInput struct{ io.Reader }
 
 // Open implements Opener.
@@ -37,20 +38,20 @@ func (s StandardInput) Open(context.Context, string) (io.ReadCloser, int64, erro
 // HeadBytes is the maximum number of bytes that Head returns.
 const HeadBytes = 1 << 20
 
-// Progress is a function that is called while files are read. The function Progress gets two numbers: how many bytes
-// were newly read, and by how many bytes the expected total grows.
+// Progress is a function that readers of files call again and again. The argument "read" is the number of newly read
+// bytes, and the argument "total" is the growth of the expected total, in bytes.
 type Progress func(read, total int64)
 
-// File is an open input file that is decompressed while it is read. Only one goroutine may use a File.
+// A File is an open input file. Reading a File returns the decompressed content. A File is for one goroutine.
 type File struct {
 	*bufio.Reader
 	stored  *storedFile
-	plain   *os.File // the file itself if it is local and uncompressed, for formats that seek
+	plain   *os.File // for formats that seek: the file itself if it is local and uncompressed
 	closers []func() error
 }
 
-// Open opens an input file and decompresses gzip and zstd, which Open recognises by their first bytes. The goroutine
-// that reads the file calls the function in the argument "progress", which may be nil.
+// Open opens an input file, and decompresses gzip and zstd. Open recognises the compression by the first bytes of the
+// file. The goroutine that reads the file calls the function in the argument "progress", which may be nil.
 func Open(ctx context.Context, from Opener, name string, progress Progress) (*File, error) {
 	body, size, err := from.Open(ctx, name)
 	if err != nil {
@@ -67,7 +68,7 @@ func Open(ctx context.Context, from Opener, name string, progress Progress) (*Fi
 	return f, nil
 }
 
-// ChangedAt returns the time at which the file was last written, or nil if this is unknown.
+// ChangedAt returns the time of the last write to the file, or nil if this time is unknown.
 func (f *File) ChangedAt() *time.Time {
 	if at, ok := objects.ChangedAt(f.stored.body); ok {
 		return &at
@@ -75,7 +76,7 @@ func (f *File) ChangedAt() *time.Time {
 	return nil
 }
 
-// unpack looks at the first bytes of the file, and sets up a reader that returns the decompressed content.
+// The method unpack looks at the first bytes of the file, and sets up a reader that returns the decompressed content.
 func (f *File) unpack(raw *bufio.Reader, name string) error {
 	head, err := raw.Peek(4)
 	if err != nil && err != io.EOF {
@@ -151,8 +152,8 @@ func (f *File) Seekable() (*os.File, int64, error) {
 	return spool, size, err
 }
 
-// spooling writes the temporary copy of an input file. The type spooling marks its own errors, such as a full
-// disk, as storage errors. Errors of the copied file itself are thus distinguishable.
+// A spooling writes the temporary copy of an input file. The type spooling marks write errors, such as a full disk, as
+// storage errors, to distinguish these errors from errors of the copied file.
 type spooling struct{ to io.Writer }
 
 // Write implements io.Writer.
@@ -180,8 +181,8 @@ func (f *File) SkipBOM() error {
 	return nil
 }
 
-// CheckLength is for a local file that was read with random access: it returns an error if the file's length has
-// changed since it was opened.
+// CheckLength returns an error if the length of a local file has changed since Open. Callers call CheckLength after
+// reading the file with random access.
 func (f *File) CheckLength() error {
 	local, ok := f.stored.body.(*os.File)
 	if !ok || f.stored.size < 0 {
@@ -194,8 +195,8 @@ func (f *File) CheckLength() error {
 	return err
 }
 
-// WithoutPacking returns a file name in lower case without an extension such as .gz, and the compression that this
-// extension names, if any.
+// WithoutPacking returns a file name in lower case without an extension such as .gz, and the name of the compression,
+// such as "gzip". For other names, the compression is "".
 func WithoutPacking(name string) (plain, packing string) {
 	name = strings.ToLower(name)
 	for ext, packing := range map[string]string{".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"} {

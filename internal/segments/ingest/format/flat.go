@@ -1,9 +1,9 @@
 package format
 
-// readFlat parses a JSON object that has the simple form in which most exporters write. An object in the simple form
-// has strings without escapes, plain whole numbers, true, false, null, and no nested values. readFlat finds the wanted
-// members in one pass, which takes 0.09 µs for a row of 45 bytes. For every other object, including invalid JSON and
-// repeated names, readFlat returns false, and the caller uses readAny.
+// readFlat parses a JSON object in the simple form of most exporters: strings without escapes, plain whole numbers,
+// true, false, null, and no nested values. readFlat finds the wanted members in one pass, which takes 0.09 µs for a row
+// of 45 bytes. For every other object, including invalid JSON and repeated names, readFlat returns false, and the
+// caller uses readAny.
 func (o *object) readFlat(row []byte) bool {
 	if len(row) == 0 || row[0] != '{' {
 		return false
@@ -53,8 +53,8 @@ func flatSpace(row []byte, i int) int {
 	return i
 }
 
-// flatString returns the index after the JSON string that starts at index i. flatString returns -1 if no string starts
-// there, or if the string has escapes.
+// flatString returns the index after the JSON string that starts at the index i. If no string starts at this index, or
+// if the string has escapes, flatString returns -1.
 func flatString(row []byte, i int) int {
 	if i >= len(row) || row[i] != '"' {
 		return -1
@@ -70,8 +70,8 @@ func flatString(row []byte, i int) int {
 	return -1
 }
 
-// flatValue finds the end of the JSON value that starts at index i: it returns the index after the value, or -1 if
-// readFlat does not support such a value.
+// flatValue returns the index after the JSON value that starts at the index i. If readFlat does not support such a
+// value, flatValue returns -1.
 func flatValue(row []byte, i int) int {
 	if i >= len(row) {
 		return -1

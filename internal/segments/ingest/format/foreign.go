@@ -7,11 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// foreign lists the first bytes of binary files of several kinds, so that an error can say what an unexpected file is.
-// The list also has kinds that package ingest reads; the texts of these kinds say how to request the format.
+// The list foreign contains the first bytes of many kinds of files, so that an error can name the kind of an unexpected
+// file. The list also has kinds that package ingest reads; for these kinds, the text explains how to request the
+// format.
 var foreign = []struct {
 	magic  string
-	binary bool // the first bytes are letters, so binary data must follow
+	binary bool // true: the first bytes are letters, so other bytes must be binary data
 	what   string
 }{
 	{"BZh", true, "a bzip2 archive: decompress it, or use gzip or zstd"},
@@ -42,11 +43,13 @@ var foreign = []struct {
 	{"PARE", true, "an encrypted Parquet file"},
 }
 
-// markup matches the beginning of HTML and XML documents, for example the error page of a proxy or an object store.
+// The variable markup matches the beginning of HTML and XML documents, for example the error page of a proxy or an
+// object store.
 var markup = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?\s*<(\?xml|!doctype +html|html|head|body|[a-z!])`)
 
-// CheckKind returns an error that names the kind of an unexpected file, judged by its first bytes. The argument "magic"
-// of CheckKind is the expected beginning of the file. If magic is empty, any beginning is allowed.
+// CheckKind looks at the first bytes of a file. If the file is of an unexpected kind, CheckKind returns an error with
+// the name of this kind. The argument "magic" is the expected beginning of the file, or empty if the format has no
+// fixed beginning.
 func CheckKind(head []byte, magic string) error {
 	for _, f := range foreign {
 		if f.magic == magic || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {
@@ -68,7 +71,7 @@ func CheckKind(head []byte, magic string) error {
 	return nil
 }
 
-// isBinary reports whether a file is binary and not text, judged by its first bytes.
+// isBinary reports whether the first bytes of a file are binary data and not text.
 func isBinary(head []byte) bool {
 	head = head[:min(len(head), 512)]
 	for len(head) > 0 {

@@ -2,10 +2,10 @@ package format
 
 import "bytes"
 
-// maxID is the highest dense user id.
+// maxID is the highest dense user id (32-bit integer).
 const maxID = 1<<32 - 1
 
-// parseID parses a dense user id (32-bit integer) in decimal form, which may have spaces around it.
+// parseID parses a dense user id (32-bit integer) in decimal form, with or without spaces around the id.
 func parseID(field []byte) (uint32, bool) {
 	if n := len(field); n > 0 && (field[0] <= ' ' || field[n-1] <= ' ') {
 		field = bytes.Trim(field, " \t\r")
@@ -25,7 +25,7 @@ func parseID(field []byte) (uint32, bool) {
 	return uint32(v), true
 }
 
-// whyNotID is for a field that parseID has rejected: it returns the reason for an error text.
+// whyNotID returns the reason for which parseID has rejected a field, for an error text.
 func whyNotID(field []byte) string {
 	if len(bytes.TrimSpace(field)) == 0 {
 		return reasonEmpty

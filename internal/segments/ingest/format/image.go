@@ -25,9 +25,9 @@ func (b *Block) addImage(row int64, id, segment []byte) {
 	b.keepImage(image, rest, id)
 }
 
-// parse converts an id to its image (64-bit number that stands for the id), and rejects the row if the id is invalid.
-// For a UUID, parse also returns the other 64 bits of the id. parse ignores blanks around an id, except for the kind
-// text.
+// The method parse converts an id to its image (64-bit number that stands for the id). If the id is invalid, the method
+// parse rejects the row. For a UUID, the result "rest" is the 64 bits that the image lacks. The method parse ignores
+// blanks around an id, except for ids of the kind text.
 func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
 	blank := len(bytes.TrimSpace(id)) == 0
 	if b.kind != ids.Text {
@@ -45,7 +45,7 @@ func (b *Block) parse(row int64, id []byte) (image, rest uint64, ok bool) {
 	return 0, 0, false
 }
 
-// keepImage adds the image of an id (64-bit number that stands for the id) to the block, with the data that converts
+// keepImage adds the image of an id (64-bit number that stands for the id) to the block, with the data for converting
 // the image back to the id.
 func (b *Block) keepImage(image, rest uint64, text []byte) {
 	b.Images = append(b.Images, image)
@@ -57,7 +57,7 @@ func (b *Block) keepImage(image, rest uint64, text []byte) {
 	}
 }
 
-// parseLines parses a block of a text file with one id per line, for ids that are not dense.
+// parseLines parses a block of a text file with one id per line, for ids that are not dense (32-bit integers).
 func parseLines(into *Block, block []byte, line int64) {
 	for ; len(block) > 0; line++ {
 		field, rest, _ := bytes.Cut(block, []byte{'\n'})
@@ -66,8 +66,9 @@ func parseLines(into *Block, block []byte, line int64) {
 	}
 }
 
-// unescaped removes the escape characters from a field of a row, and returns the result. If a letter or digit is
-// escaped, it means a control character, which no id contains; the result "ok" is then false.
+// The method unescaped removes the escape characters from a field of a row, and returns the result. If a letter or
+// digit is escaped, the result "ok" is false, because it stands for a control character and no id contains control
+// characters.
 func (d *dialect) unescaped(field []byte) (plain []byte, ok bool) {
 	if d.escape == 0 || bytes.IndexByte(field, d.escape) < 0 {
 		return field, true
@@ -99,7 +100,7 @@ func (b *Block) jsonID(value []byte, kind ids.Kind) ([]byte, error) {
 	return nil, fmt.Errorf("is not a user id: must be a JSON string, got %s", Clip(value))
 }
 
-// takeOther works like the function takeRow, but for ids that are not dense 32-bit integers.
+// The method takeOther works like the function takeRow, but for ids that are not dense 32-bit integers.
 func (p *pageIDs) takeOther(into *Block, row int64, i int, code int16, table bool) {
 	if p.present != nil && !p.present[i] {
 		into.Reject(row, []byte("null"), reasonEmpty)
@@ -119,9 +120,9 @@ func (p *pageIDs) takeOther(into *Block, row int64, i int, code int16, table boo
 	}
 }
 
-// parse converts the value with the index i of a Parquet page to the image of an id (64-bit number that stands for the
-// id). parse also returns the other 64 bits of a UUID, or the text of a string. For an invalid id, parse rejects the
-// row.
+// The method parse converts the value with the index i in a Parquet page to the image of an id (64-bit number that
+// stands for the id). The method parse also returns the 64 bits of a UUID that the image lacks, or the text of a
+// string. If the id is invalid, the method parse rejects the row.
 func (p *pageIDs) parse(into *Block, row int64, i int) (image, rest uint64, text []byte, ok bool) {
 	switch p.as {
 	case packed:

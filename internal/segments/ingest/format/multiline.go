@@ -2,9 +2,9 @@ package format
 
 import "fmt"
 
-// A Multiline describes those rows of a file that span several lines, because of a quoted field or an escaped line
-// break. If a row spans only few lines, it usually contains an address. If a row spans many lines, a quote is usually
-// missing, so that the row contains other rows.
+// A Multiline describes the rows of a file that span several lines, because of a quoted field or an escaped line break.
+// A row that spans a few lines usually contains an address. In a row that spans many lines, a quote is usually missing,
+// so that the row contains other rows.
 type Multiline struct {
 	Rows    int64 `json:"rows"`
 	Lines   int64 `json:"lines"`         // lines of all such rows
@@ -12,13 +12,13 @@ type Multiline struct {
 	At      int64 `json:"longest_row"`   // line where the longest row begins
 }
 
-// Note counts one row of several lines.
+// Note counts one row that spans several lines.
 func (m *Multiline) Note(row, lines int64) {
 	m.Add(Multiline{Rows: 1, Lines: lines, Longest: lines, At: row})
 }
 
-// Add increases the counts by those of another block of the same file. If several rows are equally long, Add keeps the
-// one that comes first in the file, in whichever order the blocks arrive.
+// Add adds the counts of another block of the same file. The blocks may arrive in any order. If several rows are
+// equally long, Add keeps the row that comes first in the file.
 func (m *Multiline) Add(other Multiline) {
 	m.Rows += other.Rows
 	m.Lines += other.Lines

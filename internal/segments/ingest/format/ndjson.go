@@ -11,9 +11,9 @@ import (
 )
 
 // NDJSON returns the Syntax for files with one JSON object per line. The arguments "id" and "segment" are the names of
-// the fields with the user id and the segment's name; segment is "" if rows name no segment. A dense id is a JSON
+// the fields with the user id and the segment's name. If rows name no segment, "segment" is "". A dense id is a JSON
 // integer or a string of digits, because many exporters write 64-bit integers as strings. An id of another kind is a
-// string, or for uint64 also a number. A nil scheme means dense ids (32-bit integers).
+// string; a uint64 id may also be a number. If the argument "scheme" is nil, the ids are dense (32-bit integers).
 func NDJSON(id, segment string, scheme *ids.Scheme) Syntax {
 	names := []string{id}
 	if segment != "" {
@@ -42,7 +42,7 @@ func isObject(line []byte) bool {
 	return len(line) > 0 && line[0] == '{' && json.Valid(line)
 }
 
-// addTo reads one line with a JSON object, and adds the id and the segment name in this object to the block.
+// The method addTo reads one line with a JSON object, and adds the id and the segment name in this object to the block.
 func (o *object) addTo(b *Block, row []byte, line int64, scheme *ids.Scheme) error {
 	if len(row) == 0 {
 		return errors.New("line is empty and must be a JSON object")
@@ -71,10 +71,10 @@ func (o *object) addTo(b *Block, row []byte, line int64, scheme *ids.Scheme) err
 	return nil
 }
 
-// An object reads, from JSON objects, those members that the caller wants. An object is not safe for concurrent use.
+// The type object reads the wanted members of JSON objects. An object is not safe for concurrent use.
 type object struct {
 	wanted  []string // names of members
-	values  record   // of the last object, in JSON; nil: the object has no member with this name
+	values  record   // wanted values of the last JSON object; nil: no such member
 	members map[string]json.RawMessage
 }
 
@@ -89,7 +89,7 @@ type repeatedName string
 
 func (r repeatedName) Error() string { return fmt.Sprintf("field %q is given twice", string(r)) }
 
-// read finds the wanted members of one JSON object.
+// The method read finds the wanted members of one JSON object.
 func (o *object) read(row []byte) error {
 	if o.readFlat(row) {
 		return nil
@@ -97,8 +97,8 @@ func (o *object) read(row []byte) error {
 	return o.readAny(row)
 }
 
-// readAny finds the wanted members of any valid JSON object. readAny takes fifteen times the CPU time of readFlat: 1.4
-// µs for a row of 55 bytes.
+// readAny finds the wanted members of any valid JSON object. readAny takes fifteen times as much CPU time as readFlat:
+// 1.4 µs for a row of 55 bytes.
 func (o *object) readAny(row []byte) error {
 	clear(o.members)
 	if len(row) == 0 || row[0] != '{' || json.Unmarshal(row, &o.members) != nil {
@@ -109,16 +109,16 @@ func (o *object) readAny(row []byte) error {
 			return repeatedName(name)
 		}
 		o.values[i] = o.members[name]
-		delete(o.members, name) // as in readFlat, the first of equal wanted names has the value
+		delete(o.members, name) // as in readFlat, the first of two equal wanted names gets the value
 	}
 	return nil
 }
 
-// repeats reports whether a valid JSON object has the given name more than once. The map that the JSON decoder fills
-// would show only the last of several members with the same name.
+// The function repeats reports whether a valid JSON object has the given name more than once. The result of the JSON
+// decoder would show only the last of several members with the same name.
 func repeats(row []byte, name string) bool {
 	if bytes.Count(row, []byte(name)) < 2 && bytes.IndexByte(row, '\\') < 0 {
-		return false // in any spelling, including escapes
+		return false // without escapes, a name has one spelling
 	}
 	count := 0
 	_ = eachMember(row, func(member string) {
@@ -129,8 +129,8 @@ func repeats(row []byte, name string) bool {
 	return count > 1
 }
 
-// eachMember calls the function in its argument "each" with the name of every member of a JSON object, in order. The
-// error of eachMember is the reason why the line is not a JSON object.
+// eachMember calls the function in its argument "each" with the name of every member of a JSON object, in order. If the
+// line is not a JSON object, the error is the reason.
 func eachMember(line []byte, each func(name string)) error {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
@@ -155,7 +155,7 @@ func eachMember(line []byte, each func(name string)) error {
 	return nil
 }
 
-// plainID returns a JSON value without its quotes if it is a string of digits, and otherwise unchanged.
+// plainID returns a JSON string of digits without the quotes. All other JSON values stay unchanged.
 func plainID(value []byte) []byte {
 	if n := len(value); n >= 2 && value[0] == '"' {
 		if digits := value[1 : n-1]; bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }) < 0 {

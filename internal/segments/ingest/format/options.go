@@ -7,50 +7,51 @@ import (
 	"capper/internal/ids"
 )
 
-// Kind is the kind of a delimited file: text, CSV or TSV.
+// The type Kind is the kind of a delimited file: text, CSV or TSV.
 type Kind int
 
-// These constants are the kinds of delimited files. A text file has one id per line.
+// The constants Text, CSV and TSV are the kinds of delimited files. A text file has one id per line.
 const (
 	Text Kind = iota
 	CSV
 	TSV
 )
 
-// Header says whether the first row of a CSV, TSV or text file has the names of the columns.
+// The type Header is the setting for the first row of a CSV, TSV or text file: a header with the names of the columns,
+// or a row with data.
 type Header string
 
-// headerAuto treats the first row as a header in two cases. In the first case, the user of segmentbuild requests a
-// column by its name. In the second case, no field of the first row is a number, and one field is a usual name of an id
-// column, such as user_id, customerId or order_id. If the user requests the id column by number, the first row must
-// have such a name in that column.
+// With headerAuto, the parser treats the first row as a header in two cases. In the first case, the user of
+// segmentbuild requests a column by name. In the second case, no field of the first row is a number, and one field is a
+// usual name of an id column, such as user_id, customerId or order_id. If the user requests the id column by number,
+// the first row must have such a name in that column.
 const (
 	headerAuto Header = ""
 	HeaderYes  Header = "yes"
 	HeaderNo   Header = "no"
 )
 
-// DelimitedOptions says how to read a text, CSV or TSV file. The zero value means a text file in which the parser
-// detects whether the first row is a header.
+// DelimitedOptions contains the settings for reading a text, CSV or TSV file. With the zero DelimitedOptions, the file
+// is a text file, and the parser detects whether the first row is a header.
 type DelimitedOptions struct {
 	Kind   Kind
 	Header Header
-	// IDColumn and SegmentColumn are names, or numbers from 1. Empty means that the column is
-	// detected.
+	// IDColumn and SegmentColumn are names of columns, or numbers from 1. If a field is empty, the parser detects the
+	// column.
 	IDColumn, SegmentColumn string
-	// Table means that every row also has the name of a segment or set.
+	// If Table is true, every row also has the name of a segment or set.
 	Table bool
-	// Delimiter separates columns. 0 means the delimiter of the kind.
+	// Delimiter separates columns. If Delimiter is 0, the usual delimiter of the file's kind applies.
 	Delimiter byte
-	// Quote and Escape are special characters. Zero values mean those of the kind.
+	// Quote and Escape are special characters. If a field is zero, the usual character of the file's kind applies.
 	Quote, Escape Mark
-	// Scheme is the scheme of the ids; nil means dense ids.
+	// Scheme is the kind and hash key of the ids. If Scheme is nil, the ids are dense (32-bit integers).
 	Scheme *ids.Scheme
 }
 
-// dialect returns the special characters of the file: those that the user requested, or else the usual ones for the
-// kind of file. TSV has no quotes, because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive write TSV with
-// backslashes.
+// The method dialect returns the special characters of the file: the requested characters, or else the usual characters
+// for the kind of file. By default, TSV has no quotes, because PostgreSQL (COPY), MySQL (-B, INTO OUTFILE) and Hive
+// write TSV with backslashes.
 func (o *DelimitedOptions) dialect() (dialect, error) {
 	d := dialect{delimiter: ',', quote: '"'}
 	if o.Kind == TSV {
@@ -72,8 +73,8 @@ func (o *DelimitedOptions) dialect() (dialect, error) {
 	return d, nil
 }
 
-// A Mark is one special character of a text, CSV or TSV file, such as the quote. The zero Mark means the default
-// character of the format.
+// A Mark is one special character of a text, CSV or TSV file, such as the quote. If a Mark is zero, the default
+// character of the format applies.
 type Mark struct {
 	said bool
 	char byte // 0: none

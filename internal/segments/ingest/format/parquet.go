@@ -13,14 +13,14 @@ import (
 	"capper/internal/ids"
 )
 
-// Parquet is an open Parquet file of user ids whose footer has been checked. A Parquet is safe for concurrent use.
+// The type Parquet is an open Parquet file of user ids with a checked footer. A Parquet is safe for concurrent use.
 type Parquet struct {
-	parquetFile // the columns are that of the ids and, in a table, that of the names
+	parquetFile // the column of the ids and, in a table, the column of the names
 	as          idType
 	kind        ids.Kind
 }
 
-// openParquet reads the footer of a Parquet file; size is the length of the file in bytes.
+// openParquet reads the footer of a Parquet file. The argument "size" is the length of the file in bytes.
 func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 	opened, err := parquet.OpenFile(from, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
@@ -30,10 +30,10 @@ func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 }
 
 // OpenParquet reads the footer of a Parquet file and finds the columns. The argument "size" of OpenParquet is the
-// length of the file in bytes. The argument "id" of OpenParquet says which column of the file holds the user ids, and
-// the argument "segment" says which column holds the names of segments. Both arguments are the name of a column or a
-// number from 1. If the argument "id" or "segment" is empty, OpenParquet finds the column by its usual names. If the
-// argument "table" is true, every row also has the name of a segment or set.
+// length of the file in bytes. The argument "id" names the column of the user ids, and the argument "segment" names the
+// column of the segment names. Each of these two arguments is the name of a column or its number, counted from 1. If
+// "id" or "segment" is empty, OpenParquet finds the column by the usual names of such columns. If the argument "table"
+// is true, every row also has the name of a segment or set.
 func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, kind ids.Kind) (f *Parquet, err error) {
 	defer damaged(&err)
 	opened, err := openParquet(from, size)
@@ -50,7 +50,8 @@ func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, k
 // Column returns the name of the id column.
 func (f *Parquet) Column() string { return strings.Join(f.leaves[0].Path(), ".") }
 
-// NameColumn returns the name of the column that holds segment or set names, or "" if rows name no segment or set.
+// NameColumn returns the name of the column with segment or set names. If rows name no segment or set, NameColumn
+// returns "".
 func (f *Parquet) NameColumn() string {
 	if len(f.leaves) == 1 {
 		return ""
@@ -61,8 +62,8 @@ func (f *Parquet) NameColumn() string {
 // Groups returns the number of row groups in the Parquet file.
 func (f *Parquet) Groups() int { return len(f.opened.RowGroups()) }
 
-// check returns an error if the Parquet file has ambiguous compression codecs, or a footer with contradictory row
-// counts.
+// The method check returns an error if the Parquet file has ambiguous compression codecs, or a footer with
+// contradictory row counts.
 func (f *parquetFile) check() error { return errors.Join(f.checkCodecs(), checkRowCounts(f.opened)) }
 
 // checkCodecs rejects compression codecs that are ambiguous: programs disagree about the format of LZ4, which LZ4_RAW
@@ -82,16 +83,18 @@ func (f *parquetFile) checkCodecs() error {
 	return nil
 }
 
-// blockRows is the number of rows after which ReadGroup passes a block of rows on to its caller.
+// blockRows is the number of rows in a full block that ReadGroup passes to its caller.
 const blockRows = 1 << 16
 
-// noSegment and badSegment stand in place of a segment's code for rows whose segment name is null or was rejected.
+// noSegment replaces a segment's code in a row whose segment name is null, and badSegment in a row whose segment name
+// was rejected.
 const (
 	noSegment  = -1 // null
 	badSegment = -2 // rejected already
 )
 
-// damaged converts a panic into an error, because a damaged Parquet file can cause a panic of the Parquet library.
+// The function damaged converts a panic into an error, because a damaged Parquet file can cause a panic of the Parquet
+// library.
 func damaged(err *error) {
 	if fault := recover(); fault != nil {
 		*err = fmt.Errorf("parquet: damaged: %v", fault)
@@ -143,9 +146,8 @@ func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()
 	return nil
 }
 
-// checkRowCounts compares the row counts in the footer of a Parquet file: for the file, for its row groups and for
-// their columns. The row counts come from the footer of the Parquet file; ReadGroup later compares them with the actual
-// rows of each group.
+// checkRowCounts compares the row counts in the footer of a Parquet file: for the file, the row groups and the columns.
+// Later, ReadGroup compares the row count of each group with the actual rows.
 func checkRowCounts(file *parquet.File) error {
 	total := int64(0)
 	for i, group := range file.Metadata().RowGroups {
@@ -172,8 +174,8 @@ func checkRowCounts(file *parquet.File) error {
 	return nil
 }
 
-// takeRow adds one id to the block: the id with the index i of a Parquet page. The argument "at" of takeRow is the
-// index that the row has in its row group.
+// takeRow adds the id with the index i in a Parquet page to the block. The argument "at" is the index of the row in the
+// row group.
 func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {

@@ -12,19 +12,19 @@ import (
 	"capper/internal/ids"
 )
 
-// idType is the form in which a Parquet column stores ids.
+// The type idType is the form in which a Parquet column stores ids.
 type idType int
 
 const (
-	signed   idType = iota // integers of 32 or 64 bits, including decimals
-	unsigned               // likewise
-	digits                 // a string
+	signed   idType = iota // signed integers of 32 or 64 bits, including decimals
+	unsigned               // unsigned integers of 32 or 64 bits
+	digits                 // a string of digits
 	decimal                // a decimal in bytes: big-endian two's complement
-	plain                  // a string, of an id that is not dense
-	packed                 // 16 bytes, of a UUID
+	plain                  // a string with an id that is not dense
+	packed                 // the 16 bytes of a UUID
 )
 
-// find finds those columns of the Parquet file that the parser must read.
+// The method find finds the columns of the Parquet file that the parser must read.
 func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 	id, err := leaf(f.opened, idColumn, "user_id", userColumn)
 	if err != nil {
@@ -46,9 +46,9 @@ func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 	return nil
 }
 
-// leaf finds a column of a Parquet file by its name or by its number, which counts from 1. A nested column is found by
-// its path of names. If the user requests no column, leaf returns the column with the usual name or, without such a
-// column, the column that the function in the argument "likely" chooses.
+// The function leaf finds a column of a Parquet file by its name, by its number (from 1), or by the path of names of a
+// nested column. If no column is requested, leaf returns the column with the usual name. Without such a column, the
+// function in the argument "likely" chooses the column.
 func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, error)) (*parquet.Column, error) {
 	at := file.Root().Columns()
 	var names []string
@@ -71,8 +71,9 @@ func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, e
 	return found, nil
 }
 
-// topLevel returns the index of a column in the list of names: of the column that the user requested, or else of the
-// one that it detects. If no name matches, it returns -1.
+// topLevel returns the index of the requested column in a list of names. If no column is requested, topLevel returns
+// the index of the column with the usual name, or of the column that the function in the argument "likely" chooses. If
+// the requested name is not in the list, topLevel returns -1.
 func topLevel(names []string, asked, usual string, likely func([]string) (int, error)) (int, error) {
 	if asked == "" {
 		i, err := named(names, usual)
@@ -97,8 +98,8 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 	return n - 1, nil
 }
 
-// named returns the index of a column name in a list, or -1. A name that is exactly equal is preferred to
-// a name that differs in upper and lower case. If the name occurs twice, named returns an error.
+// The function named returns the index of a column name in a list, or -1. An exactly equal name takes precedence over a
+// name that differs in upper and lower case. If the name occurs twice, the function named returns an error.
 func named(names []string, name string) (int, error) {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		found := -1
@@ -119,7 +120,7 @@ func named(names []string, name string) (int, error) {
 	return -1, nil
 }
 
-// nested finds a nested Parquet column by a path of names.
+// The function nested finds a nested Parquet column by a path of names.
 func nested(at *parquet.Column, names []string, path string) (*parquet.Column, error) {
 	for step := range strings.SplitSeq(path, ".") {
 		var inside []string
@@ -191,8 +192,8 @@ func otherTypeOf(c *parquet.Column, kind ids.Kind) (idType, error) {
 	return 0, fmt.Errorf("column %q has type %s, but ids of the kind %s must be %s", c.Name(), c.Type(), kind, wanted)
 }
 
-// isUUIDType reports whether a column of 16 bytes holds UUIDs. The column holds UUIDs if its declared type is UUID, or
-// if it has no declared type.
+// isUUIDType reports whether a Parquet column of 16 bytes contains UUIDs: its declared type is UUID, or the column has
+// no declared type.
 func isUUIDType(t parquet.Type) bool {
 	if logical := t.LogicalType(); logical != nil && logical.Value != nil {
 		_, ok := logical.Value.(*format.UUIDType)
@@ -227,7 +228,7 @@ func integerType(t parquet.Type) (idType, bool) {
 	return 0, false
 }
 
-// bytesType returns in which form (idType) a Parquet column of bytes stores ids. Bytes without a declared type are
+// bytesType returns the form of the ids in a Parquet column of bytes. bytesType treats bytes without a declared type as
 // strings, because old programs write strings in this way.
 func bytesType(t parquet.Type) (idType, bool) {
 	if logical := t.LogicalType(); logical != nil && logical.Value != nil {

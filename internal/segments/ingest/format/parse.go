@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// These constants are reasons why rows of text, CSV and TSV files are bad.
+// The constants reasonColumns to reasonSwallowed are reasons for which rows of text, CSV and TSV files are bad.
 const (
 	reasonColumns   = "row has %d columns, but the first row has %d"
 	reasonQuote     = "a quote is neither at the beginning nor at the end of a field"
@@ -14,8 +14,8 @@ const (
 		"or there is one too many"
 )
 
-// parse parses a block of complete rows of a CSV or TSV file. A fast path parses lines without quotes and escapes,
-// which are most lines.
+// The method parse parses a block of complete rows of a CSV or TSV file. A fast path parses lines without quotes and
+// escapes, because most lines have none.
 func (l *layout) parse(into *Block, block []byte, line int64) {
 	quotes, escapes := finder{char: l.quote}, finder{char: l.escape}
 	for at := 0; at < len(block); {
@@ -40,8 +40,8 @@ type finder struct {
 	seen bool
 }
 
-// from returns the first position of the character at or after the index i, or the length of the block if
-// there is none.
+// The method from returns the first position of the character at or after the index i. If the character does not
+// follow, the method from returns the length of the block.
 func (f *finder) from(block []byte, i int) int {
 	if f.char == 0 {
 		return len(block)
@@ -58,7 +58,7 @@ func (f *finder) from(block []byte, i int) int {
 }
 
 // parsePlain parses lines without quotes and escapes in one pass, and returns the number of the next line. parsePlain
-// passes unusual rows to parseRow, which finds out why a row is bad.
+// passes unusual rows to parseRow, which finds the reason if a row is bad.
 func (l *layout) parsePlain(into *Block, block []byte, line int64) int64 {
 	delimiter, idColumn, segmentColumn := l.delimiter, l.id, l.segment
 	for ; len(block) > 0; line++ {
@@ -100,9 +100,10 @@ func trimBreak(row []byte) []byte {
 	return row
 }
 
-// parseRow parses the row at the beginning of b. parseRow returns how many bytes and how many lines the row takes.
+// parseRow parses the row at the beginning of b. parseRow returns the length of the row in bytes, and its number of
+// lines.
 func (l *layout) parseRow(into *Block, b []byte, line int64) (size int, lines int64) {
-	// This loop repeats the loop of dialect.row for only two columns, which saves a tenth of the time for rows with
+	// The following loop is the loop of dialect.row for two columns, and saves a tenth of the time for rows with
 	// quotes.
 	var id, segment []byte
 	columns, inOrder := 0, true
@@ -155,8 +156,8 @@ func (l *layout) parseRow(into *Block, b []byte, line int64) (size int, lines in
 	return size, lines
 }
 
-// takeRow adds the id and the segment name of one row to the block. takeRow leaves escapes in dense ids and names,
-// because no valid id or name contains an escape.
+// takeRow adds the id and the segment name of one row to the block. takeRow leaves escape characters in dense ids and
+// names, because no valid dense id or name contains an escape character.
 func (l *layout) takeRow(into *Block, line int64, id, segment []byte) {
 	switch {
 	case l.isNull(id):
@@ -170,7 +171,7 @@ func (l *layout) takeRow(into *Block, line int64, id, segment []byte) {
 	}
 }
 
-// parseText parses a block of a text file with one dense id (32-bit integer) per line.
+// parseText parses a block of a text file with one id per line.
 func parseText(into *Block, block []byte, line int64) {
 	if into.parser != nil {
 		parseLines(into, block, line)

@@ -17,24 +17,25 @@ import (
 // Columns has the names of the columns in a file about sends (messages that another system sent).
 type Columns struct{ User, At, Channel, MessageID, Namespace string }
 
-// SendOptions says how to read files of sends.
+// SendOptions contains the settings for reading a file about sends (messages that another system sent).
 type SendOptions struct {
-	Columns Columns // a name that is not "" must be there
+	Columns Columns // a column whose name is not "" must exist
 	Format  string  // csv, tsv, ndjson, parquet; "": by the file's name, else by its first bytes
 	Zone    *time.Location
-	// Channel and MessageID apply to rows without their own.
+	// If a row has no channel or no message id, Channel or MessageID applies to this row.
 	Channel, MessageID string
-	Namespace          *string         // namespace of all rows; nil: the column has it
+	Namespace          *string         // namespace of all rows; nil: from the column
 	Channels           map[string]bool // the configured channels; nil: unknown
 	FinalNewline       bool            // false: the last line of a text may lack a line break
 	Now                time.Time
-	Scheme             *ids.Scheme // of the users' ids; nil: dense ids
+	Scheme             *ids.Scheme // kind and hash key of the user ids; nil: dense ids
 }
 
-// usual has the default names of the columns in a file about sends (messages that another system sent).
+// The variable usual has the default names of the columns in a file about sends (messages that another system sent).
 var usual = Columns{"user_id", "at", "channel", "message_id", "namespace"}
 
-// These constants are the column indexes in a record (the fields of one send), and the number of columns.
+// The constants columnUser to columnNamespace are the column indexes in a record (the fields of one send), and
+// sendColumns is the number of columns.
 const (
 	columnUser = iota
 	columnAt
@@ -44,7 +45,8 @@ const (
 	sendColumns
 )
 
-// record holds the fields of one send, by column. A field is nil if the row has no such column.
+// A record contains the fields of one send (message that another system sent), by column. If the row has no such
+// column, the field is nil.
 type record [sendColumns][]byte
 
 func (c *Columns) list() [sendColumns]string {
@@ -63,8 +65,9 @@ type sendReader struct {
 	id     []byte      // canonical id of the current row
 }
 
-// ReadSends reads a file about sends and calls the function in the argument "yield" for each row. If a row is not a
-// valid send, the function gets a RowError. If yield returns an error, ReadSends stops and returns this error.
+// ReadSends reads a file about sends (messages that another system sent), and calls the function in the argument
+// "yield" for each row. If a row is not a valid send, yield gets a RowError. If yield returns an error, ReadSends stops
+// and returns this error.
 func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, progress Progress,
 	yield func(SendRow, *RowError) error) (err error) {
 	file, err := Open(ctx, from, name, progress)
@@ -98,7 +101,8 @@ func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, pro
 	return nil
 }
 
-// take converts the fields of a row to a send. take calls yield with the send, or with the reason why the row is bad.
+// The method take converts the fields of a row to a send. The method take calls the function yield with the send or,
+// for a bad row, with the reason.
 func (r *sendReader) take(line int64, fields *record, fault error) error {
 	var row SendRow
 	if fault == nil {
@@ -116,8 +120,8 @@ func SendExtensions() map[string]string {
 		"parquet": "parquet", "pq": "parquet"}
 }
 
-// formatOf returns the format of a file about sends: the requested one, else the one of the name's extension, else the
-// one that the first bytes show.
+// formatOf returns the format of a file about sends. The requested format takes precedence over the extension of the
+// file's name, and the extension over the first bytes of the file.
 func (o *SendOptions) formatOf(name string, file *File) (string, error) {
 	plain, _ := WithoutPacking(name)
 	format := cmp.Or(o.Format, SendExtensions()[plain[strings.LastIndexByte(plain, '.')+1:]])
@@ -141,7 +145,8 @@ func (o *SendOptions) formatOf(name string, file *File) (string, error) {
 	return cmp.Or(format, "csv"), nil
 }
 
-// csvRows parses the rows of a CSV or TSV file about sends by the rules of RFC 4180; in TSV, the delimiter is a tab.
+// The type csvRows parses the rows of a CSV or TSV file about sends by the rules of RFC 4180. In TSV, the delimiter is
+// a tab.
 type csvRows struct {
 	*sendReader
 	dialect
@@ -171,8 +176,8 @@ func (r *sendReader) readCSV(delimiter byte) (err error) {
 	return nil
 }
 
-// parse parses a block of complete rows of a file about sends. The first row of the file names the columns. Empty lines
-// are not rows.
+// The method parse parses a block of complete rows of a file about sends. The first row of the file names the columns.
+// Empty lines are not rows.
 func (r *csvRows) parse(block []byte, line int64) (err error) {
 	for len(block) > 0 {
 		columns, inOrder, size, row := r.row(block, r.places[:], r.fields[:])
@@ -209,8 +214,8 @@ func (r *csvRows) joinCRLF() {
 	}
 }
 
-// misquoted uses encoding/csv to parse a row with a faulty quote once more, because the error of encoding/csv contains
-// the position of the quote.
+// The method misquoted parses a row with a faulty quote once more with encoding/csv, because the error of encoding/csv
+// contains the position of the quote.
 func (r *csvRows) misquoted(row []byte, line int64) error {
 	standard := csv.NewReader(bytes.NewReader(row))
 	standard.Comma = rune(r.delimiter)
@@ -238,7 +243,8 @@ func (r *csvRows) takeHeader(header []byte) (err error) {
 	return err
 }
 
-// find returns the index of each of a send's columns in a list of names, and -1 for a column that does not exist.
+// The method find returns the index of each column of a send in a list of column names. For a missing column, the index
+// is -1.
 func (r *sendReader) find(names []string) (places [sendColumns]int, err error) {
 	for i, name := range r.names {
 		places[i] = slices.Index(names, name)

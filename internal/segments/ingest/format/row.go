@@ -14,15 +14,15 @@ import (
 	"capper/internal/ids"
 )
 
-// SendRow is one send that another system made.
+// A SendRow is one send (message to a user) that another system made.
 type SendRow struct {
 	User      capping.UserID
-	ID        string // canonical id of the user; "" for dense ids, which are the users
+	ID        string // canonical id of the user; "" for dense ids, because User is the id
 	Image     string // ids.ImageText, if the row names the user by an image; ID is then ids.ImageName
 	At        int64  // milliseconds since 1970
 	Channel   string
 	MessageID string
-	Namespace string // "": the one without a name
+	Namespace string // "": the namespace without a name
 }
 
 // NoColumnError reports that a file about sends has no column with a requested or usual name.
@@ -30,23 +30,23 @@ type NoColumnError struct{ text string }
 
 func (e *NoColumnError) Error() string { return e.text }
 
-// A RowError reports why a row of a file about sends is not a valid send.
+// A RowError reports a row of a file about sends that is not a valid send, with the reason.
 type RowError struct {
-	Line int64 // or row, in formats without lines; counted from 1
+	Line int64 // number of the line, or of the row in formats without lines; counted from 1
 	Err  error
 }
 
-// Error returns the line and the reason.
+// Error returns the number of the line and the reason.
 func (e *RowError) Error() string { return fmt.Sprintf("%d: %s", e.Line, e.Err) }
 
 // Unwrap returns the reason.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// maxName is the maximum length of a message id in bytes, which is the service's limit.
+// maxName is the maximum length of a message id in bytes, as in the service.
 const maxName = 128
 
-// zoned is the layout of times that have an offset from UTC, and naive is the layout of times that have none. Both
-// layouts allow a fraction of a second.
+// zoned lists the layouts of times with an offset from UTC, and naive lists the layouts of times without an offset. The
+// layouts zoned and naive also accept a fraction of a second.
 var (
 	zoned = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
 		"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05-07"}
@@ -55,7 +55,7 @@ var (
 
 var errZone = errors.New("the time has no offset from UTC: set its time zone with --timezone")
 
-// earliest is the earliest time of a send that a row may have. A row with an earlier time usually has another number in
+// The variable earliest is the earliest valid time of a send. A row with an earlier time usually has another number in
 // place of the time: a date such as 20261120, a count of days, or zero.
 var earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
@@ -104,8 +104,8 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 
 // latestAt returns the latest instant at which clocks of a time zone showed the given time, in milliseconds since 1970.
 // If clocks showed the time twice, latestAt returns the later instant, because limits then count the send for longer.
-// If clocks skipped the time, found is false. The search of latestAt covers two days and assumes that clocks change at
-// most once within the two days, and that no offset exceeds one day.
+// If clocks skipped the time, found is false. latestAt assumes that clocks change at most once within two days, and
+// that no offset exceeds one day.
 func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	for _, side := range [2]time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := wall.Add(side).In(zone).Zone()
@@ -117,9 +117,9 @@ func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	return latest, found
 }
 
-// epochOf parses a time of a send that is given as seconds since 1970, which may have a fraction, or as milliseconds
-// since 1970. epochOf rejects numbers of eight digits, which would be seconds in the years 1970 to 1973. A number of
-// eight digits is more likely a date such as 20261120. timeOf rejects other dates that look like numbers.
+// epochOf parses a time of a send in seconds since 1970, with or without a fraction, or in milliseconds since 1970.
+// epochOf rejects numbers of eight digits, because such a number is more likely a date such as 20261120 than seconds in
+// the years 1970 to 1973. The function timeOf rejects other dates that look like numbers.
 func epochOf(text string) (int64, bool) {
 	whole, fraction, broken := strings.Cut(text, ".")
 	n, err := strconv.ParseUint(whole, 10, 63)
@@ -202,8 +202,8 @@ func (r *sendReader) userOf(row *SendRow, field []byte) error {
 	return nil
 }
 
-// namespaceOf returns the namespace of a send from its field. If the field is empty, the send is in the namespace
-// without a name, and not in the namespace of SendOptions.Namespace.
+// namespaceOf returns the namespace of a send from the row's field. If the field is empty, the send is in the namespace
+// without a name. If the file has no such field, the namespace is SendOptions.Namespace.
 func (r *sendReader) namespaceOf(field []byte) (string, error) {
 	if field == nil {
 		if r.Namespace == nil {

@@ -12,12 +12,13 @@ import (
 	"capper/internal/ids"
 )
 
-// objectRows parses an NDJSON file about sends. Each line of such a file is a JSON object.
+// The type objectRows parses an NDJSON file about sends (messages that another system sent). Each line of such a file
+// is a JSON object.
 type objectRows struct {
 	*sendReader
 	*object
 	seen    map[string]bool   // names of members, at most mostNames
-	found   [sendColumns]bool // the columns that at least one object has
+	found   [sendColumns]bool // columns that at least one object has
 	lacking int64             // the first line without a namespace; 0: none
 }
 
@@ -49,8 +50,8 @@ func (r *sendReader) readNDJSON() (err error) {
 	return rows.missing()
 }
 
-// missing returns an error if the namespace of some sends is not known. missing also returns an error if no JSON object
-// of the file has a column that the user requested by name, because the name may be misspelled.
+// The method missing returns an error if the namespace of some sends is unknown. If no JSON object of the file has a
+// column that was requested by name, the method missing also returns an error, because the name may be misspelled.
 func (r *objectRows) missing() error {
 	if r.Namespace != nil && r.lacking > 0 && r.found[columnNamespace] {
 		return fmt.Errorf("line %d must have a %s like other lines: the namespace of the send is unknown",
@@ -65,7 +66,7 @@ func (r *objectRows) missing() error {
 	return nil
 }
 
-// note records that a JSON object of the file has a member with this name.
+// The method note records that a JSON object of the file has a member with this name.
 func (r *objectRows) note(name string) {
 	if len(r.seen) < mostNames {
 		r.seen[name] = true
@@ -75,10 +76,10 @@ func (r *objectRows) note(name string) {
 	}
 }
 
-// row returns a send's fields from one line with a JSON object.
+// The method row returns a send's fields from one line with a JSON object.
 func (r *objectRows) row(line []byte, n int64) (fields record, err error) {
 	if r.lacksColumn() {
-		_ = eachMember(line, r.note) // read reports its error
+		_ = eachMember(line, r.note) // the method read reports the error
 	}
 	if err := r.read(line); err != nil {
 		why := eachMember(line, r.note)
@@ -109,7 +110,7 @@ func (r *objectRows) row(line []byte, n int64) (fields record, err error) {
 	return fields, err
 }
 
-// lacksColumn reports whether the user requested a column that no line so far has.
+// lacksColumn reports whether no line so far has a requested column.
 func (r *objectRows) lacksColumn() bool {
 	for i, asked := range r.asked {
 		if asked != "" && !r.found[i] {

@@ -37,18 +37,18 @@ func (r *sendReader) readParquet() (err error) {
 	return r.file.CheckLength()
 }
 
-// A parquetRows converts the rows of a Parquet file about sends into sends.
+// The type parquetRows converts the rows of a Parquet file about sends to sends (messages that another system sent).
 type parquetRows struct {
 	*sendReader
 	parquetFile
-	columns []int                 // of a send, for each column that is read
-	as      []idType              // storage type of each column that is read; only some types matter
+	columns []int                 // for each column that the parser reads: column index in a record
+	as      []idType              // storage type of each column that the parser reads; only some types matter
 	stamp   *format.TimestampType // type of the time column; nil: text or a number
 	n       int64                 // rows so far
 	row     record
 }
 
-// find finds those columns of the Parquet file that belong to a send.
+// The method find finds the columns of the Parquet file that belong to a send.
 func (r *parquetRows) find() error {
 	columns := r.opened.Root().Columns()
 	var names []string
@@ -78,7 +78,7 @@ func (r *parquetRows) find() error {
 	return err
 }
 
-// read reads the sends of one row group of the Parquet file.
+// The method read reads the sends of one row group of the Parquet file.
 func (r *parquetRows) read(i int) (err error) {
 	group, err := r.group(i)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *parquetRows) fields(values parquet.Row, wide []bool) *record {
 	return fields
 }
 
-// textOf converts a value in a Parquet file to the text that a CSV file would contain.
+// textOf converts a value in a Parquet file to the corresponding text in a CSV file.
 func textOf(value parquet.Value, as idType) []byte {
 	switch {
 	case as == unsigned && value.Kind() == parquet.Int32:
@@ -159,8 +159,8 @@ func textOf(value parquet.Value, as idType) []byte {
 	return []byte(value.String())
 }
 
-// stampOf returns the timestamp type of a Parquet column, or nil if the column holds texts or numbers. stampOf rejects
-// types that do not denote an instant.
+// stampOf returns the timestamp type of a Parquet column. For a column of texts or numbers, the result is nil. stampOf
+// rejects types that are not instants, such as DATE.
 func stampOf(column *parquet.Column) (*format.TimestampType, error) {
 	refused := func(what string) error {
 		return fmt.Errorf(

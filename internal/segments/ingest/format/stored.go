@@ -11,19 +11,19 @@ import (
 	"capper/internal/objects"
 )
 
-// A storedFile reads an input file as it is stored, without decompression. Read returns io.EOF only at the real end of
-// the file, after exactly the announced number of bytes.
+// A storedFile reads an input file in its stored form, without decompression. The method Read returns io.EOF only at
+// the real end of the file, after exactly the announced number of bytes.
 type storedFile struct {
 	ctx      context.Context
 	body     io.ReadCloser
-	size     int64 // announced length; -1 if none is announced
+	size     int64 // announced length; -1: unknown
 	progress Progress
 
 	read  int64
 	fault atomic.Pointer[error] // atomic, because a decoder reads ahead in its own goroutine
 }
 
-// bufferBytes returns the size of a read buffer that has space for the first row, or for the whole of a small file.
+// bufferBytes returns the size of a read buffer with space for the first row or for a whole small file.
 func (s *storedFile) bufferBytes() int {
 	if s.size < 0 {
 		return HeadBytes
@@ -53,7 +53,7 @@ func (s *storedFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// broken returns the error that prevented reading the file to its end, or nil.
+// The method broken returns the error that stopped the reading of the file before its end, or nil.
 func (s *storedFile) broken() error {
 	if fault := s.fault.Load(); fault != nil {
 		return *fault
@@ -61,14 +61,14 @@ func (s *storedFile) broken() error {
 	return nil
 }
 
-// lengthFault returns an error for a file whose length has changed since it was opened.
+// lengthFault returns an error for a file whose length has changed since Open.
 func (s *storedFile) lengthFault(now int64) error {
 	return fmt.Errorf("file has %d bytes but had %d when it was opened: another program is writing it", now, s.size)
 }
 
-// decompressed reads the decompressed content of a file. A decoder may mistake a broken input for the end of the file,
-// for example between two frames. If the input is broken, Read therefore returns the fault of the input instead of
-// io.EOF.
+// A decompressed reads the decompressed content of a file. A decoder may mistake a broken input for the end of the
+// file, for example between two frames. After a fault of the input, the method Read therefore returns this fault
+// instead of io.EOF.
 type decompressed struct {
 	packing string
 	from    io.Reader

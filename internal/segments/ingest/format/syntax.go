@@ -6,25 +6,27 @@ import (
 	"io"
 )
 
-// Syntax says how to cut the text of an input file into blocks of complete rows, and how to parse the blocks.
+// A Syntax has the functions that cut the text of an input file into blocks of complete rows, and parse the blocks.
 type Syntax struct {
-	// Whole returns how many bytes at the start of text are complete rows, or 0 if no row is complete.
+	// The function Whole returns the length of the complete rows at the start of a text, in bytes. If no row is
+	// complete, Whole returns 0.
 	Whole func(text []byte) int
-	// Parse parses a text of complete rows into a block. The argument line is the number of the first line. Several
-	// goroutines call Parse, each with its own block.
+	// The function Parse parses a text of complete rows into a block. The argument "line" is the number of the first
+	// line. Several goroutines call Parse, each with its own block.
 	Parse func(into *Block, text []byte, line int64)
-	// Nulls means that blank lines at the end of the text are rows. Many programs end a file with a meaningless blank
-	// line, but in a file of one column a blank line means a null.
+	// If Nulls is true, blank lines at the end of the text are rows. Many programs end a file with a meaningless blank
+	// line, but in a file with one column, a blank line is a null.
 	Nulls bool
-	// Escaped reports whether a line break that follows text would be escaped; nil means never.
+	// The function Escaped reports whether an escape character at the end of a text would escape a following line
+	// break. If Escaped is nil, no line break is escaped.
 	Escaped func(text []byte) bool
-	// Complete reports whether a last line without a line break is complete; nil means that this is
-	// unknown.
+	// The function Complete reports whether a last line without a line break is complete. If Complete is nil, nothing
+	// is known about such a line.
 	Complete func(line []byte) bool
 }
 
-// Ready returns how many bytes at the beginning of a text can be parsed now, before more of the text has been read.
-// Ready excludes blank lines at the end, because only the following text shows whether more rows follow.
+// Ready returns the length of the text that a caller can parse before it reads more, in bytes. Ready excludes blank
+// lines at the end, because the following text decides whether these lines are at the end of the file.
 func (s *Syntax) Ready(text []byte) int {
 	end := s.Whole(text)
 	if s.Nulls {
@@ -45,8 +47,8 @@ func (s *Syntax) Rest(text []byte) []byte {
 	return bytes.TrimRight(text, "\r\n")
 }
 
-// shortText is the length in bytes up to which a text file may end without a line break, because many hand-written
-// files do. Longer files are exports.
+// shortText is the length in bytes of a text file that may end without a line break, because many hand-written files
+// have no final line break. Longer files are exports.
 const shortText = 16 << 10
 
 // MayBeTruncated reports whether a text file may have lost its end. The argument "size" of MayBeTruncated is the length
@@ -78,12 +80,12 @@ func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
 	return &Blocks{from: from, line: line, syntax: s}
 }
 
-// Size returns how many bytes of the text the Blocks has read so far.
+// Size returns the number of bytes of the text that the Blocks has read so far.
 func (b *Blocks) Size() int { return b.size }
 
 // Next reads the next block of rows into buffer, which may grow. Next returns the block and the number of the block's
 // first line. The result "last" of Next is true for the last block, which may be empty. After a read error, the result
-// "line" of Next is the number of the line that cannot be read.
+// "line" of Next is the number of the line with the failed read.
 func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err error) {
 	block, last, err = fill(b.from, append(buffer[:0], b.rest...))
 	if err != nil {
@@ -104,16 +106,17 @@ func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err e
 	return block, line, last, nil
 }
 
-// longRow is the error for a row with more than HeadBytes bytes; its value is the number of the row's first line.
+// longRow is the error for a row with more than HeadBytes bytes. The value of a longRow is the number of the row's
+// first line.
 type longRow int64
 
-// Error returns a text with the line number and the limit.
+// Error returns a text with the number of the row's first line and the limit.
 func (l longRow) Error() string {
 	return fmt.Sprintf("line %d: a row has more than %d bytes, or a quote is never closed", int64(l), HeadBytes)
 }
 
-// fill reads from a reader until the argument "block" has HeadBytes bytes. The result "last" of the function fill is
-// true if the reader returned io.EOF; after any other error, the block is incomplete.
+// The function fill reads from a reader until the argument "block" has HeadBytes bytes. The result "last" of the
+// function fill is true if the reader returned io.EOF; after any other error, the block is incomplete.
 func fill(from io.Reader, block []byte) (filled []byte, last bool, err error) {
 	for len(block) < HeadBytes {
 		if len(block) == cap(block) {
@@ -131,5 +134,5 @@ func fill(from io.Reader, block []byte) (filled []byte, last bool, err error) {
 	return block, false, nil
 }
 
-// wholeLines returns how many bytes at the start of text are complete lines.
+// wholeLines returns the length of the complete lines at the start of a text, in bytes.
 func wholeLines(text []byte) int { return bytes.LastIndexByte(text, '\n') + 1 }

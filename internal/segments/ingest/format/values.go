@@ -11,8 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go/encoding"
 )
 
-// A pageIDs holds the ids in one page of a Parquet file, one per row. A value below 0 or above maxID is not a valid id.
-// For an id that is not valid, the method text returns the original form in the Parquet file.
+// A pageIDs contains the ids in one page of a Parquet file, one per row. A value below 0 or above maxID is not a valid
+// id. For an invalid id, the method text returns the original text.
 type pageIDs struct {
 	as      idType
 	values  []int64
@@ -20,7 +20,7 @@ type pageIDs struct {
 	present []bool   // nil if no row is null
 }
 
-// ids returns the ids in one page of the Parquet column with the ids.
+// The method ids returns the ids in one page of the Parquet column of user ids.
 func (g *rowGroup) ids(page parquet.Page, as idType) (pageIDs, error) {
 	column := g.leaves[0]
 	ids := pageIDs{as: as}
@@ -56,7 +56,7 @@ func storedIn(page parquet.Page) encoding.Values {
 	return page.Data()
 }
 
-// take converts the stored values of a Parquet column to ids.
+// The method take converts the stored values of a Parquet column to ids.
 func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	switch p.as {
 	case signed, unsigned:
@@ -72,7 +72,7 @@ func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 		}
 	case plain, packed:
 		p.raw = byteStrings(stored, column)
-		p.values = make([]int64, len(p.raw)) // lookUp and spread take them along
+		p.values = make([]int64, len(p.raw)) // placeholders; lookUp and spread need as many values as raw entries
 	case decimal:
 		p.raw = byteStrings(stored, column)
 		p.values = make([]int64, len(p.raw))
@@ -82,7 +82,8 @@ func (p *pageIDs) take(stored *encoding.Values, column *parquet.Column) {
 	}
 }
 
-// narrow keeps only the lower 32 bits of 64-bit integers; the comments in chunk.go say why the upper bits are wrong.
+// The method narrow keeps the lower 32 bits of 64-bit integers, because the upper bits may be wrong; see the comments
+// in chunk.go.
 func (p *pageIDs) narrow() {
 	for i, v := range p.values {
 		if p.values[i] = int64(uint32(v)); p.as == signed {
@@ -91,8 +92,8 @@ func (p *pageIDs) narrow() {
 	}
 }
 
-// lookUp returns the values of a Parquet page. If the page has a dictionary, the argument "stored" holds the
-// dictionary's values. Otherwise, "stored" holds the values of the page itself.
+// lookUp returns the values of a Parquet page. The argument "stored" contains the values in the page's dictionary or,
+// without a dictionary, the values in the page.
 func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	if page.Dictionary() == nil {
 		return stored, nil
@@ -110,8 +111,8 @@ func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	return found, nil
 }
 
-// spread returns the values of a Parquet page, one per row; a row with null gets the zero value. The result "n" of the
-// function spread is the number of rows in the Parquet page, including null rows.
+// The function spread returns the values of a Parquet page, one per row. A row with null gets the zero value. The
+// result "n" is the number of rows in the page, including null rows.
 func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows []T, n int) {
 	rows = make([]T, page.NumValues())
 	for i, level := range page.DefinitionLevels() {
@@ -123,7 +124,7 @@ func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows 
 	return rows, n + int(page.NumNulls())
 }
 
-// text returns, as a text, the value with the index i of a Parquet page.
+// The method text returns the value with the index i in a Parquet page as a text.
 func (p *pageIDs) text(i int) []byte {
 	switch p.as {
 	case unsigned:
@@ -136,7 +137,7 @@ func (p *pageIDs) text(i int) []byte {
 	return strconv.AppendInt(nil, p.values[i], 10)
 }
 
-// decimalText returns a decimal number as text; its argument is the number as bytes in two's complement.
+// decimalText returns a decimal number as a text. The argument is the number as big-endian bytes in two's complement.
 func decimalText(word []byte) []byte {
 	v := new(big.Int).SetBytes(word)
 	if len(word) > 0 && word[0] >= 0x80 {
@@ -145,7 +146,7 @@ func decimalText(word []byte) []byte {
 	return v.Append(nil, 10)
 }
 
-// bigEndian converts a number to an id; its argument is the number as big-endian bytes in two's complement. If the
+// bigEndian converts a number to an id. The argument is the number as big-endian bytes in two's complement. If the
 // number is not a valid id, the result is -1.
 func bigEndian(word []byte) int64 {
 	v := int64(0)
@@ -161,7 +162,7 @@ func bigEndian(word []byte) int64 {
 	return v
 }
 
-// integers converts the stored values of a Parquet column to 64-bit integers.
+// The function integers converts the stored values of a Parquet column to 64-bit integers.
 func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []int64 {
 	if column.Type().Kind() == parquet.Int64 {
 		return stored.Int64()
@@ -176,8 +177,8 @@ func integers(stored *encoding.Values, column *parquet.Column, unsigned bool) []
 	return wide
 }
 
-// codes reads the Parquet column of segment or set names. codes returns one code per row: that of the name, noSegment
-// or badSegment.
+// The method codes reads the Parquet column of segment or set names, and returns one code per row. For a null name, the
+// code is noSegment; for a rejected name, the code is badSegment.
 func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, error) {
 	codes := []int16{}
 	err := g.eachPage(ctx, 1, func(page parquet.Page) error {
@@ -203,7 +204,8 @@ func (g *rowGroup) codes(ctx context.Context, into *Block, row int64) ([]int16, 
 	return codes, err
 }
 
-// names returns the segment or set names in a Parquet page, one per row; a nil name means null.
+// The method names returns the segment or set names in a Parquet page, one per row. For a row with null, the name is
+// nil.
 func (g *rowGroup) names(page parquet.Page) (names [][]byte, err error) {
 	column := g.leaves[1]
 	stored := storedIn(page)
