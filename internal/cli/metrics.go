@@ -34,8 +34,9 @@ func writeMetrics(path string, r *verify.Report, begun, ended time.Time) error {
 				result string
 				n      int64
 			}{
-				{"recorded", s.Recorded}, {"missing", s.Missing}, {"doubtful", s.Doubtful}, {"changed", s.Changed},
-				{"forgotten", s.Forgotten}, {"unanswered", s.Unanswered}, {"not_asked", s.NotAsked},
+				{"recorded", s.Recorded}, {"missing", s.Missing}, {"unrecorded", s.Unrecorded},
+				{"doubtful", s.Doubtful}, {"changed", s.Changed}, {"forgotten", s.Forgotten},
+				{"unanswered", s.Unanswered}, {"not_asked", s.NotAsked},
 			} {
 				m.sample("result", one.result, one.n)
 			}

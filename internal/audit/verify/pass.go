@@ -45,16 +45,18 @@ type loaded struct {
 
 // The type work is the state of one verification. All passes over the audit records share this state.
 type work struct {
-	archive  *archive.Archive
-	query    archive.Query
-	config   Config
-	counts   [bitmap.MaxBlocks]uint32 // events by block
-	inForce  []policy
-	policyOf map[string]uint16
-	report   *Report
-	erased   *archive.Erased
-	mu       sync.Mutex // guards the counts of the first reading
-	unsure   []span
+	archive   *archive.Archive
+	query     archive.Query
+	config    Config
+	counts    [bitmap.MaxBlocks]uint32 // events by block
+	repeats   [bitmap.MaxBlocks]uint32 // users of repeated sends by block
+	repeating bool                     // the passes read repeated sends
+	inForce   []policy
+	policyOf  map[string]uint16
+	report    *Report
+	erased    *archive.Erased
+	mu        sync.Mutex // guards the counts of the first reading
+	unsure    []span
 
 	// The function expected receives the sends that the store must hold. If verify does not compare the audit with the
 	// store, expected is nil.
@@ -69,7 +71,8 @@ func (s *work) count(ctx context.Context, r *audit.Record) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		what, ok := happens(g)
-		if !ok {
+		s.countRepeats(g)
+		if !ok || what == repeated {
 			continue
 		}
 		if what == sent {
@@ -138,6 +141,7 @@ func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 // The method judge checks the sends of all users. The memory limit decides how often the method reads the audit
 // records.
 func (s *work) judge(ctx context.Context) error {
+	s.useRepeats()
 	for first := 0; first < len(s.counts); {
 		events, end := 0, first
 		for end < len(s.counts) && (events == 0 || events+int(s.counts[end]) <= s.config.Events) {
@@ -232,7 +236,7 @@ func (p *pass) gather(r *audit.Record) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		what, ok := happens(g)
-		if !ok {
+		if !ok || what == repeated && !p.repeating {
 			continue
 		}
 		if uint32(len(p.calls)) == number {
@@ -465,7 +469,7 @@ func (j *judge) block(key int, events []event) {
 // The method user checks the sends of a user against the limits, and notes the sends that the store should have.
 func (j *judge) user(user capping.UserID, sends []send) {
 	if !j.config.OnlyFiles {
-		j.judge(user, sends)
+		j.judge(user, recordedOnly(sends))
 	}
 	if j.asksFor(user) {
 		j.owes(user, sends)

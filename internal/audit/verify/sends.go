@@ -30,9 +30,10 @@ type call struct {
 type happening uint8
 
 const (
-	sent   happening = iota // allowed and recorded
-	gone                    // released, or possibly released
-	absent                  // release requested, but the send was not in the log
+	sent     happening = iota // allowed and recorded
+	gone                      // released, or possibly released
+	absent                    // release requested, but the send was not in the log
+	repeated                  // the store had the send of an earlier call (unrecorded.go)
 )
 
 // An event is the effect of one call on the sends of one user.
@@ -50,6 +51,8 @@ func happens(g *audit.Group) (what happening, ok bool) {
 	switch g.Outcome {
 	case audit.Allowed:
 		return sent, true
+	case audit.Replayed:
+		return repeated, true
 	case audit.Released, audit.ReleaseUnavailable:
 		return gone, true
 	case audit.Absent:
@@ -64,19 +67,21 @@ type send struct {
 	segment uint8
 	zone    uint16
 	gone    capping.Instant // time from which the send may be missing from the log
+	// unrecorded means that the audit has no record of the send. The call is then the first that repeated the send.
+	unrecorded bool
 }
 
 // sendsOf computes the sends of a user from the effects (events) of calls on this user. The argument "events" must hold
 // all events of the user, in the order of time. The returned sends are in the order of time, too.
 func (t *table) sendsOf(events []event, sends []send) []send {
 	sends = sends[:0]
-	for _, e := range events {
-		if e.what == sent {
-			sends = append(sends, send{&t.calls[e.call], e.segment, e.zone, never})
+	for i, e := range events {
+		if e.what == sent || e.what == repeated && t.unrecorded(events, i) {
+			sends = append(sends, send{&t.calls[e.call], e.segment, e.zone, never, e.what == repeated})
 		}
 	}
 	for _, e := range events {
-		if e.what != sent {
+		if e.what == gone || e.what == absent {
 			takeAway(sends, &t.calls[e.call], e.what)
 		}
 	}

@@ -68,7 +68,8 @@ type MissingSend struct {
 	Instance string          // instance that wrote the record
 	Sequence uint64
 
-	asked capping.Instant
+	asked      capping.Instant
+	unrecorded bool // only a repeated call shows the send
 }
 
 // StoreReport is the result of the comparison of the audit with the store. All numbers in a StoreReport count sends.
@@ -78,6 +79,7 @@ type StoreReport struct {
 	Asked      int64     `json:"asked"`
 	Recorded   int64     `json:"recorded"`
 	Missing    int64     `json:"missing"`
+	Unrecorded int64     `json:"unrecorded"` // missing, and shown only by a repeated call, because the record is lost
 	Doubtful   int64     `json:"doubtful"`   // missing, perhaps because of a release whose record is lost
 	Changed    int64     `json:"changed"`    // missing at first, but released or erased meanwhile
 	Forgotten  int64     `json:"forgotten"`  // possibly displaced by newer sends in a full log
@@ -126,7 +128,8 @@ type comparison struct {
 // expectedSend is a send that the store should have, according to the audit.
 type expectedSend struct {
 	*call
-	user capping.UserID
+	user       capping.UserID
+	unrecorded bool // only a repeated call shows the send
 }
 
 // The method begin computes, from the longest window of all policies, the time from which verify compares sends with
@@ -173,7 +176,7 @@ func (j *judge) owes(user capping.UserID, sends []send) {
 		case s.gone != never || s.from < j.since || wasErased && s.from <= erased+eraseMargin:
 		case !j.remembered(s, j.now+clockMargin) || j.again(sends, i, never) || displaced(sends, i):
 		default:
-			j.expected = append(j.expected, expectedSend{s.call, user})
+			j.expected = append(j.expected, expectedSend{s.call, user, s.unrecorded})
 		}
 	}
 }
@@ -319,6 +322,7 @@ func (p *pass) missing(o expectedSend, place string, asked capping.Instant) Miss
 		User: o.user, Message: capping.Message{Namespace: message.namespace, ID: message.id}, Channel: o.channel,
 		At:    o.from,
 		Place: place, Instance: p.instances.list[o.instance], Sequence: o.sequence, asked: asked,
+		unrecorded: o.unrecorded,
 	}
 	if policy := p.policies[o.policy].policy; policy != nil {
 		m.Name = policy.ChannelName(o.channel)
@@ -338,13 +342,16 @@ func (c *comparison) conclude(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
+	unrecorded, err := c.takeUnrecorded(ctx, w)
+	if err != nil {
+		return err
+	}
 	doubts := &doubts{comparison: c, work: again}
 	if err := doubts.settle(ctx); err != nil {
 		return err
 	}
-	slices.SortFunc(c.missing, func(a, b MissingSend) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.User, b.User))
-	})
+	c.missing = append(c.missing, unrecorded...)
+	slices.SortFunc(c.missing, byTime)
 	for i := range c.missing {
 		if err := c.record(&c.missing[i], w); err != nil {
 			return err
@@ -408,6 +415,19 @@ func (c *comparison) confirm(ctx context.Context, w *work) (*work, error) {
 
 // The method record adds a send that the store lacks to the report.
 func (c *comparison) record(m *MissingSend, w *work) error {
+	if m.unrecorded {
+		c.report.Unrecorded++
+	} else {
+		c.lacks(m, w)
+	}
+	if c.Missing == nil {
+		return nil
+	}
+	return c.Missing(m)
+}
+
+// The method lacks adds to the report a send that the audit contains and the store lacks.
+func (c *comparison) lacks(m *MissingSend, w *work) {
 	c.report.Missing++
 	at := m.At.Time()
 	i := slices.IndexFunc(c.report.Places, func(p Place) bool { return p.Place == m.Place })
@@ -422,8 +442,4 @@ func (c *comparison) record(m *MissingSend, w *work) error {
 		Message: m.Message.ID, Namespace: m.Message.Namespace, Channel: m.Name, Place: m.Place,
 		Text: "the store lacks a send that the audit contains",
 	})
-	if c.Missing == nil {
-		return nil
-	}
-	return c.Missing(m)
 }

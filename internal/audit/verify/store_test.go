@@ -116,6 +116,52 @@ func TestTheStoreLacksASend(t *testing.T) {
 	require.EqualValues(t, 2, report.Store.Unanswered)
 }
 
+// A killed instance has lost the record of a send, and a repeated call shows the send. If the store lacks the send, it
+// is written with the missing ones, and is no finding.
+func TestASendThatOnlyARepeatedCallShows(t *testing.T) {
+	t.Parallel()
+	repeated := func(at capping.Instant, message string, channel capping.Channel, users ...uint32) *audit.Record {
+		return changed(sent(at, message, channel, users...), func(r *audit.Record) {
+			r.Groups[0].Outcome = audit.Replayed
+		})
+	}
+	for name, c := range map[string]struct {
+		dies       bool
+		records    []*audit.Record
+		unrecorded int64
+		missing    []string
+	}{
+		"lost": {true, []*audit.Record{repeated(noon+hour, "m", 1, 42, 43)}, 1, []string{"m 42"}},
+		"twice": {true, []*audit.Record{repeated(noon+hour, "m", 1, 42), repeated(noon+2*hour, "m", 1, 42)}, 1,
+			[]string{"m 42"}},
+		"no crash": {false, []*audit.Record{repeated(noon+hour, "m", 1, 42)}, 0, nil},
+		"released": {true, []*audit.Record{repeated(noon+hour, "m", 1, 42),
+			gaveBack(noon+2*hour, audit.Released, "m", 42)}, 0, nil},
+		"sent before": {true, []*audit.Record{sent(noon-8*day, "m", 1, 42), repeated(noon+hour, "m", 1, 42)}, 0, nil},
+		"other channel": {true, []*audit.Record{sent(noon+hour, "m", 2, 42), repeated(noon+hour+1, "m", 1, 42)}, 1,
+			[]string{"m 42", "m 42"}},
+		"recorded": {true, []*audit.Record{sent(noon, "m", 1, 42), repeated(noon+hour, "m", 1, 42)}, 0,
+			[]string{"m 42"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at, w, store := compared(t)
+			store.released["n"] = 0
+			if frames := audittest.Frames(sent(noon, "n", 1, 7)); c.dies {
+				w.Die(t, noon+1, frames...)
+			} else {
+				w.Roll(t, frames...)
+			}
+			w.Roll(t, audittest.Frames(c.records...)...)
+			report, missing := store.compare(t, at)
+			require.Equal(t, c.unrecorded, report.Store.Unrecorded)
+			require.Equal(t, c.missing, missing)
+			require.EqualValues(t, len(c.missing)-int(c.unrecorded), report.Store.Missing)
+			require.Zero(t, report.Found[verify.OverSend])
+		})
+	}
+}
+
 // A release and an erasure that reach the audit while the comparison waits explain what is missing.
 func TestWhatIsGivenBackMeanwhileIsNotMissing(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,113 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"capper/internal/audit"
+	"capper/internal/audit/archive"
+	"capper/internal/capping"
+)
+
+// A send may have no record in the audit, because the instance that recorded the send was killed or dropped the record.
+// If a later call for the same message found the send in the store (audit.Replayed), the record of this later call
+// shows that the store must have the send. The time of the send is unknown, but it is before the later call. Verify
+// therefore does not check an unrecorded send against limits.
+
+// countRepeats counts the users of a group whose sends an earlier call had recorded, for each block of 65,536 ids.
+func (s *work) countRepeats(g *audit.Group) {
+	if s.config.Store != nil && g.Outcome == audit.Replayed {
+		countBlocks(g, &s.repeats)
+	}
+}
+
+// useRepeats makes the passes read the groups with the outcome audit.Replayed, if verify compares the audit with the
+// store and records may be missing from the audit.
+func (s *work) useRepeats() {
+	if s.expected == nil || len(s.unsure) == 0 {
+		return
+	}
+	s.repeating = true
+	for i, n := range s.repeats {
+		s.counts[i] += n
+	}
+}
+
+// unrecorded reports whether the event with the index i is the first that shows a send without a record in the audit.
+// Such an event repeats a call, and no event of the user records a send of the same message on the same channel.
+func (t *table) unrecorded(events []event, i int) bool {
+	c := &t.calls[events[i].call]
+	for k, e := range events {
+		other := &t.calls[e.call]
+		if other.message != c.message || other.channel != c.channel {
+			continue
+		}
+		if e.what == sent || e.what == repeated && k < i {
+			return false
+		}
+	}
+	return slices.ContainsFunc(t.unsure, func(u span) bool { return u.from <= c.to })
+}
+
+// recordedOnly returns the sends with a record in the audit.
+func recordedOnly(sends []send) []send {
+	if !slices.ContainsFunc(sends, func(s send) bool { return s.unrecorded }) {
+		return sends
+	}
+	return slices.DeleteFunc(slices.Clone(sends), func(s send) bool { return s.unrecorded })
+}
+
+// takeUnrecorded removes the sends without a record from the list of missing sends, and returns those of them that no
+// record explains. An older record of the same send, from before the compared time, explains why the store no longer
+// has the send. If the missing sends belong to too many messages, takeUnrecorded returns no sends.
+func (c *comparison) takeUnrecorded(ctx context.Context, w *work) ([]MissingSend, error) {
+	var found []MissingSend
+	messages := map[capping.Message]bool{}
+	c.missing = slices.DeleteFunc(c.missing, func(m MissingSend) bool {
+		if m.unrecorded {
+			found, messages[m.Message] = append(found, m), true
+		}
+		return m.unrecorded
+	})
+	if len(messages) > mostMessages {
+		return nil, nil
+	}
+	for message := range messages {
+		var err error
+		if found, err = withoutRecorded(ctx, w.archive, message, found); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(found, byTime)
+	return found, nil
+}
+
+// withoutRecorded reads all records of a message, and removes from the list the sends that one of the records contains.
+func withoutRecorded(ctx context.Context, from *archive.Archive, message capping.Message, list []MissingSend) (
+	[]MissingSend, error) {
+	q := archive.Query{Message: &message, Kinds: []audit.Kind{audit.Filter}}
+	for r, err := range from.Records(ctx, q) {
+		if errors.As(err, new(*archive.FileError)) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range r.Groups {
+			g := &r.Groups[i]
+			if g.Outcome != audit.Allowed {
+				continue
+			}
+			list = slices.DeleteFunc(list, func(m MissingSend) bool {
+				return m.Message == message && m.Channel == r.Channel && g.Has(m.User)
+			})
+		}
+	}
+	return list, nil
+}
+
+func byTime(a, b MissingSend) int {
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.User, b.User))
+}
