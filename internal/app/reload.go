@@ -147,15 +147,15 @@ func (s *Service) warn(cfg *config.Config) {
 	}
 }
 
-// The interface announcer is a store that several instances of the service share. Before an instance applies a policy,
-// the instance calls Announce, which tells the other instances about the policy. If Announce returns an error, the
-// instance must not apply the policy.
+// The interface announcer is a store that remembers the policies in force. Before an instance applies a policy, the
+// instance calls Announce. If several instances share the store, Announce tells the other instances about the policy.
+// If Announce returns an error, the instance must not apply the policy.
 type announcer interface {
 	Announce(ctx context.Context, p *capping.Policy) error
 }
 
-// announce() publishes the policy through the store to the other instances that share the store. For an embedded store,
-// announce() does nothing.
+// announce() tells the store the policy that the service is about to use. A Redis store publishes the policy to the
+// other instances that share the store. Every store compares the numbers of channels with those in stored sends.
 func (s *Service) announce(ctx context.Context, p *capping.Policy) error {
 	shared, ok := capping.As[announcer](s.store)
 	if !ok {

@@ -54,6 +54,7 @@
 //	00 "mark"        a number that increases while the store is used (8), instant (8)
 //	00 "retention"   retention of the last policy in milliseconds
 //	00 "retentions"  retentions of the last and of earlier policies, each with the end of its time in force
+//	00 "channels"    channels that stored sends may contain: version (1), JSON
 //	00 "pacer " name                           number of the pacer's life (4), which a reset changes; none: 0
 //	00 "reset " name                           number of the life (4), time of the last reset (8); none: unknown
 //	00 "records"                               the numbers of pacers' records

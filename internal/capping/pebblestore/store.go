@@ -32,6 +32,7 @@ type Store struct {
 	calls    sync.Pool // of *call
 	workers  sync.Pool // of *worker
 	retained notedRetentions
+	channels notedChannels
 	messages sync.Mutex // protects writes of message texts
 	stop     context.CancelFunc
 }
@@ -90,7 +91,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
-// The method load loads counts, pacers, live changes and retentions from the database.
+// The method load loads counts, pacers, live changes, retentions and channels from the database.
 func (s *Store) load() (err error) {
 	s.counts = newMessages(s.db, s.logger, s.memory)
 	if s.pacers, err = openPacerLogs(s.db); err != nil {
@@ -99,7 +100,7 @@ func (s *Store) load() (err error) {
 	if s.changes, err = openChanges(s.db, s.logger); err != nil {
 		return err
 	}
-	return s.loadRetentions()
+	return errors.Join(s.loadRetentions(), s.loadChannels())
 }
 
 func newStore(config Config) *Store {

@@ -1,0 +1,138 @@
+package pebblestore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"capper/internal/capping"
+)
+
+// channelsKey is the database key of the channels that stored sends may contain.
+var channelsKey = []byte("\x00channels")
+
+// channelsVersion is the first byte of the value of channelsKey.
+const channelsVersion = 1
+
+// A storedChannel is a channel that stored sends may contain. The logs of users contain only the number.
+type storedChannel struct {
+	Number capping.Channel `json:"number"`
+	// Until is the time from which no policy has had the channel. Until is 0 if the latest policy has the channel.
+	Until capping.Instant `json:"until,omitempty"`
+}
+
+// The type storedChannels holds the channels that stored sends may contain, by name.
+type storedChannels map[string]storedChannel
+
+// notedChannels holds the store's channels in memory. The value of a stored pointer never changes.
+type notedChannels struct {
+	mu    sync.Mutex // protects changes
+	noted atomic.Pointer[storedChannels]
+}
+
+// The method with returns the channels after a policy with the given channels takes effect. The result contains no
+// channel that policies have not had for twice the given retention (time for which sends are kept, in milliseconds),
+// because no log contains such a channel. If a channel of the policy has another number in stored sends, or if its
+// number belongs to another channel in stored sends, the method with returns an error.
+func (s storedChannels) with(
+	channels map[string]capping.Channel, now capping.Instant, retention int64,
+) (storedChannels, error) {
+	next, names := storedChannels{}, map[capping.Channel]string{}
+	for name, c := range s {
+		if c.Until == 0 || c.Until+2*capping.Instant(retention) > now {
+			next[name], names[c.Number] = c, name
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(channels)) {
+		number := channels[name]
+		holder, taken := names[number]
+		if c, known := next[name]; known && c.Number != number {
+			return nil, channelError(name, number, name, c.Number)
+		}
+		if taken && holder != name {
+			return nil, channelError(name, number, holder, number)
+		}
+	}
+	for name, c := range next {
+		if _, has := channels[name]; !has && c.Until == 0 {
+			c.Until = now
+			next[name] = c
+		}
+	}
+	for name, number := range channels {
+		next[name] = storedChannel{Number: number}
+	}
+	return next, nil
+}
+
+func channelError(name string, number capping.Channel, stored string, has capping.Channel) error {
+	return fmt.Errorf(
+		"channels.%s: has the number %d in the configuration, but in stored sends channel %s has the number %d: "+
+			"give a new channel a number that was never used", name, number, stored, has)
+}
+
+// Announce tells the store the policy that the service is about to use. If the numbers of the policy's channels
+// contradict the numbers in stored sends, Announce returns an error, and the service must not use the policy. A store
+// that has never recorded a send accepts any numbers.
+func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
+	s.channels.mu.Lock()
+	defer s.channels.mu.Unlock()
+	noted := *s.channels.noted.Load()
+	retained := s.retained.current()
+	if len(retained) == 0 {
+		noted = nil
+	}
+	now, err := s.db.Now()
+	if err != nil { // at a wrong time, no channel ends
+		_, err := noted.with(p.Channels, 0, 0)
+		return err
+	}
+	next, err := noted.with(p.Channels, now, max(retained.longest(now).millis, p.Retention(0).Milliseconds()))
+	if err != nil || maps.Equal(noted, next) {
+		return err
+	}
+	batch := s.db.NewBatch()
+	defer batch.Close()
+	_ = batch.Set(channelsKey, encodeChannels(next), nil) // fails only for indexed batches
+	s.db.Commit(batch)
+	if err := s.db.Sync(ctx); err != nil {
+		return err
+	}
+	s.channels.noted.Store(&next)
+	return nil
+}
+
+// loadChannels reads the store's channels from the database. Earlier versions of capper stored no channels.
+func (s *Store) loadChannels() error {
+	value, err := s.db.Lookup(channelsKey)
+	if err != nil {
+		return err
+	}
+	noted, err := decodeChannels(value)
+	if err != nil {
+		return err
+	}
+	s.channels.noted.Store(&noted)
+	return nil
+}
+
+func encodeChannels(c storedChannels) []byte {
+	text, _ := json.Marshal(c) // never fails for numbers
+	return append([]byte{channelsVersion}, text...)
+}
+
+// decodeChannels returns the stored channels, or no channels for an empty value.
+func decodeChannels(value []byte) (storedChannels, error) {
+	if len(value) == 0 {
+		return storedChannels{}, nil
+	}
+	c, err := decodeVersioned[storedChannels](value, channelsVersion, "list of channels")
+	if err != nil {
+		return nil, err
+	}
+	return *c, nil
+}
