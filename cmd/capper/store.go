@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"capper/client"
 	"capper/internal/cli"
 	"capper/internal/terminal"
 )
@@ -42,11 +44,24 @@ func (c *acceptCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return terminal.JSON(on.Out, accepted)
 	}
 	if len(accepted.Losses) == 0 {
-		return terminal.Table(on.Out, terminal.Left, []any{"there was no loss to accept"})
+		return c.nothing(ctx, api, on)
 	}
 	rows := [][]any{{"NODE", "PARTITIONS", "SINCE", "ACCEPTED"}}
 	for _, l := range accepted.Losses {
 		rows = append(rows, []any{l.Node, l.Partitions, l.Since.UTC().Format(time.RFC3339), l.What})
 	}
 	return terminal.Table(on.Out, terminal.Left, rows...)
+}
+
+// The method nothing reports that no Redis server has lost sends. If the store does not work for another reason, such
+// as missing records of the whole store, the method nothing returns this reason as an error.
+func (c *acceptCommand) nothing(ctx context.Context, api *client.Client, on *terminal.Streams) error {
+	status, err := api.Status(ctx)
+	if err != nil {
+		return c.Hinted(err)
+	}
+	if status.Store.State == "down" {
+		return fmt.Errorf("this command cannot accept the loss: %s", status.Store.Error)
+	}
+	return terminal.Table(on.Out, terminal.Left, []any{"there was no loss to accept"})
 }

@@ -240,16 +240,13 @@ func (s *Server) enterImport(c *call, sent []capping.Sent, idBytes int64) (*gate
 // sentOf converts the imported sends to capping.Sent, and leaves out sends that are too old to count towards a limit.
 // If a channel is unknown, sentOf returns an error.
 func (s *Server) sentOf(c *call, r *wire.ImportRequest, horizon capping.Instant) ([]capping.Sent, error) {
-	channels, policy := make([]capping.Channel, len(r.Channels)), s.capper.Policy()
+	policy := s.capper.Policy()
 	if err := r.SendsHaveChannels(policy); err != nil {
 		return nil, err
 	}
-	for i, name := range r.Channels {
-		channel, err := wire.ChannelOf(name, policy)
-		if err != nil {
-			return nil, err
-		}
-		channels[i] = channel
+	channels, err := r.ChannelNumbers(policy)
+	if err != nil {
+		return nil, err
 	}
 	tokens := make([]capping.Token, len(r.Messages))
 	for i, id := range r.Messages {

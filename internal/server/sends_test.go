@@ -130,7 +130,7 @@ func TestImportRefusesBodies(t *testing.T) {
 		{"no such day", send(`{"user_id":1,"at":"2037-11-31T09:00:00Z"}`), "sends[1].at", "RFC 3339"},
 		{"no such zone", send(`{"user_id":1,"at":"2037-11-20T09:00:00+24:00"}`), "sends[1].at", "RFC 3339"},
 		{"future", send(`{"user_id":1,"at":"2037-11-20T09:13:00Z"}`), "sends[1].at", "is in the future"},
-		{"unknown channel", send(`{"user_id":1,"at":"2037-11-20T09:00:00Z","channel":"pigeon"}`), "channel",
+		{"unknown channel", send(`{"user_id":1,"at":"2037-11-20T09:00:00Z","channel":"pigeon"}`), "sends[1].channel",
 			`"pigeon" is not a configured channel`},
 		{"empty channel", send(`{"user_id":1,"at":"2037-11-20T09:00:00Z","channel":""}`), "sends[1].channel", "empty"},
 		{"empty message", send(`{"user_id":1,"at":"2037-11-20T09:00:00Z","message_id":""}`), "sends[1].message_id",

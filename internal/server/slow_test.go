@@ -55,8 +55,9 @@ func TestRefusalsReachClientsThatSendFirst(t *testing.T) {
 		end    string
 		status int
 	}{
-		"too large":          {postFilter + length(3*limit), 3 * limit, "", http.StatusRequestEntityTooLarge},
-		"too large, chunked": {postFilter + chunked(3*limit), 3 * limit, "\r\n0\r\n\r\n", http.StatusRequestEntityTooLarge},
+		"too large": {postFilter + length(3*limit), 3 * limit, "", http.StatusRequestEntityTooLarge},
+		"too large, chunked": {postFilter + chunked(3*limit), 3 * limit, "\r\n0\r\n\r\n",
+			http.StatusRequestEntityTooLarge},
 		"no such path": {"POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\n" + length(limit), limit, "",
 			http.StatusNotFound},
 		"other media type": {"POST /v1/filter HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n" +

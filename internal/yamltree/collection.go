@@ -80,7 +80,9 @@ func (v Value) Object(fields map[string]Field, advice ...string) (given map[stri
 		if !ok {
 			known := slices.Sorted(maps.Keys(fields))
 			at.Fault("is not a known key%s", suggestion(key, known, advice...))
-			given[meant(key, known)] = true
+			if k := meant(key, known); k != "" {
+				given[k] = true
+			}
 			return
 		}
 		given[key] = true

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -83,6 +84,29 @@ func needsChannel(name, field string, policy *capping.Policy) error {
 	}
 	return Invalid(field, "is required by the configuration (configured channels: %s)",
 		channelsOf(policy))
+}
+
+// ChannelNumbers returns the numbers that the policy gives the channels of the request. If the policy lacks a channel,
+// the error names the field of the first send with this channel, or the field for all sends.
+func (r *ImportRequest) ChannelNumbers(policy *capping.Policy) ([]capping.Channel, error) {
+	numbers := make([]capping.Channel, len(r.Channels))
+	for i, name := range r.Channels {
+		number, err := ChannelOf(name, policy)
+		if f := (*Failure)(nil); errors.As(err, &f) && i != r.common {
+			return nil, Invalid(r.fieldOf(i), "%s", strings.TrimPrefix(f.Message, f.Field+": "))
+		}
+		if err != nil {
+			return nil, err
+		}
+		numbers[i] = number
+	}
+	return numbers, nil
+}
+
+// fieldOf returns the field of the first send with the channel of the given index.
+func (r *ImportRequest) fieldOf(channel int) string {
+	i := slices.IndexFunc(r.Sends, func(s importedSend) bool { return s.Channel == channel })
+	return fmt.Sprintf("sends[%d].channel", i)
 }
 
 // SendsHaveChannels returns an error for the first imported send without a channel, if the policy requires channels.

@@ -18,6 +18,8 @@ type ImportRequest struct {
 	Given    *Given   // id of each send for the response; nil: dense ids as numbers
 	Messages []string // message ids; index 0 means no message id
 	Channels []string // channel names; index 0 means no channel
+
+	common int // index in Channels for sends without a channel of their own
 }
 
 // importedSend is one send of an import.
@@ -164,7 +166,7 @@ func DecodeImport(body []byte, bounds Bounds, now, latest time.Time) (*ImportReq
 			send.Channel = channel
 		}
 	}
-	r := &ImportRequest{Sends: d.sends, Messages: d.messages.all, Channels: d.channels.all}
+	r := &ImportRequest{Sends: d.sends, Messages: d.messages.all, Channels: d.channels.all, common: channel}
 	if d.named {
 		r.Given = d.userIDs.given
 	}
