@@ -30,8 +30,8 @@ func (e *NoGenerationError) Error() string { return "generation " + e.Generation
 // Unwrap returns objects.ErrNotFound.
 func (e *NoGenerationError) Unwrap() error { return objects.ErrNotFound }
 
-// The method Changes compares two generations (published versions). If one of the two generations does not exist, Changes returns a
-// *NoGenerationError. The caller must not change the result.
+// The method Changes compares two generations (published versions). If one of the two generations does not exist,
+// Changes returns a *NoGenerationError. The caller must not change the result.
 func (h *History) Changes(ctx context.Context, from, to string) (*Changes, error) {
 	asked := pair{from, to}
 	if c := h.known(asked); c != nil {
