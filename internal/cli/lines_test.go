@@ -14,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"capper/client"
+	"capper/internal/audit/verify"
+	"capper/internal/terminal"
 )
 
 // piecemeal reads in pieces of any size.
@@ -125,4 +127,13 @@ func TestARateCountsTheIntervalsBetweenLines(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, ", 2/s", lineRate(4, 1500*time.Millisecond))
 	require.Empty(t, lineRate(1, time.Second))
+}
+
+func TestAStoreReportPrintsAHundredPlaces(t *testing.T) {
+	t.Parallel()
+	report := &verify.StoreReport{Missing: 150, Places: make([]verify.Place, 150)}
+	var out bytes.Buffer
+	require.NoError(t, printStore(&terminal.Streams{Out: terminal.NewWriter(&out)}, report))
+	require.Equal(t, 1+100+1+1, strings.Count(out.String(), "\n"))
+	require.Contains(t, out.String(), "\nand 50 more places\nstore: ")
 }

@@ -407,14 +407,22 @@ func (a *storeAsker) close() {
 	}
 }
 
+// mostPlaces is the maximum number of places that printStore prints. With --json, the report has all places.
+const mostPlaces = 100
+
 // printStore prints the result of the comparison of the audit with the store.
 func printStore(on *terminal.Streams, s *verify.StoreReport) error {
 	if len(s.Places) > 0 {
 		rows := [][]any{{"PLACE", "MISSING", "FIRST", "LAST"}}
-		for _, p := range s.Places {
+		for _, p := range s.Places[:min(len(s.Places), mostPlaces)] {
 			rows = append(rows, []any{p.Place, p.Missing, p.First.Format(milliseconds), p.Last.Format(milliseconds)})
 		}
 		if err := terminal.Table(on.Out, terminal.Left, rows...); err != nil {
+			return err
+		}
+	}
+	if more := len(s.Places) - mostPlaces; more > 0 {
+		if _, err := fmt.Fprintf(on.Out, "and %d more places\n", more); err != nil {
 			return err
 		}
 	}

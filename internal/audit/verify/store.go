@@ -123,6 +123,7 @@ type comparison struct {
 	report  *StoreReport
 	mu      sync.Mutex
 	missing []MissingSend
+	places  map[string]int // index in report.Places by place
 }
 
 // expectedSend is a send that the store should have, according to the audit.
@@ -430,9 +431,10 @@ func (c *comparison) record(m *MissingSend, w *work) error {
 func (c *comparison) lacks(m *MissingSend, w *work) {
 	c.report.Missing++
 	at := m.At.Time()
-	i := slices.IndexFunc(c.report.Places, func(p Place) bool { return p.Place == m.Place })
-	if i < 0 {
+	i, known := c.places[m.Place]
+	if !known {
 		i = len(c.report.Places)
+		c.places[m.Place] = i
 		c.report.Places = append(c.report.Places, Place{Place: m.Place, First: at})
 	}
 	p := &c.report.Places[i]

@@ -72,7 +72,7 @@ func (s *work) all(ctx context.Context) error {
 	var store *comparison
 	if s.config.Store != nil {
 		s.report.Store = &StoreReport{}
-		store = &comparison{Store: s.config.Store, report: s.report.Store}
+		store = &comparison{Store: s.config.Store, report: s.report.Store, places: map[string]int{}}
 		if err := store.begin(ctx, s); err != nil {
 			return err
 		}
