@@ -345,7 +345,7 @@ func printDrift(w io.Writer, r *publish.Drift) error {
 	for _, s := range r.Skipped {
 		fmt.Fprintf(w, "warning: not compared with %s\n", s)
 	}
-	if r.Generation == "" {
+	if r.Generation == "" || len(r.Changes)+len(r.Sets) == 0 {
 		return nil
 	}
 	fmt.Fprintf(w, "drift since %s:\n", r.Generation)

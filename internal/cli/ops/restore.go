@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -61,7 +62,7 @@ func (c *RestoreCommand) Run(_ context.Context, on *terminal.Streams) error {
 		return terminal.Hinted(err, "restore the newest copy of the store if there is one; to continue without "+
 			"those sends and changes of sets, add --accept-lost-sends")
 	case errors.Is(err, database.ErrDamaged), errors.As(err, &other):
-		return terminal.WithStatus(terminal.BadInput, err)
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: %w", c.File, err))
 	case err != nil:
 		return err
 	}

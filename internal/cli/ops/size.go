@@ -23,7 +23,7 @@ const exact = 1 << 53
 // UnmarshalText parses a number on the command line, such as 270M, 30k or 1000000.
 func (c *count) UnmarshalText(text []byte) error {
 	number, times := string(text), 1.0
-	for unit, of := range map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9} {
+	for unit, of := range map[string]float64{"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9} {
 		if rest, ok := strings.CutSuffix(number, unit); ok {
 			number, times = rest, of
 			break
