@@ -317,7 +317,7 @@ func deniedRows(s *api.Summary) (rows [][]any) {
 		rows = append(rows, []any{"unavailable", s.Unavailable, "not decided"})
 	}
 	for _, limit := range sortedCounts(s.ShadowDenied) {
-		rows = append(rows, []any{"in the shadow", s.ShadowDenied[limit], "of the allowed would be denied by " + limit})
+		rows = append(rows, []any{"shadow", s.ShadowDenied[limit], "allowed users whom " + limit + " would deny"})
 	}
 	return rows
 }

@@ -15,7 +15,7 @@ import (
 type boundFlags struct {
 	changeFlags   `embed:""`
 	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the first build for a location may have without being rejected: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows); may be repeated."`
-	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Maximum percentage of all users who may leave their segment without joining another segment, in one build or within a week. Default: the value of --max-change."`
+	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Maximum percentage of the users in segments who leave all segments. The limit applies to each build and to each week. Default: the value of --max-change."`
 }
 
 // changeFlags contains the flags that limit the changes of segments and sets.

@@ -28,7 +28,7 @@ func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func
 		sizes: sizes, rules: rules, clock: clock,
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_set_changes_total",
-			Help: "Users whom calls added to a set or removed from the set, by set and kind: added or removed.",
+			Help: "Number of users that API calls added to or removed from a set, by set and kind (added or removed).",
 		}, []string{"set", "kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_set_changes_refused_total",
