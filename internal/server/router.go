@@ -223,7 +223,8 @@ func (r *router) serve(route string, c *call, h handler) {
 	if err != nil {
 		f := wire.FailureOf(err)
 		status = f.Code.Status()
-		r.s.refuse(c, trace.RequestID(c.ctx), f)
+		unread := r.s.refuse(c, trace.RequestID(c.ctx), f)
+		defer c.discard(unread) // after the call is counted, because the time of the call does not include it
 		r.report(route, c, f)
 		spanRefused(c.span, f)
 	} else if response, ok := c.w.(*echo.Response); ok {

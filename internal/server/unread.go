@@ -37,24 +37,31 @@ func (c *call) watchBody() {
 	}
 }
 
-// refuse writes the failure f as the response to c. If the client is still sending the body, refuse then discards the
-// rest of the body, up to a bound in bytes and in time. Many clients read the response only after they have sent the
-// whole body. If the server closed the connection earlier, these clients would get a broken connection instead of the
-// response, and repeat the call.
-func (s *Server) refuse(c *call, id string, f *wire.Failure) {
+// refuse writes the failure f as the response to c. If the client is still sending the body, refuse returns the largest
+// number of bytes of the body that the server should still read with discard. Otherwise, refuse returns 0. Many clients
+// read the response only after they have sent the whole body. If the server closed the connection earlier, these
+// clients would get a broken connection instead of the response, and repeat the call.
+func (s *Server) refuse(c *call, id string, f *wire.Failure) (unread int64) {
 	most := drainBytes(s.bounds, f)
 	control := http.NewResponseController(c.w)
 	// Without full duplex, the body cannot be read after the response.
 	if !c.sendsBody() || f.Code == api.CodeTimeout || c.r.ContentLength > most || control.EnableFullDuplex() != nil {
 		writeFailure(c.w, id, f)
-		return
+		return 0
 	}
 	c.w.Header().Set("Connection", "close")
 	writeFailure(c.w, id, f)
-	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(drainTime)) != nil {
-		return
+	if control.Flush() != nil {
+		return 0
 	}
-	_, _ = io.CopyN(io.Discard, &c.body, most) // an error ends the connection, as does the end
+	return most
+}
+
+// discard reads at most n bytes of the request body, for at most drainTime. The connection then ends in any case.
+func (c *call) discard(n int64) {
+	if n > 0 && http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(drainTime)) == nil {
+		_, _ = io.CopyN(io.Discard, &c.body, n)
+	}
 }
 
 // drainBytes returns the number of bytes of a request body that the server discards. If the body is too large, the
