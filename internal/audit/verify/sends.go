@@ -46,7 +46,7 @@ type event struct {
 }
 
 // The function happens returns the effect of a call on the sends of the users in one group of the call's audit record.
-// If the call has no effect on these sends, the result "ok" is false.
+// If the call says nothing about these sends, the result "ok" is false.
 func happens(g *audit.Group) (what happening, ok bool) {
 	switch g.Outcome {
 	case audit.Allowed:

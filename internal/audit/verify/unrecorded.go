@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"capper/internal/audit"
@@ -59,53 +60,45 @@ func recordedOnly(sends []send) []send {
 	return slices.DeleteFunc(slices.Clone(sends), func(s send) bool { return s.unrecorded })
 }
 
+// campaign is a message on a channel.
+type campaign struct {
+	message capping.Message
+	channel capping.Channel
+}
+
 // takeUnrecorded removes the sends without a record from the list of missing sends, and returns those of them that no
-// record explains. An older record of the same send, from before the compared time, explains why the store no longer
-// has the send. If the missing sends belong to too many messages, takeUnrecorded returns no sends.
+// record in the whole audit explains. An older record of the same send, from before the compared time, explains why the
+// store no longer has the send.
 func (c *comparison) takeUnrecorded(ctx context.Context, w *work) ([]MissingSend, error) {
-	var found []MissingSend
-	messages := map[capping.Message]bool{}
+	open := map[campaign][]MissingSend{}
 	c.missing = slices.DeleteFunc(c.missing, func(m MissingSend) bool {
 		if m.unrecorded {
-			found, messages[m.Message] = append(found, m), true
+			of := campaign{m.Message, m.Channel}
+			open[of] = append(open[of], m)
 		}
 		return m.unrecorded
 	})
-	if len(messages) > mostMessages {
+	if len(open) == 0 {
 		return nil, nil
 	}
-	for message := range messages {
-		var err error
-		if found, err = withoutRecorded(ctx, w.archive, message, found); err != nil {
-			return nil, err
-		}
-	}
-	slices.SortFunc(found, byTime)
-	return found, nil
-}
-
-// withoutRecorded reads all records of a message, and removes from the list the sends that one of the records contains.
-func withoutRecorded(ctx context.Context, from *archive.Archive, message capping.Message, list []MissingSend) (
-	[]MissingSend, error) {
-	q := archive.Query{Message: &message, Kinds: []audit.Kind{audit.Filter}}
-	for r, err := range from.Records(ctx, q) {
+	for r, err := range w.archive.Records(ctx, archive.Query{Kinds: []audit.Kind{audit.Filter}}) {
 		if errors.As(err, new(*archive.FileError)) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		for i := range r.Groups {
-			g := &r.Groups[i]
-			if g.Outcome != audit.Allowed {
-				continue
-			}
-			list = slices.DeleteFunc(list, func(m MissingSend) bool {
-				return m.Message == message && m.Channel == r.Channel && g.Has(m.User)
-			})
+		of := campaign{r.Message, r.Channel}
+		if len(open[of]) > 0 {
+			open[of] = slices.DeleteFunc(open[of], func(m MissingSend) bool { return allows(r, m.User) })
 		}
 	}
-	return list, nil
+	return slices.Concat(slices.Collect(maps.Values(open))...), nil
+}
+
+// allows reports whether the call of the record has recorded a send to the user.
+func allows(r *audit.Record, user capping.UserID) bool {
+	return slices.ContainsFunc(r.Groups, func(g audit.Group) bool { return g.Outcome == audit.Allowed && g.Has(user) })
 }
 
 func byTime(a, b MissingSend) int {
