@@ -2,6 +2,7 @@ package capping
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -118,6 +119,15 @@ func (p *Policy) ChannelName(c Channel) string {
 		}
 	}
 	return strconv.Itoa(int(c))
+}
+
+// ChannelConflict returns the error of a store for a policy whose channel has a number that contradicts the channels of
+// stored sends. The arguments "stored" and "has" are the name and the number of the contradicting channel in stored
+// sends.
+func ChannelConflict(name, number, stored, has string) error {
+	return fmt.Errorf(
+		"channels.%s: has the number %s in the configuration, but in stored sends channel %s has the number %s: "+
+			"give a new channel a number that was never used", name, number, stored, has)
 }
 
 // noLimits is the time for which a store keeps sends under a policy without limits. With this retention, callers can

@@ -3,11 +3,10 @@ package pebblestore
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"capper/internal/capping"
 )
@@ -28,10 +27,10 @@ type storedChannel struct {
 // The type storedChannels holds the channels that stored sends may contain, by name.
 type storedChannels map[string]storedChannel
 
-// notedChannels holds the store's channels in memory. The value of a stored pointer never changes.
+// notedChannels holds the store's channels in memory.
 type notedChannels struct {
-	mu    sync.Mutex // protects changes
-	noted atomic.Pointer[storedChannels]
+	mu    sync.Mutex
+	noted storedChannels
 }
 
 // The method with returns the channels after a policy with the given channels takes effect. The result contains no
@@ -51,10 +50,10 @@ func (s storedChannels) with(
 		number := channels[name]
 		holder, taken := names[number]
 		if c, known := next[name]; known && c.Number != number {
-			return nil, channelError(name, number, name, c.Number)
+			return nil, numberConflict(name, number, name, c.Number)
 		}
 		if taken && holder != name {
-			return nil, channelError(name, number, holder, number)
+			return nil, numberConflict(name, number, holder, number)
 		}
 	}
 	for name, c := range next {
@@ -69,10 +68,8 @@ func (s storedChannels) with(
 	return next, nil
 }
 
-func channelError(name string, number capping.Channel, stored string, has capping.Channel) error {
-	return fmt.Errorf(
-		"channels.%s: has the number %d in the configuration, but in stored sends channel %s has the number %d: "+
-			"give a new channel a number that was never used", name, number, stored, has)
+func numberConflict(name string, number capping.Channel, stored string, has capping.Channel) error {
+	return capping.ChannelConflict(name, strconv.Itoa(int(number)), stored, strconv.Itoa(int(has)))
 }
 
 // Announce tells the store the policy that the service is about to use. If the numbers of the policy's channels
@@ -81,15 +78,13 @@ func channelError(name string, number capping.Channel, stored string, has cappin
 func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	s.channels.mu.Lock()
 	defer s.channels.mu.Unlock()
-	noted := *s.channels.noted.Load()
-	retained := s.retained.current()
+	noted, retained := s.channels.noted, s.retained.current()
 	if len(retained) == 0 {
 		noted = nil
 	}
 	now, err := s.db.Now()
-	if err != nil { // at a wrong time, no channel ends
-		_, err := noted.with(p.Channels, 0, 0)
-		return err
+	if err != nil {
+		now = 0 // if the clock is wrong, no channel leaves the list
 	}
 	next, err := noted.with(p.Channels, now, max(retained.longest(now).millis, p.Retention(0).Milliseconds()))
 	if err != nil || maps.Equal(noted, next) {
@@ -102,7 +97,7 @@ func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	if err := s.db.Sync(ctx); err != nil {
 		return err
 	}
-	s.channels.noted.Store(&next)
+	s.channels.noted = next
 	return nil
 }
 
@@ -112,12 +107,8 @@ func (s *Store) loadChannels() error {
 	if err != nil {
 		return err
 	}
-	noted, err := decodeChannels(value)
-	if err != nil {
-		return err
-	}
-	s.channels.noted.Store(&noted)
-	return nil
+	s.channels.noted, err = decodeChannels(value)
+	return err
 }
 
 func encodeChannels(c storedChannels) []byte {

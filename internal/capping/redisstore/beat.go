@@ -138,7 +138,8 @@ func (f *fleet) renew(ctx context.Context, m script.Mode) error {
 		next.gone = errGone
 		f.seen.Store(next)
 	case "channel":
-		next.channel = channelError(heard.Channel)
+		next.channel = capping.ChannelConflict(heard.Channel[0], heard.Channel[1], heard.Channel[2],
+			heard.Channel[3])
 		f.seen.Store(next)
 	default:
 		f.learn(&heard, began)
@@ -184,12 +185,6 @@ var madeSentence = map[string]string{
 
 var errGone = fmt.Errorf("the records of the store are gone, as after FLUSHALL, so recorded sends are lost: " +
 	"restart capper to create the store again from the remaining data (store.redis.create: true)")
-
-func channelError(r []string) error {
-	return fmt.Errorf(
-		"channels.%s: has the number %s in the configuration, but in stored sends channel %s has the number %s: "+
-			"give a new channel a number that was never used", r[0], r[1], r[2], r[3])
-}
 
 // runBeat calls the script beat.lua with a heartbeat, and returns the script's decoded reply.
 func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error) {
