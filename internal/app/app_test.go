@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"net"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +44,43 @@ func TestStartsAndStopsOnBothStores(t *testing.T) {
 				`step="refresh segments".*step="watch the configuration".*step=listen.*step="ask for calls".*`+
 				`msg=stopped step="ask for no more calls".*step="drain the calls".*step="stop watching the configuration".*`+
 				`step="stop refreshing segments".*step="close the store"`, log.String())
+		})
+	}
+}
+
+// TestAStartRefusesAnotherChannelNumber checks that both stores remember the numbers of channels in stored sends.
+func TestAStartRefusesAnotherChannelNumber(t *testing.T) {
+	t.Parallel()
+	for kind, store := range map[string]string{
+		config.Embedded: onEmbedded(t.TempDir()),
+		config.Redis:    onRedis(testcluster.Single(t, testcluster.Options{}).Addrs...),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			cfg, _ := configure(t, store, "")
+			start := func(channels string) error {
+				file := cfg.Watcher.File()
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				replace(t, file, regexp.MustCompile(`channels: \{.*\}`).ReplaceAllString(string(text),
+					"channels: "+channels))
+				cfg.Watcher, err = config.NewWatcher(file, time.Now)
+				require.NoError(t, err)
+				s, err := Start(t.Context(), cfg)
+				if err != nil {
+					return err
+				}
+				_, err = filter(t.Context(), s, "promo", 7)
+				require.NoError(t, err)
+				return s.Stop()
+			}
+			require.NoError(t, start("{push: 1, email: 2}"))
+			for range 2 {
+				require.ErrorContains(t, start("{push: 2, email: 1}"), "announce the limits: channels.")
+				require.ErrorContains(t, start("{push: 3}"), "channels.push: has the number 3 in the configuration, but in "+
+					"stored sends channel push has the number 1")
+				require.NoError(t, start("{push: 1, email: 2, sms: 3}"))
+			}
 		})
 	}
 }

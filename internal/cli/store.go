@@ -437,7 +437,7 @@ func printCounts(to io.Writer, s *verify.StoreReport) error {
 		n    int64
 		what string
 	}{
-		{s.Unrecorded, "missing whose record the audit lost, but a repeated call shows"},
+		{s.Unrecorded, "missing without a record (only a repeated call shows them)"},
 		{s.Changed, "given back or erased in the " +
 			"meantime"}, {s.Doubtful, "possibly given back by calls that the audit lost"},
 		{s.Forgotten, "possibly displaced by newer sends of a full log"}, {s.Unanswered, "without an answer"},
