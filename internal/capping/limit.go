@@ -38,6 +38,19 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
+// contains reports whether the set contains every channel of the set "other".
+func (s ChannelSet) contains(other ChannelSet) bool {
+	if s.All() || other.All() {
+		return s.All()
+	}
+	for i := range s {
+		if other[i]&^s[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // The method add adds the channels of the set "other" to the set s. For the method add, a set s with the zero value
 // contains no channel. A set "other" with the zero value contains all channels, as everywhere else.
 func (s *ChannelSet) add(other ChannelSet) {
@@ -81,6 +94,21 @@ type Limit struct {
 
 // AppliesTo reports whether the limit counts and denies sends on the channel.
 func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
+
+// Covers reports whether the limit counts a send whenever the limit "other" counts the send. For two limits with
+// calendar periods, Covers is false unless their time zones are the same.
+func (l *Limit) Covers(other *Limit) bool {
+	if !l.Channels.contains(other.Channels) {
+		return false
+	}
+	if l.Calendar == "" || other.Calendar == "" {
+		return l.Calendar == "" && l.Window >= other.longest()
+	}
+	return l.UserZone == other.UserZone && (l.UserZone || zoneName(l) == zoneName(other)) &&
+		(l.Calendar == other.Calendar || other.Calendar == CalendarDay)
+}
+
+func zoneName(l *Limit) string { return cmp.Or(l.Location, time.UTC).String() }
 
 // byUserZone reports whether the limit's calendar periods depend on the user's time zone.
 func (l *Limit) byUserZone() bool { return l.UserZone && l.Calendar != "" }

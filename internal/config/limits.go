@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -64,6 +65,7 @@ func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 		if weekly >= 0 {
 			limits = append(limits, capping.Limit{Name: "weekly", Max: weekly, Window: 168 * time.Hour})
 		}
+		r.warnOfIdle(v, limits)
 		return limits
 	}
 	names := map[string]bool{}
@@ -81,7 +83,24 @@ func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 	if len(limits) > 0 && !slices.ContainsFunc(limits, func(l capping.Limit) bool { return !l.Shadow }) {
 		r.Warnings = append(r.Warnings, v.Path()+": every limit is a shadow: these users are uncapped")
 	}
+	r.warnOfIdle(v, limits)
 	return limits
+}
+
+// warnOfIdle warns of each limit that never denies a send alone, because a stricter limit also counts all its sends.
+func (r *reader) warnOfIdle(v yamltree.Value, limits []capping.Limit) {
+	for i := range limits {
+		idle := &limits[i]
+		for j := range limits {
+			strict := &limits[j]
+			if idle.Shadow || strict.Shadow || strict.Max >= idle.Max || !strict.Covers(idle) {
+				continue
+			}
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: the limit %s (max %d) has no effect: %s counts the same "+
+				"sends for at least as long, with max %d", v.Path(), idle.Name, idle.Max, strict.Name, strict.Max))
+			break
+		}
+	}
 }
 
 func (r *reader) limit(v yamltree.Value) (limit capping.Limit) {

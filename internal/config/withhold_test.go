@@ -407,6 +407,21 @@ func TestWarningsOfWhatWithholdsSends(t *testing.T) {
 				"the user"}},
 		"all shadows": {start + "limits: {default: [{name: a, max: 1, window: 1h, shadow: true}]}\n",
 			[]string{"limits.default: every limit is a shadow: these users are uncapped"}},
+		"a limit without effect": {start + "limits: {default: {daily: 5, weekly: 3}}\n",
+			[]string{"limits.default: the limit daily (max 5) has no effect: weekly counts the same sends for at " +
+				"least as long, with max 3"}},
+		"of one channel, without effect": {start + "limits: {default: {}, segments: {vip: [{name: a, max: 2, " +
+			"window: 24h, channels: [sms]}, {name: b, max: 1, calendar: day}, {name: c, max: 1, window: 25h}]}}\n",
+			[]string{"limits.segments.vip: the limit a (max 2) has no effect: c counts the same sends for at least " +
+				"as long, with max 1"}},
+		"calendar without effect": {start + "limits: {default: [{name: a, max: 2, calendar: day, timezone: " +
+			"Asia/Tokyo}, {name: b, max: 1, calendar: month, timezone: Asia/Tokyo}]}\n",
+			[]string{"limits.default: the limit a (max 2) has no effect: b counts the same sends for at least as " +
+				"long, with max 1"}},
+		"each with an effect": {start + "limits: {default: [{name: a, max: 2, calendar: day, timezone: Asia/Tokyo}, " +
+			"{name: b, max: 1, calendar: week}, {name: c, max: 3, window: 720h}, {name: d, max: 4, window: 800h, " +
+			"shadow: true}, {name: e, max: 1, window: 1h, channels: [sms]}, {name: f, max: 2, calendar: month}]}\n",
+			nil},
 		"a shadow and none": {start + "limits: {default: [{name: a, max: 1, window: 1h, shadow: true}, {name: b, " +
 			"max: 2, window: 1h}]}\n", nil},
 		"hardly open": {rest + "quiet:\n- {from: '21:00', to: '08:00', zone: UTC}\n- {from: '08:00', to: '20:15', " +
