@@ -124,6 +124,8 @@ func TestWhatIfRefuses(t *testing.T) {
 			field: "limits[1].segment", message: `"gold" is not a segment`},
 		`{"limits": [{"segment": "vip", "limit": "daily", "max": 1}]}`: {field: "limits[0].limit",
 			message: `the segment vip has no limit "daily"`},
+		`{"limits": [{"limit": "daily", "max": 1}, {"segment": "default", "limit": "daily", "max": 1}, ` +
+			`{"limit": "daily", "max": 2}]}`: {field: "limits[2].limit", message: `"daily" is changed twice`},
 		`{"limits": [` + many + `]}`: {field: "limits", message: "at most 100 changes"},
 		`{"limits": [{"limit": "daily", "max": 1}], "since": "yesterday"}`: {field: "since",
 			message: "is not an RFC 3339 time"},

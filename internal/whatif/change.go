@@ -30,9 +30,10 @@ func (e *ChangeError) Error() string {
 	return fmt.Sprintf("change %d: %s: %s", e.Index, e.Field, e.Message)
 }
 
-// Changed returns a copy of the policy p with the changes, applied in their order. The policy p remains unchanged. The
-// argument "segments" lists the names of the published segments. If a segment has no limits of its own, it has the
-// default limits until a change names the segment. The error is a *ChangeError.
+// Changed returns a copy of the policy p with the changes, applied in their order. Two changes of the same limit
+// of the same segment are an error. The policy p remains unchanged. The argument "segments" lists the names of the
+// published segments. If a segment has no limits of its own, it has the default limits until a change names the
+// segment. The error is a *ChangeError.
 func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.Policy, error) {
 	changed := *p
 	changed.Default, changed.Segments = slices.Clone(p.Default), maps.Clone(p.Segments)
@@ -43,6 +44,10 @@ func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.P
 		changed.Segments[name] = slices.Clone(limits)
 	}
 	for i, c := range changes {
+		same := func(d Change) bool { return d.Segment == c.Segment && d.Limit == c.Limit }
+		if slices.ContainsFunc(changes[:i], same) {
+			return nil, &ChangeError{i, "limit", fmt.Sprintf("%q is changed twice", c.Limit)}
+		}
 		if field, message := c.apply(&changed, segments); message != "" {
 			return nil, &ChangeError{i, field, message}
 		}
