@@ -84,6 +84,10 @@ func (m *Messages) query(c caller) (q messages.Query, err error) {
 		if q.Until, err = instantOf("until", text, now); err != nil {
 			return q, err
 		}
+		if q.Since > q.Until {
+			return q, wire.Invalid("since", "%s is after until, %s", q.Since.Time().Format(time.RFC3339),
+				q.Until.Time().Format(time.RFC3339))
+		}
 	}
 	if q.AtLeast, err = leastOf(c.Parameters); err != nil {
 		return q, err

@@ -87,8 +87,9 @@ func TestMessagesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t, counted(t))
 	for query, field := range map[string]string{
-		"?since=yesterday": "since", "?since=-1h": "since", "?max=0": "max", "?max=1001": "max", "?max=x": "max",
-		"?channel=fax": "channel", "?until=soon": "until", "?min_asked=-1": "min_asked", "?min_asked=x": "min_asked",
+		"?since=yesterday": "since", "?since=-1h": "since", "?until=8d": "since",
+		"?max=0": "max", "?max=1001": "max", "?max=x": "max", "?channel=fax": "channel",
+		"?until=soon": "until", "?min_asked=-1": "min_asked", "?min_asked=x": "min_asked",
 		"?sort=name": "sort", "?cursor=x": "cursor", "?cursor=": "cursor", "?cursor=AAAA": "cursor",
 		"?sort=asked&cursor=AAAAAAAAAAAAAWE": "cursor", "?cursor=AP__________AWE": "cursor",
 		"?cursor=AAAAAAAAAAAAAYA": "cursor", "?id=%FF": "id", "?id=" + strings.Repeat("x", 201): "id",
