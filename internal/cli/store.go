@@ -30,7 +30,7 @@ type StoreFlags struct {
 	Sample         sampleShare   `placeholder:"1%" help:"Percentage of users whose sends the command compares with the store; the command selects other users every day. Used with --store. Default: all users."`
 	SampleSalt     string        `placeholder:"TEXT" help:"Salt (any text) of the random sample: with the same salt, --sample selects the same users. Used with --store. Default: the current day in UTC, such as 2026-11-23."`
 	UsersPerSecond int           `default:"5000" placeholder:"N" help:"Maximum number of users per second whose sends the command compares with the store; used with --store."`
-	Missing        string        `placeholder:"FILE" help:"CSV file for the sends that are in the audit but not in the store; capper import can read this file. The column 'user_id' is empty if the original id of the user is unknown; the column 'image' (64-bit hash of an id) identifies every user. Used with --store."`
+	Missing        string        `placeholder:"FILE" help:"CSV file for the sends that are in the audit but not in the store; capper import can read this file. If the original id of a user is unknown, the column 'user_id' contains 'image:' and the 64-bit hash of the id. Used with --store."`
 	Settle         time.Duration `placeholder:"DURATION" help:"Time that the command waits before it reports a missing send. In this time, the audit may show that the send was cancelled. Used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
 }
 
