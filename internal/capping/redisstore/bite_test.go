@@ -71,21 +71,32 @@ func (f *field) sortedSets(s *storm) map[capping.UserID]map[identity]int {
 	logs := map[capping.UserID]map[identity]int{}
 	for _, shard := range f.shards() {
 		client := f.admins[shard.master]
-		scan := client.ScanType(f.Context(), 0, "fc:*", 1000, "zset").Iterator()
-		for scan.Next(f.Context()) {
-			members, err := client.ZRange(f.Context(), scan.Val(), 0, -1).Result()
+		for cursor := uint64(0); ; {
+			keys, next, err := client.ScanType(f.Context(), cursor, "fc:*", 1000, "zset").Result()
 			require.NoError(f, err)
-			user, err := strconv.ParseUint(strings.TrimPrefix(scan.Val(), "fc:"), 10, 32)
-			require.NoError(f, err)
-			log := map[identity]int{}
-			for _, member := range members {
-				if message, ok := names[capping.Token([]byte(member[:6]))]; ok {
-					log[identity{message: message}]++
+			sets := make([]*redis.StringSliceCmd, len(keys))
+			_, err = client.Pipelined(f.Context(), func(p redis.Pipeliner) error {
+				for i, key := range keys {
+					sets[i] = p.ZRange(f.Context(), key, 0, -1)
 				}
+				return nil
+			})
+			require.NoError(f, err)
+			for i, key := range keys {
+				user, err := strconv.ParseUint(strings.TrimPrefix(key, "fc:"), 10, 32)
+				require.NoError(f, err)
+				log := map[identity]int{}
+				for _, member := range sets[i].Val() {
+					if message, ok := names[capping.Token([]byte(member[:6]))]; ok {
+						log[identity{message: message}]++
+					}
+				}
+				logs[capping.UserID(user)] = log
 			}
-			logs[capping.UserID(user)] = log
+			if cursor = next; cursor == 0 {
+				break
+			}
 		}
-		require.NoError(f, scan.Err())
 	}
 	return logs
 }
