@@ -44,7 +44,7 @@ func (b *blast) begin(seed uint64) {
 	for i := range 2 * len(b.stores) {
 		rng, s := rand.New(rand.NewPCG(seed, uint64(i))), b.stores[i%len(b.stores)]
 		b.running.Go(func() {
-			pace := time.NewTicker(15 * time.Millisecond)
+			pace := time.NewTicker(50 * time.Millisecond)
 			defer pace.Stop()
 			for {
 				select {

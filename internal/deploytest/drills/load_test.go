@@ -57,7 +57,7 @@ func newLoad(t testing.TB, url string) *load {
 
 func (l *load) call(caller int) {
 	random := rand.New(rand.NewPCG(uint64(caller), 7))
-	pace := time.NewTicker(15 * time.Millisecond)
+	pace := time.NewTicker(60 * time.Millisecond)
 	defer pace.Stop()
 	for n := 0; ; n++ {
 		select {
