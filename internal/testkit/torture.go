@@ -40,6 +40,9 @@ func Torture(t testing.TB, minutes float64) (rng *rand.Rand, rounds iter.Seq[int
 	}
 }
 
+// TortureAlone reports whether the environment sets the duration of the torture: then no other tests run beside it.
+func TortureAlone() bool { return os.Getenv("CAPPER_TORTURE_MINUTES") != "" }
+
 // Faults holds, by name, the number of faults that a torture test has injected.
 type Faults map[string]int
 

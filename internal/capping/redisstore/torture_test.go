@@ -30,7 +30,10 @@ func TestTorture(t *testing.T) {
 	between := newProxies(t)
 	r := &torture{
 		field: newField(t, func(c *Config) { c.dial = between.dial }), between: between,
-		rng: rng, faults: testkit.Faults{}, wires: wireBreakages(between),
+		rng: rng, faults: testkit.Faults{}, wires: wireBreakages(between), tick: 20 * time.Millisecond,
+	}
+	if !testkit.TortureAlone() { // a full load would take the processors from the other tests for minutes
+		r.tick = 150 * time.Millisecond
 	}
 	r.kinds = slices.Concat(breakages, r.wires, losingShards, documentedShards)
 	t.Cleanup(func() { t.Log(r.report()) }) // a failing round ends the test
@@ -45,8 +48,9 @@ type torture struct {
 	between *proxies
 	rng     *rand.Rand
 	kinds   []breakage
-	wires   []breakage // those of kinds that are done to connections
-	latest  string     // round and its faults
+	wires   []breakage    // those of kinds that are done to connections
+	tick    time.Duration // of each caller of a storm
+	latest  string        // round and its faults
 	faults  testkit.Faults
 	tally   tally
 	found   violations
@@ -101,7 +105,7 @@ func (r *torture) storm(drawn []breakage, shard int) (spoilt int, last error) {
 	victim := r.victim(shard)
 	s := newStorm(capping.UserID(r.storms%40+1)*100_000_000, r.deciders()...)
 	s.spared, s.torn = r.spared(drawn, victim), slices.ContainsFunc(drawn, tears)
-	s.tick = 20 * time.Millisecond
+	s.tick = r.tick
 	s.imported, r.storming = true, s
 	s.begin(r.rng.Uint64())
 	imports := r.beginImports(r.rng.Uint64())
@@ -154,7 +158,7 @@ func (r *torture) share(seed uint64) *pacingtest.Callers {
 		stores = append(stores, s)
 	}
 	c := pacingtest.NewCallers(pacingtest.CallersPolicy(), pacingtest.NewOracle(), stores...)
-	c.Patience, c.Rest = 1200*time.Millisecond, 60*time.Millisecond
+	c.Patience, c.Rest = 1200*time.Millisecond, 3*r.tick
 	c.Begin(6, seed)
 	return c
 }
