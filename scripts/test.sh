@@ -40,7 +40,8 @@ concurrent_files() {
 }
 
 # Storms whose goroutines meet faults in one process. Other storms wait for programs and servers, or repeat arithmetic.
-raced_storms='^(cmd/capper|internal/app|internal/server) |^internal/capping/.*store TestTorture$'
+raced_storms='^internal/(app|server) |^internal/capping/.*store TestTorture$'
+processes='^internal/server TestNobodyStarvesBesideTheGreedy$' # its service is a program, without the race detector
 
 # Packages whose goroutines share memory while calls are decided, and the client's pacer.
 deciding='^internal/(app|audience|clienttest|pacing|segments|server)/[^/]*$|^internal/(audit/journal|pacing/pacingtest|server/gate)/'
@@ -118,8 +119,8 @@ run() {
   tests=$(cat)
   "$@" -run "^($(cut -d' ' -f2 <<<"$tests" | sort -u | paste -sd'|'))\$" \
     $(cut -d' ' -f1 <<<"$tests" | sort -u | sed 's|^|./|' |
-      first internal/capping/redisstore internal/clienttest internal/deploytest/drills internal/capping/pebblestore \
-        internal/server)
+      first internal/capping/redisstore internal/deploytest/drills cmd/capper internal/clienttest internal/server \
+        internal/capping/pebblestore)
 }
 
 case ${1:-} in
@@ -135,9 +136,9 @@ case ${1:-} in
     # Packages that decide calls run their tests of make race here, too. Each store runs only TestTorture with the race
     # detector, because all its tests would take as long as the storms.
     beside raced run race -p 2 -tags storms \
-      <<<"$(grep -E "$raced_storms" <<<"$all"; concurrent_files | grep -E "$deciding" | tests_of)"
+      <<<"$(grep -E "$raced_storms" <<<"$all" | grep -vE "$processes"; concurrent_files | grep -E "$deciding" | tests_of)"
     failed=0
-    run plain_test -p 2 -parallel 4 -tags storms <<<"$(grep -vE "$raced_storms" <<<"$all")" || failed=$?
+    run plain_test -p 2 -parallel 4 -tags storms <<<"$(grep -vE "$raced_storms" <<<"$all"; grep -E "$processes" <<<"$all")" || failed=$?
     wait $started || failed=$?
     cat "$dir/raced.log"
     (cd client && race ./...) || failed=$? # a module of its own
