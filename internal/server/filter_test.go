@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 
 	"capper/internal/capping"
 	"capper/internal/server"
-	"capper/internal/testkit"
 )
 
 func TestFilterAnswersEachUser(t *testing.T) {
