@@ -1,6 +1,5 @@
 // Command scale computes the machines for a deployment of capper with hundreds of millions of users, and simulates a
-// large campaign (a blast) on these machines. The page docs/design/scale.md shows the output of command scale, and
-// names the measured constants.
+// large campaign (a blast) on these machines. The page docs/design/scale.md shows the output of command scale.
 //
 //	go run ./scripts/scale
 package main
