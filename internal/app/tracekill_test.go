@@ -71,7 +71,9 @@ func TestSpansTellOfAMasterThatIsKilled(t *testing.T) {
 		kind := told["error.type"].GetStringValue()
 		attempts[kind] = max(attempts[kind], told["capper.attempt"].GetIntValue())
 	}
-	require.Contains(t, attempts, "lost")
+	if to.named("store filter")[0].DroppedEventsCount == 0 { // a span keeps only its latest events
+		require.Contains(t, attempts, "lost")
+	}
 	require.Greater(t, slices.Max(slices.Collect(maps.Values(attempts))), int64(1), "and was tried again: %v", attempts)
 	require.Empty(t, attributes(to.named("POST /v1/filter")[0])["error.type"], "the call was answered whole")
 	for line := range strings.Lines(log.String()) {
