@@ -451,9 +451,10 @@ func (o *olderTrial) comesBack(from string) {
 func (o *olderTrial) barred(stores ...*Store) {
 	o.Helper()
 	for _, s := range stores {
-		testkit.Eventually(o.T, func() bool {
+		own := 0
+		all := testkit.Poll(func() bool {
 			looked(o.T, s)
-			own := 0
+			own = 0
 			for p := range s.keyspace.Partitions {
 				if s.top.Route(p).Addr() == o.victim {
 					own++
@@ -461,6 +462,8 @@ func (o *olderTrial) barred(stores ...*Store) {
 			}
 			return s.barredPartitions()[topology.Older] == own
 		})
+		require.True(o, all, "of %d partitions of %s, barred are %v; %v", own, o.victim, s.barredPartitions(),
+			warningsOf(o.T, s))
 		require.Zero(o, o.ask("again", s, capping.Allowed))
 		require.NotZero(o, o.ask("again", s, capping.Unavailable))
 	}

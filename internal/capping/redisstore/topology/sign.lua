@@ -62,14 +62,18 @@ local function answer(outcome, by)
   return reply
 end
 
+-- noted is the time in the mark's field "older", for the records since anew.
+local noted_anew, noted = string.match(mark[3] or '', '^(%d+) (%d+)$')
+if tonumber(noted_anew) ~= anew then noted = nil end
+
 -- older records that the partition had reached a later time before. A mark without anew comes from an older version.
+-- The sentinel key's step writes the mark too if the mark's step failed, for example while the server loaded its data.
 local function older(reached)
-  if step == 1 then
+  if step == 1 or not noted then
     redis.call('HSET', KEYS[2], 'older', whole(anew) .. ' ' .. whole(reached))
     redis.call('PEXPIRE', KEYS[2], whole(life + 86400000))
-  else
-    redis.call('SET', KEYS[1], whole(seen) .. '.75', 'PX', ARGV[4])
   end
+  if step == 2 then redis.call('SET', KEYS[1], whole(seen) .. '.75', 'PX', ARGV[4]) end
   return answer('older', math.max(reached - at, 0))
 end
 
@@ -79,8 +83,7 @@ if step == 3 then
   return answer('dropped', 0)
 end
 if sign and mode < 2 then
-  local noted_anew, noted_at = string.match(mark[3] or '', '^(%d+) (%d+)$')
-  if noted_anew and tonumber(noted_anew) == anew then return older(tonumber(noted_at)) end
+  if noted then return older(tonumber(noted)) end
   if claim == 0.5 and not mark[1] then return answer('unmarked', 0) end
   if claim == 0.75 or claim > 0 and seen > at then return answer('dropped', math.max(seen - at, 0)) end
   if anew < known_anew or anew == known_anew and at < known_at then return older(known_at) end

@@ -67,6 +67,13 @@ func TestSignsAndMarksThatContradictEachOther(t *testing.T) {
 			top.points.told(0, point{anewOf(t, client, keys) + 1, 1})
 			return nil
 		}, Older},
+		"only the step of the sentinel key saw that both are older": {func() error {
+			known := point{anewOf(t, client, keys), at()}
+			require.NoError(t, client.HSet(t.Context(), keys.markKey(), "at", early).Err())
+			require.NoError(t, client.Set(t.Context(), keys.signKey(), early+".5", time.Hour).Err())
+			return signScript.Run(t.Context(), client, keys.signKeys(), stepSign, 0, 1000, time.Hour.Milliseconds(),
+				known.anew, known.at).Err()
+		}, Older},
 	} {
 		require.NoError(t, test.damage(), name)
 		require.Equal(t, test.want, looks(t, top), name)
