@@ -19,7 +19,7 @@ import (
 // that the service evaluates.
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"File of user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
-	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set, such as 'active - vip' (users in active, but not in vip). Operators: & (and), | (or), - (but not, after a blank) and parentheses."`
+	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set, such as 'active - vip' (users in active, but not in vip). Operators: & (and), | (or), - (but not; with a blank before it) and parentheses."`
 	cli.Narrowed
 	idFile
 }
@@ -44,9 +44,9 @@ func (a *audience) check() error {
 	return err
 }
 
-// The method parts divides the users of the audience expression into parts, one part for each API call. All calls for
-// the parts read the same segments generation. The method stores the name of this generation, so that a later run of
-// the command can continue with the same users.
+// The method parts divides the users of the audience expression into parts, one part for each API call. All these API
+// calls use the same generation (published version of the segments). The method parts stores the name of this
+// generation, so that a later run of the command can select the same users.
 func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts, error) {
 	whole, err := a.Audience(a.Expression)
 	if err != nil {
@@ -65,7 +65,8 @@ func (a *audience) parts(ctx context.Context, api *client.Client) (*client.Parts
 	return parts, nil
 }
 
-// The method pinned returns the command-line flag with which a later run of the command selects the same users.
+// The method pinned returns the command-line flag --generation, with which a later run of the command selects the same
+// users.
 func (a *audience) pinned() string {
 	if a.Generation == "" {
 		return ""
@@ -105,13 +106,13 @@ func (a *audience) list(ctx context.Context, on *terminal.Streams, scheme *ids.S
 	return users, err
 }
 
-// ofFile is the error text for command-line flags that require an audience file, when the audience is an expression.
+// ofFile is the error text for flags about the format of a file, if the command line names no file of user ids.
 const ofFile = "--format, --column, --delimiter, --quote, --escape and --final-newline: require a file of user ids"
 
 // idFile holds the command-line flags for reading a file of user ids.
 type idFile struct {
 	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the file with the user ids: ${formats}. Default: the command detects the format from the file's name and content."`
-	Column string `aliases:"id-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else a column with a similar name, else the first column."`
+	Column string `aliases:"id-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else the only column with a usual name such as customer_id, else the first column."`
 
 	Delimiter ingest.Delimiter `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
 
@@ -159,14 +160,14 @@ func (f *idFile) inputs(path string) []ingest.Input {
 
 func sayMultiline(on *terminal.Streams, files []ingest.FileReport) {
 	for i := range files {
-		if r := &files[i]; r.Multiline != nil { // mostly postal addresses, but possibly a missing quote
+		if r := &files[i]; r.Multiline != nil { // rows with addresses, or rows joined by a missing quote
 			on.Say("rows over several lines in %s: %s", r.File, r.Multiline)
 		}
 	}
 }
 
-// The function unread adds the exit status for bad input to the error of reading an audience file, if the content of
-// the file is invalid.
+// The function unread adds text to an error that occurred while the command read an audience file. If the content of
+// the file is invalid, the function also adds the exit status for bad input.
 func unread(path string, err error) error {
 	var rows *ingest.BadRowsError
 	var input *ingest.InputError

@@ -26,7 +26,7 @@ func TestConfigurationsThatExplodeAreRefused(t *testing.T) {
 		strings.Repeat("[", 90_000):  ":1:33: is too deep: more than 32 levels",
 		strings.Repeat("- ", 45_000): ":1:65: is too deep: more than 32 levels",
 		aliases + "    a: *d\n    b: *d\n    c: *d\n    d: *d\n    e: *d\n    f: *d\n    g: *d\n": "is too much: " +
-			"more than 100000 values when every alias is spelled out",
+			"more than 100000 values after every alias is replaced by its value",
 	} {
 		file := filepath.Join(t.TempDir(), "capper.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

@@ -15,7 +15,7 @@ import (
 type eraseCommand struct {
 	cli.Service
 	Users []string `arg:"" name:"user" help:"Ids of the users whose recorded sends are erased, of the kind that the service uses: dense, uint64, uuid or text."`
-	Sets  bool     `help:"Also delete the set changes that API calls made for these users, such as opt-outs. Then only the published sets decide whether a user is in a set."`
+	Sets  bool     `help:"Also delete the changes of sets that API calls made for these users, such as opt-outs. After the deletion, only builds (published sets) decide which sets contain these users."`
 	Yes   bool     `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 
@@ -28,10 +28,10 @@ type erasure struct {
 
 // Help returns the help text below the flags.
 func (c *eraseCommand) Help() string {
-	return "Erases all recorded sends of the users, who then may receive messages as if they were new. Opt-outs and " +
-		"other changes of sets by calls stay, unless --sets is given. Erasing a user again has no further " +
-		"effect. The API key needs the scope admin, and the URL is that of the admin " +
-		"listener if there is one."
+	return "Erases all recorded sends of the users. After this, the service treats the users like new users who have " +
+		"received no messages. Opt-outs and other changes of sets by API calls stay, unless you add --sets. Erasing " +
+		"a user again has no further effect. The API key needs the scope admin. If the service has an admin listener " +
+		"(server.admin_listen), --url must name this listener."
 }
 
 // Run erases the recorded sends of the users, and prints the result for each user.
@@ -66,9 +66,9 @@ type target struct {
 	erase func() error
 }
 
-// The method targets returns the users to erase. If the service does not tell its kind of ids, the method treats
-// numbers as dense ids (32-bit numbers). Erasing a user by number is safe, because the URL path with a number as user
-// id is the same for all kinds of ids.
+// The method targets returns the users to erase. If the service does not tell its kind of ids, the method targets
+// treats numbers as dense ids (32-bit numbers). Even if the service has ids of another kind, the erasure is correct,
+// because a number has the same URL path in every kind.
 func (c *eraseCommand) targets(ctx context.Context, api *client.Client) (list []target, err error) {
 	scheme, failed := c.Scheme(ctx, api)
 	if failed != nil {
@@ -107,8 +107,9 @@ func (c *eraseCommand) question(users []target) string {
 	return fmt.Sprintf("erase %s of %d users at %s?", what, len(users), c.URL)
 }
 
-// The method erase erases the recorded sends of the users, one user after another. If the log of a user is unavailable,
-// the method continues. The method stops at an error that all further calls would return.
+// The method erase erases the recorded sends of the users, one user after another. If the store is unavailable for a
+// user, the method erase continues with the next user. At any other error, the method erase stops, because all further
+// calls would return this error, too.
 func (c *eraseCommand) erase(users []target) (list []erasure, err error) {
 	unavailable := 0
 	for _, user := range users {

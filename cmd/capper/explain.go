@@ -17,7 +17,7 @@ const milliseconds = "2006-01-02T15:04:05.000Z07:00"
 // explainCommand is the command `capper explain USER`.
 type explainCommand struct {
 	cli.Service
-	User string `arg:"" help:"Id of the user to explain, of the kind that the service uses: dense, uint64, uuid or text."`
+	User string `arg:"" help:"Id of the user about whom the command explains the decision. The id must have the kind that the service uses: dense, uint64, uuid or text."`
 }
 
 // Run prints the reasons why the user is allowed or denied.
@@ -103,7 +103,7 @@ func printExplanation(on *terminal.Streams, id any, e *api.Explanation) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// explainWithheld prints the rules that deny the user regardless of earlier sends.
+// explainWithheld prints the rules that deny messages to the user independently of earlier sends, such as quiet hours.
 func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 	for i := range e.Suppressed {
 		s := &e.Suppressed[i]
@@ -142,7 +142,7 @@ func explainWithheld(on *terminal.Streams, e *api.Explanation) {
 	}
 }
 
-// The function suppresses reports whether the set is one of the sets that suppress the user.
+// The function suppresses reports whether the set is among the sets because of which the user gets no messages.
 func suppresses(e *api.Explanation, set string) bool {
 	return slices.ContainsFunc(e.Suppressed, func(s api.Suppression) bool { return s.Set == set })
 }

@@ -27,7 +27,7 @@ type filterCommand struct {
 	Preview   bool          `help:"Decide which users may receive the message, but record no sends."`
 	Batch     int           `default:"100000" help:"Number of users in one call to the service."`
 	Parallel  int           `default:"4" help:"Number of calls that the command makes to the service at the same time."`
-	Timeout   time.Duration `default:"15m" help:"Maximum time, from the start of the command, to retry users about whom the service could not decide. Each user is tried at least once."`
+	Timeout   time.Duration `default:"15m" help:"Maximum time, counted from the start of the command, for retries about users without a decision. The command asks the service about each user at least once."`
 }
 
 // The function undecided returns the error of the command if the service could not decide about some users.
@@ -80,7 +80,8 @@ func (c *filterCommand) check() error {
 		return errors.New("--message-id: is required unless --preview is set")
 	case c.Exempt && c.Preview:
 		return errors.New(
-			"--exempt and --preview: must not be combined, because no user would be denied and no send recorded")
+			"--exempt and --preview: must not be combined, " +
+				"because the call would neither deny a user nor record a send")
 	case c.Batch < 1 || c.Parallel < 1:
 		return fmt.Errorf("--batch and --parallel: must be at least 1, got %d and %d", c.Batch, c.Parallel)
 	}
@@ -90,7 +91,7 @@ func (c *filterCommand) check() error {
 	return c.Outputs.Check(c.File)
 }
 
-// The method todo returns the users about whom the command asks the service for decisions.
+// The method todo returns the users for whom the command requests decisions from the service.
 func (c *filterCommand) todo(ctx context.Context, on *terminal.Streams, service *client.Client) (*cli.Todo, error) {
 	scheme, err := c.Scheme(ctx, service)
 	if err != nil {
@@ -192,16 +193,16 @@ func (c *filterCommand) decide(ctx context.Context, on *terminal.Streams, servic
 	}
 }
 
-// The method waiting returns a text with the number of users without a decision that the command will retry, and with
-// the reason.
+// The method waiting returns a text for the pause before a retry: the number of users without a decision, and the
+// reason why the service could not decide.
 func (c *filterCommand) waiting(ctx context.Context, service *client.Client, users int, pause time.Duration) string {
 	return fmt.Sprintf("%d users are unavailable; the next retry is in %s, until --timeout %s ends: %s", users,
 		pause, c.Timeout, whyUnavailable(ctx, service))
 }
 
 // whyUnavailable asks the service for the reason why users have no decision, because responses to filter calls contain
-// no reasons. Every API key may read /healthz, which says whether a restart is necessary. Some keys may not read
-// /v1/status.
+// no reasons. Every API key may call /healthz, whose response says whether the service needs a restart. Some keys may
+// not call /v1/status.
 func whyUnavailable(ctx context.Context, service *client.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

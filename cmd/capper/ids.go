@@ -22,13 +22,13 @@ type idsCommand struct {
 
 // Help returns the help text below the flags.
 func (c *idsCommand) Help() string {
-	return "Prints each id, a tab, and its image as 16 hexadecimal digits. The image is the value under which the " +
-		"store keeps the user, and never changes. Lists in the order of the images reach the store in its own " +
-		"order, which " +
-		"is faster. The image of a dense id is the id itself."
+	return "Prints one line for each user id: the id, a tab, and the id's image as 16 hexadecimal digits. The image " +
+		"is the number by which the store (database of sends) identifies the user. The image of an id never changes. " +
+		"The store sorts users by image, so the service decides faster about a list of users in this order. The " +
+		"image of a dense id (32-bit number) is the id itself."
 }
 
-// longestLine is the maximum length in bytes of a line in the file of ids, and is longer than any spelling of an id.
+// longestLine is the maximum length in bytes of a line in the file of ids. No valid id is as long.
 const longestLine = 64 << 10
 
 // Run prints each id of the file with its id image (64-bit keyed hash of the id).

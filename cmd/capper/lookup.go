@@ -21,8 +21,8 @@ type lookupCommand struct {
 	Users []string `arg:"" optional:"" name:"user" help:"Ids of the users to look up, of the kind that the service uses (dense, uint64, uuid or text). Give either these ids or --file."`
 	File  string   `placeholder:"FILE" help:"File with the ids of the users to look up: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. The result lists each user once, in the order in which the store sorts users."`
 	idFile
-	Set []string `placeholder:"NAME" help:"Name of a set; the result says for each user whether the user is in this set. May be repeated."`
-	CSV bool     `name:"csv" help:"Print the result as CSV, with a column for each --set, and print each line as soon as its answer arrives."`
+	Set []string `placeholder:"NAME" help:"Name of a set (named group of users). The result says for each user whether the user is in this published set. May be repeated."`
+	CSV bool     `name:"csv" help:"Print the result as CSV, with a column (true or false) for each --set. The command prints a large result in parts, while it still looks up further users."`
 }
 
 // lookupBatch is the number of users whose segments and sets one lookup call requests.
@@ -123,7 +123,7 @@ func (c *lookupCommand) users(ctx context.Context, on *terminal.Streams, service
 }
 
 // The method lookup asks the service for the segments and sets of the users, in batches. The first batch uses the
-// segments generation in use. All later batches use the generation of the first batch.
+// generation in use (published version of the segments). All later batches use the same generation as the first batch.
 func (c *lookupCommand) lookup(ctx context.Context, service *client.Client, users cli.Users,
 	each func(*client.LookupResult) error) error {
 	request := &client.LookupRequest{Sets: c.Set}

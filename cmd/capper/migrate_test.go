@@ -92,7 +92,8 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 
 	older := filepath.Join(t.TempDir(), "older.db")
 	capperOutput(t, 0, "restore", archive, "--to", older)
-	require.Contains(t, m.migrate(1, "--finish", older), "holds an older copy of the store than the last pass read")
+	require.Contains(t, m.migrate(1, "--finish", older),
+		"holds an older copy of the store than the last migration pass read")
 	require.DirExists(t, older)
 	other := newMove(t)
 	other.send("else", 400)

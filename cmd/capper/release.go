@@ -23,7 +23,8 @@ type releaseCommand struct {
 	Namespace string `placeholder:"NAME" help:"Namespace of the message; used with --all, if the API key has no namespace. Default: no namespace."`
 }
 
-// Run removes the recorded sends of a message that did not go out. A second run of the command has no further effect.
+// Run removes recorded sends of a message, because these sends did not take place. A second run of the command has no
+// further effect.
 func (c *releaseCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.All {
 		return c.releaseAll(ctx, on)
@@ -107,8 +108,8 @@ func (c *releaseCommand) releaseAll(ctx context.Context, on *terminal.Streams) e
 		Namespace: c.Namespace})
 }
 
-// For ids that are not dense 32-bit numbers, a release call has releaseBatch users, and releaseCalls calls run
-// simultaneously.
+// releaseBatch is the maximum number of users in a release call, for ids that are not dense 32-bit numbers.
+// releaseCalls is the number of simultaneous release calls.
 const releaseBatch, releaseCalls = 100_000, 4
 
 // The method ids returns the users in the file, for ids that are not dense 32-bit numbers.
@@ -151,7 +152,7 @@ func (c *releaseCommand) interrupted(err error) error {
 		return terminal.Hinted(err, "run the same command again without --generation, and release users who have "+
 			"left the audience since from a file; repeating a release is safe")
 	}
-	if errors.As(err, new(*client.Error)) && !client.Passing(err) { // a repetition gets the same response
+	if errors.As(err, new(*client.Error)) && !client.Passing(err) { // a repeated call would get the same error
 		return c.Hinted(err)
 	}
 	return terminal.Hinted(c.Hinted(err), "run the same command again"+c.pinned()+"; repeating a release is safe")

@@ -18,11 +18,11 @@ import (
 
 // setCommands contains the commands `capper set …`, about sets of users that API calls can change.
 type setCommands struct {
-	Add     setAddCommand         `cmd:"" help:"Add users to a set; every later decision treats them as members."`
-	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set; no later decision treats them as members."`
+	Add     setAddCommand         `cmd:"" help:"Add users to a set (named group of users). Every later decision treats these users as members."`
+	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set (named group of users). Within about a second, all instances of the service stop treating these users as members."`
 	Members cli.SetMembersCommand `cmd:"" help:"List the users whom API calls have added to a set or removed from the set."`
-	Replay  cli.SetReplayCommand  `cmd:"" help:"Repeat changes of sets that the store has lost; the command reads the changes from the audit, the log of all calls."`
-	List    cli.SetListCommand    `cmd:"" help:"List all sets, with the number of published users and the numbers of users whom API calls added or removed."`
+	Replay  cli.SetReplayCommand  `cmd:"" help:"Repeat lost changes of sets: if the store has lost changes by API calls, make them again from the audit (the log of all calls)."`
+	List    cli.SetListCommand    `cmd:"" help:"List all sets (named groups of users), each with its number of published users and the numbers of users whom API calls added or removed."`
 }
 
 // setChange holds the arguments of the commands that add users to a set or remove them.
@@ -31,7 +31,7 @@ type setChange struct {
 	Set   string   `arg:"" help:"Name of the set."`
 	Users []string `arg:"" optional:"" name:"users" help:"User ids, or the name of one file with user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. If the service uses text ids, only --file can name a file."`
 	File  string   `placeholder:"FILE" help:"File with the user ids, instead of user ids on the command line."`
-	At    string   `placeholder:"TIME" help:"Time at which the users asked for the change, such as 2026-11-22T10:00:00Z. If the service knows a later change of a user, the later change stays in force. Default: now."`
+	At    string   `placeholder:"TIME" help:"Time at which the users asked for the change, such as 2026-11-22T10:00:00Z. If the service knows a later change for a user, the later change stays in force. Default: now."`
 	idFile
 
 	when time.Time
@@ -56,10 +56,11 @@ func (c *setChange) Validate() error {
 
 // Help returns the help text below the flags.
 func (c *setChange) Help() string {
-	return "When the command ends with the status 0, every later decision of every instance counts the change, " +
-		"whatever " +
-		"generation is in use, and no crash loses it. Repeating the command is safe. A build that is newer than the " +
-		"change decides again. The API key needs the scope lists."
+	return "If the exit status is 0, the service has stored the changes, and no crash loses them. After an addition, " +
+		"all instances of the service treat the users as members in every later decision. After a removal, other " +
+		"instances may treat the users as members for about another second. The changes stay in force with every " +
+		"generation (published version of all segments and sets), until a build publishes newer data of the set. " +
+		"Repeating the command is safe. The API key needs the scope lists."
 }
 
 // The method users returns the users in the command-line arguments or in the file.

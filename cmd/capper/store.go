@@ -12,7 +12,7 @@ import (
 
 // storeCommands contains the commands about the store of a running service.
 type storeCommands struct {
-	Accept acceptCommand `cmd:"" help:"Accept that a Redis server has lost, or may have lost, recorded sends, so that the service resumes decisions about the affected users."`
+	Accept acceptCommand `cmd:"" help:"Accept that a Redis server has lost, or may have lost, recorded sends, so that the service decides about the affected users again."`
 }
 
 // acceptCommand is the command `capper store accept`.
@@ -23,9 +23,10 @@ type acceptCommand struct {
 
 // Help returns the help text below the flags.
 func (c *acceptCommand) Help() string {
-	return "A Redis server that evicts keys, or has no append-only file, may have lost recorded sends. Its users " +
-		"are unavailable until this command accepts the loss: users with lost records may then receive more than " +
-		"their limits. First correct the settings of the server; until then the command is rejected. " +
+	return "A Redis server that evicts keys, or has no append-only file, may have lost recorded sends. The service " +
+		"does not decide about the users of this server until the command accepts the loss. After the acceptance, " +
+		"users with lost sends may receive more messages than their limits allow. Correct the settings of the server " +
+		"first: the service rejects the command while they are wrong. The page " +
 		"docs/operating.md#a-server-dropped-logs describes the checks. The API key needs the scope admin."
 }
 
@@ -61,7 +62,8 @@ func (c *acceptCommand) nothing(ctx context.Context, api *client.Client, on *ter
 		return c.Hinted(err)
 	}
 	if status.Store.State == "down" {
-		return fmt.Errorf("this command cannot accept the loss: %s", status.Store.Error)
+		return fmt.Errorf("this command finds no data loss that an operator can accept, but the store is down: %s",
+			status.Store.Error)
 	}
 	return terminal.Table(on.Out, terminal.Left, []any{"there was no loss to accept"})
 }

@@ -15,9 +15,9 @@ import (
 
 type amendCommand struct {
 	To        string   `required:"" placeholder:"LOCATION" help:"Location to publish to: a directory or s3://bucket/prefix, to which a build has already published segments."`
-	Set       []string `required:"" sep:"none" placeholder:"NAME=FILE" help:"Name of a set and a file of all its user ids; may be repeated. FILE may be a pattern, an s3:// object or - for standard input."`
-	OnlyGrows bool     `name:"only-grows" help:"Add the users of the files to the published sets, and remove nobody. The files may then contain only the new users."`
-	AsOf      []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set, and the time up to which its file contains all changes, such as opted-out=2026-11-23T02:00Z; may be repeated. A build from older files does not undo this change. Default: the time at which the newest input file of the set was written."`
+	Set       []string `required:"" sep:"none" placeholder:"NAME=FILE" help:"Name of a set, and a file with the ids of all users of the set; may be repeated. FILE may be a file name pattern, an s3:// object or - for standard input."`
+	OnlyGrows bool     `name:"only-grows" help:"Add the users in the files to the published sets, and remove nobody. With this flag, the files need to contain only the new users."`
+	AsOf      []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set, and the time up to which its file contains all changes, such as opted-out=2026-11-23T02:00Z; may be repeated. A build replaces the users of this set only if the build has a later time for the set. Default: the time at which the newest input file of the set was written."`
 
 	Input    inputFlags  `embed:""`
 	Bounds   changeFlags `embed:""`
@@ -29,17 +29,20 @@ type amendCommand struct {
 
 // Help returns the text below the flags in the help of the command.
 func (c *amendCommand) Help() string {
-	return `An amend publishes a generation with other users in some sets. All segments and all other sets stay as they are live:
-their bitmaps are neither read nor stored, so that an amend takes seconds. The guard judges the sets as in a build.
-An id of the kind uint64, uuid or text that the live generation does not know yet gives all users other numbers:
-such an amend reads and stores all bitmaps.
+	return `The command publishes a new generation (version of all segments and sets) with other users in some sets.
+All segments and all other sets keep their users. The command neither reads nor stores their bitmaps, so it
+usually takes seconds. The guard (safety checks) checks the changed sets as in a build.
+
+If the files contain new user ids of the kind uint64, uuid or text, the command must number all users again.
+In this case, the command reads and stores all bitmaps, which takes longer.
 
   segmentbuild amend --to s3://segments/prod --set opted-out=opted-out.csv
   segmentbuild amend --to s3://segments/prod --set opted-out=last-minute.csv --only-grows
 `
 }
 
-// Run replaces the users of some sets in the live generation by users from files, and publishes the result.
+// Run replaces the users of some sets in the live generation (published version in use) by users from files, and
+// publishes the result.
 func (c *amendCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	plan, err := c.plan()
 	if err != nil {
@@ -122,24 +125,24 @@ func (a *amendment) propose(base *publish.LiveState, report *buildReport) (*publ
 	switch {
 	case !base.Exists() && base.Fault != nil:
 		return nil, fmt.Errorf(
-			"the command amend cannot keep the published segments and sets, "+
-				"because it cannot read the live generation: %w",
+			"the command amend must keep the published segments and sets, but cannot read them: %w",
 			base.Fault)
 	case !base.Exists():
 		return nil, terminal.WithStatus(terminal.BadInput, errors.New(
-			"the command amend finds no published generation to change: publish one with segmentbuild build"))
+			"the command amend changes published sets, but nothing is published yet: run segmentbuild build first"))
 	case base.Fault != nil && a.add:
-		return nil, fmt.Errorf("users cannot be added to the live set, because the set cannot be read: %w", base.Fault)
+		return nil, fmt.Errorf("users cannot be added to the published set, because the set cannot be read: %w",
+			base.Fault)
 	case base.Fault != nil && a.result.Candidate.Dictionary != nil:
 		return nil, terminal.Hinted(fmt.Errorf(
 			"segmentbuild amend cannot assign numbers to the new user ids of the files, "+
-				"because it cannot read the live generation: %w",
+				"because the published segments and sets cannot be read: %w",
 			base.Fault), "segmentbuild build with --force publishes everything again")
 	}
 	for _, s := range a.result.Candidate.Sets {
 		if base.IsSegment(s.Name) {
 			return nil, terminal.Hinted(terminal.Misuse(fmt.Errorf(
-				"--set %s: names a segment of the live generation, but amend changes only sets", s.Name)),
+				"--set %s: is the name of a published segment, but amend changes only sets", s.Name)),
 				"segmentbuild build publishes segments; "+
 					"segmentbuild inspect lists the segments and sets of the live generation")
 		}

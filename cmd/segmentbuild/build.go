@@ -17,16 +17,16 @@ import (
 type buildCommand struct {
 	To         string   `required:"" placeholder:"LOCATION" help:"Location to publish to: a directory or s3://bucket/prefix."`
 	File       string   `arg:"" optional:"" help:"YAML file that describes the build, instead of the flags --segment, --set, --set-table and --table."`
-	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a segment, and a file of its user ids; may be repeated. FILE may be a pattern, an s3:// object or - for standard input."`
-	Set        []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a set, and a file of its user ids; may be repeated. A user may be in several sets. A set such as tz/Asia/Singapore contains the users of that time zone."`
+	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a segment, and a file with the ids of its users; may be repeated. FILE may be a file name pattern, an s3:// object or - for standard input."`
+	Set        []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a set, and a file with the ids of its users; may be repeated. A user may be in several sets. The set tz/Asia/Singapore, for example, contains the users in this time zone."`
 	SetTable   []string `name:"set-table" sep:"none" placeholder:"PREFIX/=FILE" help:"Prefix of set names, and a file with a user id and the rest of a set name in each row. For example, 'tz/=zones.csv' with a row '7,Asia/Singapore' puts user 7 into the set 'tz/Asia/Singapore'."`
-	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"Name of a set that users normally never leave, such as unsubscribed users, and the percentage of users who may leave. This build and later builds are rejected if more users leave. NAME=false, with --force, ends this protection."`
-	AsOf       []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set, and the time up to which its file contains all changes, such as opted-out=2026-11-23T02:00Z. For a change by an API call after this time, services follow the call, not the file. country/* stands for all sets with this prefix; may be repeated. Default: the time at which the newest input file of the set was written."`
+	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"Name of a set that users normally never leave, such as a set of unsubscribed users, and the percentage of users who may leave. If more users leave, the command rejects this build and later builds. NAME=false, with --force, ends this protection."`
+	AsOf       []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set, and the time up to which its file contains all changes, such as opted-out=2026-11-23T02:00Z. If an API call added or removed a user after this time, services follow the call, not the file. country/* stands for all sets whose names begin with country/; may be repeated. Default: the time at which the newest input file of the set was written."`
 	Table      []string `sep:"none" placeholder:"FILE" help:"File with a user id and a segment name in each row."`
-	Precedence []string `placeholder:"NAME" help:"All segment names in order of precedence: a user in several segments stays in the first of these segments. Required with --table; table rows with other names are invalid. Without this flag, a user in several segments is an error."`
+	Precedence []string `placeholder:"NAME" help:"Names of all segments, in order of precedence: a user in several segments stays only in the first of them. Required with --table; table rows with other names are invalid. Without this flag, a user in several segments is an error."`
 
 	IDs        string     `name:"ids" enum:",dense,uint64,uuid,text" default:"" placeholder:"KIND" help:"Kind of the user ids: dense (0 to 4294967295), uint64, uuid or text. The first build to a location stores the kind there, and later builds cannot change the kind. Default: the kind of the location, or dense for a new location."`
-	NoNames    bool       `name:"no-names" help:"Do not publish the original user ids (for uuid and text). Services can then count and filter audiences, but cannot list the ids of users."`
+	NoNames    bool       `name:"no-names" help:"Do not publish the original user ids of the kinds uuid and text. Without these ids, services can count and filter audiences, but cannot list the ids of users."`
 	Input      inputFlags `embed:""`
 	Bounds     boundFlags `embed:""`
 	Approval   approval   `embed:""`
@@ -59,7 +59,7 @@ func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return timedOut(ctx, err)
 }
 
-// timedOut adds the reason of the context's end to the error, if the context has ended.
+// If the context has ended, timedOut adds the reason for the end to the error.
 func timedOut(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
@@ -112,7 +112,7 @@ func (c *buildCommand) scheme(ctx context.Context, location objects.Location) (*
 }
 
 // The type overLive is the result of a build of all segments and sets. A publication publishes this result in place of
-// the live generation.
+// the live generation (published version in use).
 type overLive struct{ result *ingest.Result }
 
 func (o *overLive) read(ctx context.Context, session *publish.Session,
@@ -131,8 +131,8 @@ func (o *overLive) propose(base *publish.LiveState, report *buildReport) (*publi
 	return p, nil
 }
 
-// mayRepeat reports whether every publish by another process since the comparison was an amend (a publish of some
-// sets).
+// mayRepeat reports whether other processes have published only amends since the comparison. An amend is a publish that
+// changes some sets and no segments.
 func (o *overLive) mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error) {
 	return now.AmendedSince(ctx, at, before)
 }
@@ -182,7 +182,7 @@ func (c *buildCommand) plan() (*ingest.Plan, error) {
 	return plan, terminal.Misuse(err)
 }
 
-// The method refine applies the command-line flags that name segments and sets of the plan.
+// The method refine applies the command-line flags that change the rules for segments and sets of the plan.
 func (c *buildCommand) refine(plan *ingest.Plan) error {
 	return errors.Join(onlyGrow(plan, c.OnlyGrows), setAsOf(plan, c.AsOf), c.Bounds.override(plan),
 		c.Approval.accept(plan))
@@ -256,7 +256,7 @@ func (c *buildCommand) addSets(plan *ingest.Plan, base ingest.Input) error {
 	return addDefinitions(&plan.Sets, setFlag, c.Set, base)
 }
 
-const buildHelp = `Simple cases:
+const buildHelp = `Examples:
 
   segmentbuild build --to s3://segments/prod --segment new=new.csv --segment active='active/*.parquet'
   segmentbuild build --to var/segments --segment new=new.csv --set opted-out=out.csv \
@@ -264,7 +264,7 @@ const buildHelp = `Simple cases:
   segmentbuild build --to var/segments --table users.csv.gz --precedence vip,active,new
   segmentbuild build --to var/segments --ids uuid --segment vip=vip.parquet
 
-With a build file, segments.yaml:
+Example of a build file, segments.yaml:
 
   segments:                       # in order of precedence
     - name: vip
@@ -275,23 +275,23 @@ With a build file, segments.yaml:
         - path: s3://warehouse/active/*.parquet
           id_column: customer_id
           newer_than: 36h         # also min_files, min_rows
-    - name: dormant               # everyone minus active
+    - name: dormant               # everyone except active and vip
       union: [everyone]
       minus: [active, vip]
   sets:
-    - name: everyone              # an ingredient, not published
+    - name: everyone              # other definitions use this set; not published
       inputs: ["everyone-*.txt.zst"]
     - name: opted-out
       publish: true
-      only_grows: true            # refused when more than 0.1% of its users leave
+      only_grows: true            # rejected if more than 0.1% of its users leave
       inputs: [opted-out.csv]
   tables:
-    - path: zones.csv             # user_id,timezone: a set tz/Asia/Singapore and so on
+    - path: zones.csv             # columns user_id,timezone: sets such as tz/Asia/Singapore
       set_prefix: tz/
   overlaps: precedence            # or error, the default
   max_bad_rows: 0
-  allow_new: [dormant]            # may appear beside what is live
-  accept:                         # this change passes once, and no other
+  allow_new: [dormant]            # names that this build may publish as new
+  accept:                         # accepts only this change, in one build
     - {name: opted-out, change: "-57%", reason: the import of May was wrong}
 
   segmentbuild build --to s3://segments/prod segments.yaml --dry-run

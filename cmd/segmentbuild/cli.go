@@ -17,12 +17,12 @@ import (
 	"capper/internal/version"
 )
 
-const description = `Builds segments and sets of users from raw ids and publishes them, as one generation, to a directory or to S3.`
+const description = `Builds segments and sets (groups of users) from user ids, and publishes them to a directory or S3.`
 
 // The type commands contains the commands and flags of segmentbuild.
 type commands struct {
-	Build       buildCommand            `cmd:"" help:"Build segments and sets from files of user ids, and publish the result for services to load."`
-	Amend       amendCommand            `cmd:"" help:"Replace single published sets within seconds, and keep all segments and all other sets."`
+	Build       buildCommand            `cmd:"" help:"Build segments and sets (groups of users) from files of user ids, and publish them, so that services can load them."`
+	Amend       amendCommand            `cmd:"" help:"Replace the users of some published sets (such as suppression lists) without a new build. All segments and all other sets keep their users."`
 	List        listCommand             `cmd:"" help:"List the generations (published versions of all segments and sets), and show which generation services use."`
 	Inspect     inspectCommand          `cmd:"" help:"Show the segments and sets of a generation (a published version), or the content of a bitmap file."`
 	Diff        diffCommand             `cmd:"" help:"Show how segments and sets differ between two generations (published versions)."`
@@ -31,7 +31,7 @@ type commands struct {
 	Verify      verifyCommand           `cmd:"" help:"Download a generation (a published version), and check all of its files for damage."`
 	Rollback    rollbackCommand         `cmd:"" help:"Make services use an earlier generation (published version of segments and sets) again."`
 	ReleaseHold releaseHoldCommand      `cmd:"" name:"release-hold" help:"Let builds publish again after the command 'rollback --hold' has stopped all builds."`
-	Gc          gcCommand               `cmd:"" name:"gc" help:"Remove old generations (published versions), with the files that no other generation uses."`
+	Gc          gcCommand               `cmd:"" name:"gc" help:"Remove old generations (published versions), and the files that no remaining generation uses."`
 	Generate    generateCommand         `cmd:"" help:"Write files with invented users and segments, for tests and demonstrations."`
 	Version     terminal.VersionCommand `cmd:"" help:"Print the program's version, commit, commit date and Go version."`
 	ShowVersion kong.VersionFlag        `name:"version" help:"Print the version of the program."`
@@ -85,8 +85,8 @@ func (t timeoutError) Error() string {
 }
 func (t timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// The constant patience is the time that a command has after a signal to end normally. If the command has not ended by
-// then, the program exits. The location of the segments stays intact, as after a crash.
+// The constant patience is the time that a command has to end normally after a signal. If the command needs more time,
+// the program exits. The published segments stay intact even if the program exits during a publish.
 const patience = 2 * time.Second
 
 // The function run executes one command line and returns the exit status.
@@ -121,7 +121,7 @@ func judge(err error) (terminal.Status, string) {
 		return terminal.Undecided, "choose which segment keeps users in several: --precedence FIRST,SECOND,…"
 	case isIDsError(err):
 		return terminal.Refused, ""
-	case errors.As(err, &back): // the rollback came after the guard's comparison
+	case errors.As(err, &back): // a rollback happened after the guard had checked the build
 		return terminal.Refused, "if this is intended: --force --reason \"…\""
 	case errors.As(err, &accept):
 		return terminal.Refused, acceptHint(accept)

@@ -12,17 +12,17 @@ import (
 
 // inputFlags contains the command-line flags for reading input files.
 type inputFlags struct {
-	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the input files: ${formats}. Default: the command detects the format from each file's name and content. The command always detects gzip and zstd."`
-	IDColumn      string              `name:"id-column" aliases:"column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else a column with a similar name, else the first column."`
+	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the input files: ${formats}. Default: the command detects the format from each file's name and content. The command always detects compression with gzip or zstd."`
+	IDColumn      string              `name:"id-column" aliases:"column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else the only column with a usual name such as customer_id, else the first column."`
 	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the segment names in a table. Default: the column 'segment', else the second column."`
 	Delimiter     ingest.Delimiter    `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
-	Header        format.Header       `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text files is a header: yes or no. Default: yes if a flag names a column. Otherwise yes if the row contains a usual column name, such as user_id, and no number."`
+	Header        format.Header       `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text files is a header: yes or no. Default: yes if another flag names a column, or if the row contains a usual column name, such as user_id, and no number."`
 	Quote         format.Mark         `placeholder:"C" help:"Character that encloses fields in CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`
 	Escape        format.Mark         `placeholder:"C" help:"Character that escapes delimiters, quotes and line breaks in CSV and TSV files: one byte, or none. Default: none in CSV, a backslash in TSV."`
 	FinalNewline  ingest.FinalNewline `name:"final-newline" enum:",required,optional" default:"" placeholder:"required|optional" help:"Whether the last line of a text file must end with a line break: required or optional. A missing line break is a sign of a truncated file. Default: required for files above 16 KiB."`
 
-	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Maximum number of invalid rows, which the command skips: N rows in all files together, or N% of the rows of each file. A file without a valid row is always an error."`
-	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"File to which the command writes every invalid row, as a JSON object with file, row, lines, value and reason."`
+	MaxBadRows ingest.Tolerance `name:"max-bad-rows" placeholder:"N|N%" help:"Maximum number of invalid rows that the command skips: N rows in all files together, or N% of the rows of each file. A file without a valid row is always an error."`
+	BadRowsTo  string           `name:"bad-rows-to" placeholder:"FILE" help:"Output file for all invalid rows, each as a JSON object with file, row, lines, value and reason."`
 }
 
 // The method input returns the settings for all input files from the flags.

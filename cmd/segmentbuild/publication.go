@@ -18,8 +18,8 @@ import (
 // generation) refuses.
 type approval struct {
 	Force  bool     `help:"Publish even if the safety checks reject the change; needs --reason."`
-	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Change that this build accepts although the safety checks reject it, such as 'opted-out: -57%' or 'tz/Asia/Singapore: vanishes'; needs --reason; may be repeated. Services, which check the sets that they suppress, accept the change too. If a suppressed set vanishes, the configuration of each service must name the set in no_longer_suppressed."`
-	Reason string   `help:"Reason for --force or --accept. The published manifest contains this reason."`
+	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Change to publish although the safety checks reject it, such as 'opted-out: -57%' (57 % of the users leave the set) or 'tz/Asia/Singapore: vanishes' (the set disappears); needs --reason; may be repeated. Services accept this change, too, if they suppress the set (deny messages to its users). If a suppressed set disappears, the setting no_longer_suppressed of each service must name the set."`
+	Reason string   `help:"Reason for --force or --accept. The manifest (list of the published segments and sets) contains this reason."`
 }
 
 func (a *approval) check() error {
@@ -46,9 +46,8 @@ func (a *approval) accept(plan *ingest.Plan) error {
 	return nil
 }
 
-// forcedBy returns the operator's reason for --force, which the manifest will contain. The manifest contains this
-// reason even if the guard (the check against the live generation) has refused nothing, because --force accepts all
-// findings.
+// forcedBy returns the operator's reason for --force. The manifest (list of the published segments and sets) contains
+// this reason, even if the guard (the check against the live generation) has refused nothing.
 func (a *approval) forcedBy() string {
 	if !a.Force {
 		return ""
@@ -75,16 +74,16 @@ type publication struct {
 type content interface {
 	read(ctx context.Context, session *publish.Session, at objects.Location) (*publish.LiveState, error)
 	// The method propose returns a proposal to publish the content in place of the live generation in the argument
-	// "base". Callers may call propose again with another live generation. In a proposal, the bitmaps of the base and
-	// of the candidate have the user numbers of one dictionary.
+	// "base". Callers may call propose again with another live generation. In a proposal, the base and the candidate
+	// represent each user by the same number.
 	propose(base *publish.LiveState, report *buildReport) (*publish.Proposal, error)
 	// mayRepeat reports whether a publisher may publish the content in place of the generation in the argument "now".
 	// Another process published that generation in the meantime.
 	mayRepeat(ctx context.Context, at objects.Source, before, now *publish.LiveState) (bool, error)
 }
 
-// The method begin checks whether publishing is on hold, before the command reads the inputs. A publication checks this
-// again at the end.
+// The method begin checks whether publishing is on hold, before the command reads the inputs. A publication checks the
+// hold again at the end.
 func (p *publication) begin(ctx context.Context) (err error) {
 	if !p.dryRun {
 		p.held, err = p.session.Hold(ctx, p.location)
@@ -220,7 +219,7 @@ func (p *publication) publishSets(ctx context.Context, built *publish.Candidate,
 	return &partlyError{why}
 }
 
-// partlyError reports that a build has published nothing but the sets that only grow and that have new users.
+// partlyError reports a partial publish: the build has published new users of sets that only grow, and nothing else.
 type partlyError struct{ error }
 
 func (e *partlyError) Error() string {

@@ -17,9 +17,9 @@ import (
 
 type rollbackCommand struct {
 	Generation string   `arg:"" help:"Name of the generation (published version of segments and sets) that services must use again."`
-	Hold       string   `placeholder:"REASON" help:"Stop all builds from publishing, even with --force, until somebody runs 'segmentbuild release-hold'. Each stopped build reports the given reason. Builds can still add users to sets marked only-grows."`
-	AlsoBack   []string `name:"also-roll-back" placeholder:"SET" help:"Name of a set to roll back although the set is marked only-grows and loses users. tz/* stands for all sets with this prefix; may be repeated. Services that suppress the set (deny messages to its users) accept the loss too."`
-	KeepSet    []string `name:"keep-set" placeholder:"SET" help:"Name of a set that the rollback must not change. tz/* stands for all sets with this prefix; may be repeated. The rollback removes nobody from sets marked only-grows, except with --also-roll-back."`
+	Hold       string   `placeholder:"REASON" help:"Also stop all builds from publishing, even with --force, until somebody runs 'segmentbuild release-hold'. Each stopped build reports the given reason. A stopped build still adds users to sets marked only-grows (sets that users normally never leave)."`
+	AlsoBack   []string `name:"also-roll-back" placeholder:"SET" help:"Name of a set to roll back although the set loses users and is marked only-grows (users normally never leave the set). tz/* stands for all sets whose names begin with tz/; may be repeated. Services that suppress the set (deny messages to its users) accept the loss, too."`
+	KeepSet    []string `name:"keep-set" placeholder:"SET" help:"Name of a set that the rollback must not change. tz/* stands for all sets whose names begin with tz/; may be repeated. The rollback removes nobody from a set marked only-grows, unless --also-roll-back names the set."`
 	DryRun     bool     `name:"dry-run" help:"Check the rollback and show its changes, but publish nothing."`
 	at         `embed:""`
 }
@@ -50,8 +50,7 @@ type rollbackReport struct {
 	Shrinks []publish.Change `json:"shrinks,omitempty"`
 }
 
-// noteShrinks adds the sets that lose users to the report, although these sets only grow according to the live
-// manifest.
+// noteShrinks adds sets to the report: sets that lose users although the live manifest marks the sets as only growing.
 func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 	for _, s := range before.Sets {
 		for _, c := range r.Sets {
@@ -66,7 +65,7 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
 		return terminal.Misuse(errors.New(
-			"--hold: must have a reason as its value, which segmentbuild build and list show"))
+			"--hold: must have a reason as its value: segmentbuild build and segmentbuild list show this reason"))
 	}
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -135,8 +134,8 @@ func (c *rollbackCommand) print(to io.Writer, r *rollbackReport) (err error) {
 func (c *rollbackCommand) rollback(ctx context.Context, location objects.Location) (*rollbackReport, error) {
 	publisher := publish.Publisher{Location: location, ToolVersion: toolVersion()}
 	if c.Hold != "" && !c.DryRun {
-		// Set the hold (stop of all publishing) first. No build can then replace the generation that the rollback makes
-		// live, even if a later step fails.
+		// Set the hold (stop of all publishing) first, so that no build can replace the generation of the rollback,
+		// even if a later step fails.
 		if err := publisher.SetHold(ctx, c.Hold); err != nil {
 			return nil, err
 		}
@@ -176,8 +175,8 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	return report, nil
 }
 
-// The method note adds the changes from the live generation (published version in use) to the generation after the
-// rollback to the report.
+// The method note adds changes to the report: the differences between the live generation (published version in use)
+// and the generation after the rollback.
 func (r *rollbackReport) note(plan *publish.RollbackPlan, base *publish.LiveState, dryRun bool) {
 	if base.Generation == nil {
 		if base.Fault != nil {
@@ -221,7 +220,7 @@ func (c *releaseHoldCommand) Run(ctx context.Context, on *terminal.Streams) erro
 	defer cancel()
 	hold, err := (&publish.Publisher{Location: location}).ReleaseHold(ctx)
 	if errors.Is(err, segments.ErrNothingLive) {
-		return notThere(fmt.Errorf("release the hold that stops builds: location %s has no published generation: %w",
+		return notThere(fmt.Errorf("location %s has no hold that stops builds, because nothing is published there: %w",
 			c.At, err))
 	}
 	if err != nil {

@@ -30,7 +30,8 @@ type share struct {
 // Check returns an error if a field of the Users is invalid.
 func (u *Users) Check() error {
 	if uint64(u.First)+uint64(u.Count) > 1<<32 {
-		return fmt.Errorf("ids must be at most 4294967295, but %d users from id %d on need higher ids",
+		return fmt.Errorf(
+			"ids must be at most 4294967295, but the last of %d users from id %d on would have a higher id",
 			u.Count, u.First)
 	}
 	sum := 0.0
@@ -64,7 +65,8 @@ func (u *Users) All(ctx context.Context) iter.Seq2[int, uint32] {
 	}
 }
 
-// The method bounds returns the sum of the percentages up to each segment in Shares, in units of 1/2^32 of all users.
+// The method bounds returns a sum for each segment in Shares: the percentages of all segments up to this segment. The
+// unit of a sum is 1/2^32 of all users.
 func (u *Users) bounds() []uint64 {
 	var until []uint64
 	sum := 0.0
@@ -97,8 +99,8 @@ func mulMod(i, step, n uint64) uint64 {
 	return rest
 }
 
-// The function coprime returns a number near 0.618 n that has no common divisor with n. The multiples of such a number,
-// modulo n, take every value below n.
+// The function coprime returns a number near 0.618 n that has no common divisor with n. The multiples of the returned
+// number, modulo n, take every value below n.
 func coprime(n uint64) uint64 {
 	step := uint64(float64(n)*0.6180339887) | 1
 	for gcd(step, n) != 1 {

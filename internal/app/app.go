@@ -223,6 +223,6 @@ func configuredMemory(cfg *config.Config) prometheus.Collector {
 	}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_memory_configured_bytes",
-		Help: "Bytes of memory that the configuration lets capper use, not counting segments and connections.",
+		Help: "Maximum bytes of memory that capper's configuration allows, not counting segments and connections.",
 	}, func() float64 { return float64(bytes) })
 }

@@ -148,9 +148,8 @@ func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"%w: a rule uses the time zones of users, but generation %s of the segments lacks set %s of an earlier "+
-			"generation: "+
-			"the configuration change waits for a generation with the set",
+		"%w: a rule needs the time zones of users, but generation %s of the segments has lost set %s: "+
+			"the configuration change waits for a generation that contains the set",
 		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
 }
 
@@ -168,7 +167,7 @@ func newListAges(of *Service) *listAges {
 			"Configured maximum age of a set of suppressed users, in seconds. Absent for sets without max_age.",
 			[]string{"set"}, nil),
 		tooOld: prometheus.NewDesc("capper_sets_too_old",
-			"1 while a set of suppressed users is older than its max_age, which blocks sends on the set's channels.",
+			"1 while a set of suppressed users is older than its max_age, and the set's channels get no decisions.",
 			[]string{"set"}, nil),
 	}
 }

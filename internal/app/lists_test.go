@@ -264,7 +264,7 @@ func TestZonesThatVanishAreRefusedWhereTheyCount(t *testing.T) {
 	w.rest, _, _ = strings.Cut(w.rest, "limits:")
 	w.configure("limits: {default: [{name: day, max: 1, calendar: day, timezone: user}]}\ntimezone: UTC\n")
 	testkit.Eventually(t, func() bool {
-		return strings.Contains(w.status().Config.Error, "lacks set tz/Asia/Singapore of an earlier generation")
+		return strings.Contains(w.status().Config.Error, "has lost set tz/Asia/Singapore")
 	})
 	w.inUse(w.publish(both))
 	testkit.Eventually(t, func() bool { return w.status().Config.Error == "" })

@@ -179,7 +179,7 @@ func TestRemovedChangesAreNotForgotten(t *testing.T) {
 	testkit.Eventually(t, func() bool {
 		return w.status().Segments.Error != ""
 	})
-	require.Contains(t, w.status().Segments.Error, "the store already removed API changes up to")
+	require.Contains(t, w.status().Segments.Error, "the store has already removed changes by API calls up to")
 	require.Equal(t, []string{"as_of"}, w.status().Segments.Refused.Reasons)
 	require.Contains(t, w.metrics(), `capper_segments_refused{reason="as_of"} 1`)
 	require.Equal(t, second, w.status().Generation)
@@ -215,7 +215,7 @@ func TestABuildMayNotEndManyAdditions(t *testing.T) {
 	refused := w.build(began.Add(30*time.Minute), 1, 2, 3)
 	at := w.refusesNow(refused)
 	require.Equal(t, []string{"calls"}, at.Reasons)
-	require.Contains(t, at.Error, "calls added 1001 users to set opted-out whom the build lacks")
+	require.Contains(t, at.Error, "API calls added 1001 users to set opted-out, but the build")
 	require.Equal(t, []uint32{3, 4}, w.allowed("push"))
 	require.NoError(t, w.Stop())
 	w.begin(t)

@@ -47,8 +47,8 @@ func (s *Service) checkIDs() error {
 	kind := s.ids().Kind()
 	if s.config.IDs != "" && s.config.IDs != kind.String() {
 		return fmt.Errorf(
-			"ids: the configuration says %s, but the segments at %s have user ids of the kind %s: correct ids or "+
-				"segments.source",
+			"ids: the configuration says %s, but the segments at %s have user ids of the kind %s: "+
+				"correct the key ids or the key segments.source",
 			s.config.IDs, s.config.Segments.Source, kind)
 	}
 	return nil

@@ -239,14 +239,14 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 			require.Equal(t, strings.Join([]string{
 				"change is not possible yet: quiet[0].sets: " +
 					"generation " + first + " of the segments lacks set de: " +
-					"the configuration change waits for a generation with the set",
+					"the configuration change waits for a generation that contains the set",
 				"suppress.new: " +
 					"generation " + first + " of the segments lacks set new (the name is a segment there, but a set " +
 					"is required): " +
-					"the configuration change waits for a generation with the set",
+					"the configuration change waits for a generation that contains the set",
 				"suppress.opted-out: " +
 					"generation " + first + " of the segments lacks set opted-out: " +
-					"the configuration change waits for a generation with the set",
+					"the configuration change waits for a generation that contains the set",
 			}, "\n"), status.Config.Error)
 			require.Equal(t, before, status.ConfigVersion)
 			require.True(t, status.Ready)
@@ -314,7 +314,7 @@ func TestAReloadThatDropsASuppressedSetMustSaySo(t *testing.T) {
 		"suppress: {opted-out: [push, sms], bounced: all}\n" +
 			"less_suppressed: [bounced]\n": "suppress.opted-out: must not allow sends without a channel after a reload",
 		"suppress: {opted-out: all, bounced: {channels: [push, sms], even_exempt: true}}\nno_longer_suppressed: " +
-			"[bounced]\n": "must not name a set of suppress, but suppress names bounced",
+			"[bounced]\n": "must not name bounced, because suppress still names this set",
 		"": "suppress.bounced: must not be removed by a reload",
 	} {
 		w.configure(sections)

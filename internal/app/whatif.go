@@ -36,7 +36,7 @@ func (s *Service) recordedSegments(ctx context.Context, name string) (capping.Se
 	}
 	g, err := segments.ReadGeneration(ctx, s.source, name)
 	if err != nil {
-		return nil, fmt.Errorf("read generation %s of the segments, which a recorded call used: %w", name, err)
+		return nil, fmt.Errorf("generation %s of the segments (used by a recorded call) cannot be read: %w", name, err)
 	}
 	if have, want := audit.IDsOf(g.Scheme), s.recorded.IDs(); have != want {
 		return nil, fmt.Errorf(

@@ -27,7 +27,7 @@ type dictionary struct {
 }
 
 // The method room reports whether the dictionary of texts in an audit file has space for another text. The writer and
-// the reader of an audit file must get equal results from this method, so that both give each text the same number.
+// the reader of an audit file must get equal results from the method room, so that both give each text the same number.
 func (d *dictionary) room(size, words int) bool {
 	return size <= maxWord && words < maxWords && d.bytes+size <= maxWordBytes
 }
@@ -66,7 +66,9 @@ func (d *dictionary) read(c *cursor) string {
 	text := c.text()
 	if ref == refKept && c.err == nil {
 		if !d.room(len(text), len(d.words)) {
-			c.fail(fmt.Errorf("the dictionary of the audit file is full, so it must not contain text %d", len(d.words)))
+			c.fail(fmt.Errorf(
+				"audit record adds text %d to the dictionary of the audit file, but the dictionary is full",
+				len(d.words)))
 			return ""
 		}
 		d.words = append(d.words, text)

@@ -71,7 +71,7 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		isRun, rest = rest[:flags], rest[flags:]
 		if spare := isRun[flags-1] >> ((count-1)%8 + 1); spare != 0 {
 			return nil, nil, nil, fmt.Errorf(
-				"bitmap has %d containers, but the flags that mark containers with runs of ids are for more", count)
+				"bitmap has only %d containers, but its header says that further containers hold runs of ids", count)
 		}
 	default:
 		return nil, nil, nil, fmt.Errorf("not a portable 32-bit roaring bitmap (cookie %d)", cookie)
@@ -89,7 +89,8 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		c.card = int(binary.LittleEndian.Uint16(rest[4*i+2:])) + 1
 		c.kind = kindOf(isRun, i, c.card)
 		if i > 0 && c.key <= list[i-1].key {
-			return nil, nil, nil, fmt.Errorf("bitmap container %d: its key %d is out of order after the key %d",
+			return nil, nil, nil, fmt.Errorf(
+				"bitmap container %d: its key %d must be greater than %d, the key of the container before",
 				i, c.key, list[i-1].key)
 		}
 	}

@@ -35,7 +35,7 @@ func (s *Suppression) tooOld(segments Segments, now time.Time) bool {
 	return ok && now.Sub(dated.AsOf(s.Set)) > s.MaxAge
 }
 
-// The function behind reports whether the generation (published version) of segments lacks changes of the set by API
+// The function "behind" reports whether the generation (published version) of segments lacks changes of the set by API
 // calls that the store has already removed. The store removes a change by an API call as soon as a newer generation of
 // segments contains the change.
 func behind(segments Segments, set string) bool {
@@ -43,10 +43,12 @@ func behind(segments Segments, set string) bool {
 	return ok && live.Behind(set) > 0
 }
 
-// behindError returns an error that names sets of the generation without all their changes by API calls.
+// behindError returns an error that names the given sets. The generation (published version) of segments lacks changes
+// that API calls made to the named sets.
 func behindError(generation string, sets []string) error {
-	return fmt.Errorf("generation %s of the segments lacks API changes of set %s, which a newer generation contained: "+
-		"publish a build whose export of the set began later", generation, strings.Join(sets, ", "))
+	return fmt.Errorf("generation %s of the segments lacks API changes of set %s, "+
+		"although a newer generation contained these changes: publish a build whose export of the set began later",
+		generation, strings.Join(sets, ", "))
 }
 
 // tooOldError returns an error that names the suppressed sets that are older than their max_age.

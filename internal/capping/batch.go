@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Batch is one filter call to a store, which asks for a decision for each of many users about one message.
+// A Batch is one filter call to a store. For each of many users, the store decides whether one message may be sent.
 type Batch struct {
 	Message Message // the ID may be "" only when Record is false; stores keep the message, so that people can read logs
 	Token   Token   // the result of Message.Token()
@@ -48,8 +48,8 @@ type Batch struct {
 	Since Instant
 }
 
-// Horizon returns the newest instant that is too old for the batch. The store ignores log entries at or before this
-// instant.
+// Horizon returns the latest instant whose log entries are too old for the batch. The store ignores log entries at or
+// before the horizon.
 func (b *Batch) Horizon(now Instant) Instant {
 	return now - Instant(b.Retention.Milliseconds())
 }
@@ -72,22 +72,23 @@ const (
 const MaxShadow = 32
 
 // Check returns an error if no store could decide the batch, or if the number of verdicts is wrong. Every store calls
-// Check first, so that a mistake in the arguments of a call fails only this call. Check does not look for duplicate
+// Check before all other work, so that wrong arguments make only their own call fail. Check does not look for duplicate
 // users. If a batch lists a user twice, a store records at most one send to that user.
 func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
 		return fmt.Errorf(
-			"batch of decisions about %d users must have one group and one verdict per user, got %d groups and %d "+
-				"verdicts",
+			"batch of decisions about %d users must have one group number and one verdict for each user, "+
+				"got %d group numbers and %d verdicts",
 			len(b.Users), len(b.Groups), len(verdicts))
 	case b.Retention < MinRetention || b.Retention > MaxRetention:
-		return fmt.Errorf("retention (time for which sends are stored): must be %v to %v, got %v",
+		return fmt.Errorf("retention, the time for which sends are stored, must be %v to %v, got %v",
 			MinRetention, MaxRetention, b.Retention)
 	case b.At < 0 || b.At >= Never:
 		return fmt.Errorf("batch of decisions: the time must be between the years 2024 and 2058, got %d", b.At)
 	case b.Record && b.At != 0:
-		return errors.New("batch of decisions that records sends must use the current time of the store")
+		return errors.New("batch of decisions that records sends must not set a time, " +
+			"because the store records sends at its current time")
 	case b.Record && b.Token == (Token{}):
 		return errors.New("batch of decisions that records sends must have a message id")
 	}
@@ -112,8 +113,8 @@ func (b *Batch) checkRules() error {
 			}
 			if rules[i].Shadow && i >= MaxShadow {
 				return fmt.Errorf(
-					"group %d of rules: rule %d: a shadow rule (on trial, denies nobody) must be among the first %d "+
-						"rules", g, i, MaxShadow)
+					"group %d: rule %d: a shadow rule (on trial, denies nobody) must be among the first %d rules",
+					g, i, MaxShadow)
 			}
 		}
 	}
@@ -121,9 +122,10 @@ func (b *Batch) checkRules() error {
 }
 
 // allBelow reports whether every group number is below n, where n is 1 to 256. allBelow compares eight numbers at a
-// time and takes a tenth of a nanosecond for each number. To compare one byte, allBelow adds a number to the byte's
-// lower seven bits. The sum has the highest bit exactly if these seven bits are at least n modulo 128 (never, if n is a
-// multiple of 128). The added number is the distance from n to the next multiple of 128.
+// time and takes a tenth of a nanosecond for each number. To compare one byte with n, allBelow adds a number to the
+// byte's lower seven bits. The sum has the highest bit exactly if the lower seven bits are at least n modulo 128. If n
+// is a multiple of 128, the sum never has the highest bit. The added number is the distance from n to the next multiple
+// of 128.
 func allBelow(groups []uint8, n int) bool {
 	if n == maxGroups {
 		return true
@@ -148,8 +150,8 @@ func allBelow(groups []uint8, n int) bool {
 	return over&high == 0
 }
 
-// Released is the result of a release for one user: whether the release removed the send. The zero value means that the
-// result is unknown.
+// Released is the result of a release for one user: whether the release removed the send. The zero value of Released
+// means that the result is unknown.
 type Released uint8
 
 // The values of Released.
@@ -164,7 +166,7 @@ const (
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):
-		return fmt.Errorf("release of sends of %d users must have one result per user, got %d",
+		return fmt.Errorf("release of sends of %d users must have one result per user, got %d results",
 			len(users), len(released))
 	case token == (Token{}):
 		return errors.New("release of sends must name the message id")
@@ -173,10 +175,10 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 }
 
 // Distinct moves the first occurrence of each user to the start of the slice, and keeps the order of the users.
-// Distinct returns the distinct users, and the number of removed duplicates. The result uses the memory of the
-// argument. Distinct runs in linear time, with an open-addressing hash set that has at least twice as many slots as
-// users. The hash function of Distinct mixes all bits of an id with a seed that is new in every call, so that neither
-// consecutive nor chosen ids collide.
+// Distinct returns the distinct users, and the number of removed duplicates. The result of Distinct uses the memory of
+// the argument. Distinct runs in linear time, with an open-addressing hash set that has at least twice as many slots as
+// users. The hash function of Distinct mixes all bits of an id with a seed that is new in every call. Neither
+// consecutive ids nor deliberately chosen ids therefore collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
 // DistinctMoved works like Distinct, and also calls the function in the argument "moved" for each user that moves to a

@@ -16,7 +16,7 @@ import (
 )
 
 // Decisions holds the decision of a filter call for every user. All decisions of one call are made with one generation
-// of segments and one policy.
+// (published version) of segments and one policy.
 type Decisions struct {
 	Users      []UserID  // the users of the filter call
 	Verdicts   []Verdict // by user
@@ -39,8 +39,8 @@ type Decisions struct {
 	anyOutdated *atomic.Bool // see Batch.Outdated; nil: no user is outdated
 }
 
-// A ruleset holds the limits for one group of users in one call, and for each limit, at the same index, its Rule
-// (prepared form of the limit).
+// A ruleset holds the limits for one group of users in one call. For each limit, the ruleset also holds the Rule
+// (prepared form of the limit) at the same index.
 type ruleset struct {
 	limits []*Limit
 	rules  []Rule
@@ -66,8 +66,8 @@ func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	return d
 }
 
-// The method decide decides a send with the generation of segments and the policy of the basis. The arguments "known"
-// and "since" become Batch.Known and Batch.Since.
+// The method decide decides a send with the generation (published version) of segments and the policy of the basis. The
+// arguments "known" and "since" become Batch.Known and Batch.Since.
 func (c *Capper) decide(ctx context.Context, send *Send, basis *Basis, known []string, since Instant) *Decisions {
 	segments, policy := basis.segments, basis.policy
 	d := &Decisions{
@@ -119,8 +119,9 @@ func numbersOf(segments Segments, users []UserID) []uint32 {
 	return numbers
 }
 
-// The method outdated returns the indexes of the users with outdated decisions: API calls have changed sets after the
-// decision read the sets. outdated also returns the instant of the first attempt whose result is unknown.
+// The method "outdated" returns the indexes of the users whose decisions are outdated, because API calls have changed
+// sets since. For the users at these indexes, the result "since" is the earliest time of a first attempt whose result
+// is unknown.
 func (d *Decisions) outdated() (at []int, since Instant) {
 	since = Never
 	for i := range d.Verdicts {
@@ -132,9 +133,9 @@ func (d *Decisions) outdated() (at []int, since Instant) {
 }
 
 // decideAgain reads the latest changes that API calls made to sets, and then decides the users at the given indexes
-// again. After the read, the instance has every change that was stored before the call began. The store therefore need
-// not compare the versions of live changes (changes of sets by API calls) again. Users whose live changes could not be
-// read stay Unavailable.
+// again. After decideAgain has read the changes, the instance has every change that was stored before the call began.
+// For the second decision, the store need not compare the versions of live changes (changes of sets by API calls).
+// Users whose live changes could not be read stay Unavailable.
 func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basis *Basis, at []int,
 	since Instant) error {
 	again := *send
@@ -145,7 +146,7 @@ func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basi
 	renewed, err := renew(ctx, basis.segments.(Live), again.Users)
 	var known []string // nil: the changes of all users are known
 	if err != nil {
-		err = fmt.Errorf("read the latest changes of sets: %w", err)
+		err = fmt.Errorf("read the latest changes of sets (named groups of users): %w", err)
 		known = renewed.Versions()
 	}
 	if since == Never {
@@ -160,9 +161,9 @@ func (c *Capper) decideAgain(ctx context.Context, d *Decisions, send *Send, basi
 	return errors.Join(err, decided.Err)
 }
 
-// The function renew reads the latest changes that API calls made to the sets of the generation. The function renew
-// takes at most half of the call's remaining time, so that the store can still decide the users whose changes are
-// known.
+// The function renew reads the latest changes that API calls made to the sets of the generation (published version).
+// The function renew takes at most half of the call's remaining time, so that the store can still decide the users
+// whose changes are known.
 func renew(ctx context.Context, segments Live, users []UserID) (Live, error) {
 	if ends, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -215,8 +216,8 @@ type grouping struct {
 	plain   []uint32 // by segment code: the group plus 1, for users whose limits depend on no time zone
 }
 
-// zonePeriods holds, for one time zone, the start and the end of the current day, week and month. Calendars that no
-// limit uses are left out.
+// zonePeriods holds, for one time zone, the start and the end of the current day, week and month. The type zonePeriods
+// contains only calendars that a limit uses.
 type zonePeriods [2 * len(calendarUnits)]Instant
 
 func (g *grouping) sort() {
@@ -237,8 +238,8 @@ func (g *grouping) sort() {
 	}
 }
 
-// ofZone returns, for one time zone and by segment code, the number of the group of each segment. Time zones with equal
-// periods get the same slice.
+// For one time zone, ofZone returns the group number of each segment. The index in the slice from ofZone is the segment
+// code. Time zones with equal periods get the same slice from ofZone.
 func (g *grouping) ofZone(zone uint16) []uint32 {
 	var key zonePeriods
 	for i, calendar := range g.calendars {
@@ -266,7 +267,7 @@ func (g *grouping) add(i int) uint32 {
 	return uint32(len(d.rulesets))
 }
 
-// The method judge lets the store decide the users from whom neither suppression, the holdout nor quiet hours withhold
+// The method judge lets the store decide about the users to whom no suppression, holdout or quiet hours already deny
 // the send.
 func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 	if !d.withheld && d.groups == nil {
@@ -298,8 +299,8 @@ func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 // maxParts is the largest number of batches of one call that the store decides at the same time.
 const maxParts = 16
 
-// The method parts splits the users of a call into batches for the store. All users of a group are in one batch. A call
-// has more than one batch only with very many time zones and segments.
+// The method "parts" splits the users of a call into batches for the store. All users of a group are in one batch. A
+// call has more than one batch only with very many time zones and segments.
 func (d *Decisions) parts() [][]int32 {
 	parts := make([][]int32, (len(d.rulesets)+maxGroups-1)/maxGroups)
 	for _, i := range d.kept {
@@ -371,8 +372,8 @@ func (d *Decisions) Limit(i int) *Limit {
 	return d.rulesets[d.groupOf(i)].limits[d.Verdicts[i].Rule]
 }
 
-// DeniedBy returns the name of the limit that denied user i, or of another reason for the denial, such as a suppressed
-// set.
+// DeniedBy returns the name of the cause that denied user i: the name of a limit, or another reason, such as a
+// suppressed set.
 func (d *Decisions) DeniedBy(i int) string {
 	if limit := d.Limit(i); limit != nil {
 		return limit.Name
@@ -389,7 +390,7 @@ func (d *Decisions) ShadowLimits(i int) []*Limit {
 	return d.rulesets[d.groupOf(i)].limits
 }
 
-// Set returns the suppressed set that denied user i, or "" when no set denied the user.
+// The method Set returns the suppressed set that denied user i, or "" when no set denied the user.
 func (d *Decisions) Set(i int) string {
 	if d.Verdicts[i].By != BySuppression { // the zero value is ByLimit
 		return ""
@@ -415,7 +416,8 @@ func (d *Decisions) Zone(i int) *time.Location {
 	return d.places[d.zones[i]]
 }
 
-// The function missing returns the error for a generation of segments that lacks sets which the policy requires.
+// The function missing returns the error for a generation (published version) of segments that lacks sets which the
+// policy requires.
 func missing(generation string, sets []string) error {
 	return fmt.Errorf("generation %s of the segments lacks set %s, which the configuration requires",
 		generation, strings.Join(sets, ", "))

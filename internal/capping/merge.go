@@ -52,7 +52,7 @@ func (m *Merge) Check(merged []Merged) error {
 			"merge of sends of %d users must have one log and one result per user, got %d logs and %d results",
 			len(m.Users), len(m.Logs), len(merged))
 	case m.Retention < MinRetention || m.Retention > MaxRetention:
-		return fmt.Errorf("retention (time for which sends are stored): must be %v to %v, got %v",
+		return fmt.Errorf("retention, the time for which sends are stored, must be %v to %v, got %v",
 			MinRetention, MaxRetention, m.Retention)
 	}
 	for i, log := range m.Logs {
@@ -78,10 +78,10 @@ func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(ad
 
 // Union appends the entries of the logs "l" and "other" to dst in time order, and returns the number of entries that
 // came only from "other". Union leaves out entries at or before horizon, and keeps at most the newest LogBound entries
-// of each channel. If both logs have an entry with the same channel and token, the two entries are the same send, and
-// Union keeps the entry of the log "l". Two entries without a token (short hash of a message) are the same send when
-// their times are equal. If an entry of the log "l" and an entry of the log "other" have the same time, Union treats
-// the entry of "l" as newer. A repeated merge therefore adds nothing.
+// of each channel. If both logs have an entry with the same channel and token, both entries are the same send. Union
+// keeps the entry of the log "l". Two entries without a token (short hash of a message) are the same send when their
+// times are equal. If an entry of the log "l" and an entry of the log "other" have the same time, Union treats the
+// entry of "l" as newer. A repeated merge of the same log adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)
@@ -140,7 +140,7 @@ func (l Log) lackingOfLong(other Log) (fresh Log) {
 	return fresh
 }
 
-// The method send returns a value that is equal for two log entries if both entries are the same send.
+// The method send returns a comparison value: two log entries have equal values if both entries record the same send.
 func (e Entry) send() Entry {
 	if e.Token != (Token{}) {
 		e.At = 0
@@ -148,7 +148,7 @@ func (e Entry) send() Entry {
 	return e
 }
 
-// The method has reports whether some entry of the log is the same send as the entry e.
+// The method "has" reports whether some entry of the log is the same send as the entry e.
 func (l Log) has(e Entry) bool {
 	for i := range l.Len() {
 		if Token(l[i*EntrySize+6:]) == e.Token && l.Channel(i) == e.Channel &&
@@ -183,10 +183,10 @@ type Sent struct {
 	Entry
 }
 
-// MergeOf groups the sends by user in time order. MergeOf sorts sent in place. MergeOf leaves out a send that has the
-// same channel and token as an earlier send. Two sends without a token (short hash of a message) count as the same send
-// when their times are equal. MergeOf keeps only the newest LogBound sends of each user and channel, because a log
-// holds no more.
+// MergeOf groups the sends by user in time order. MergeOf sorts the argument "sent" in place. MergeOf leaves out a send
+// that has the same channel and token as an earlier send. Two sends without a token (short hash of a message) count as
+// the same send when their times are equal. MergeOf keeps only the newest LogBound sends of each user and channel,
+// because a log holds no more.
 func MergeOf(sent []Sent) *Merge {
 	slices.SortStableFunc(sent, func(a, b Sent) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.At, b.At))

@@ -181,7 +181,7 @@ func TestMalformedMerge(t *testing.T) {
 		"got 1 logs and 0 results")
 	for want, spoil := range map[string]func(m *capping.Merge){
 		"merge of sends of 2 users must":                 func(m *capping.Merge) { m.Users = append(m.Users, 8) },
-		"retention (time for which":                      func(m *capping.Merge) { m.Retention = 0 },
+		"retention, the time for which":                  func(m *capping.Merge) { m.Retention = 0 },
 		"user 7: stored log of a user's sends: the size": func(m *capping.Merge) { m.Logs[0] = append(m.Logs[0], 1) },
 		"entry 1 is earlier than the entry before": func(m *capping.Merge) {
 			m.Logs[0] = logWith(capping.Entry{At: 2},

@@ -54,7 +54,8 @@ func TestChangesOfAPartitionThatCannotBeRead(t *testing.T) {
 	d := c.Filter(t.Context(), &capping.Send{
 		Message: capping.Message{ID: "m"}, Users: users, Enforce: true, Record: true,
 	})
-	require.ErrorContains(t, d.Err, "read the latest changes of sets: the odd partition is away")
+	require.ErrorContains(t, d.Err,
+		"read the latest changes of sets (named groups of users): the odd partition is away")
 	for i, user := range users {
 		require.Equal(t, user%2 == 0, d.Verdicts[i].Outcome == capping.Allowed, user)
 		require.False(t, d.Verdicts[i].Outdated)

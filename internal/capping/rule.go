@@ -23,7 +23,7 @@ func (r *Rule) check() error {
 	case r.Max < 0 || r.Max > LogBound:
 		return fmt.Errorf("max: must be 0 to %d sends, got %d", LogBound, r.Max)
 	case r.Hold < 0 || r.Hold > MaxRetention.Milliseconds():
-		return fmt.Errorf("hold (rolling window of a rule): must be 0 to %d ms, got %d",
+		return fmt.Errorf("hold, the length of a rule's rolling window, must be 0 to %d ms, got %d",
 			MaxRetention.Milliseconds(), r.Hold)
 	case r.Until < r.Start || r.Until > Never:
 		return fmt.Errorf("calendar period of a rule must not end before it starts, got %d to %d", r.Start, r.Until)
@@ -33,8 +33,8 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// After returns the newest instant that is too old to count for the rule. At the instant "now", the rule counts only
-// log entries later than the result of After.
+// The method After returns the latest instant whose log entries are too old to count for the rule. At the instant
+// "now", the rule counts only log entries later than the result of After.
 func (r *Rule) After(now Instant) Instant {
 	if r.Hold > 0 {
 		return now - Instant(r.Hold)
@@ -45,7 +45,7 @@ func (r *Rule) After(now Instant) Instant {
 // freesAt returns the instant from which a log entry with the time "at" no longer counts for the rule.
 func (r *Rule) freesAt(at Instant) Instant { return max(at+Instant(r.Hold), r.Until) }
 
-// Count returns the number of log entries that count for the rule at the instant now.
+// The method Count returns the number of log entries that count for the rule at the instant now.
 func (r *Rule) Count(log Log, now Instant) (n int) {
 	after := r.After(now)
 	for i := log.Len() - 1; i >= 0 && log.At(i) > after; i-- {

@@ -12,10 +12,10 @@ import (
 // Store keeps the log of each user's recorded sends. Every store decides by the rules of Judge and keeps the promises
 // in doc.go. A Store is safe for concurrent use.
 //
-// Every method returns at most 50 ms after the deadline of ctx. In the result slice of a call to a Store, users without
-// a decision before the deadline keep the zero value. The caller passes a zeroed result slice with the length and order
-// of the users. The error of a Store method is for operators, and is nil exactly when every user was decided. Callers
-// read the decided users from the result slice, not from the error.
+// Every method of a Store returns at most 50 ms after the deadline of ctx. In the result slice of a call to a Store,
+// users without a decision before the deadline keep the zero value. The caller passes a zeroed result slice with the
+// length and order of the users. The error of a Store method is for operators, and is nil exactly when every user was
+// decided. Callers read the decided users from the result slice, not from the error.
 type Store interface {
 	// Filter decides every user of the batch and sets verdicts[i] for Users[i]. If Batch.Record is true, Filter decides
 	// and records each allowed send in one atomic step. An Allowed or Replayed verdict is durable. If a verdict is
@@ -44,8 +44,9 @@ type Store interface {
 	Close() error
 }
 
-// As returns the first value of type T among the store and the stores that it wraps, like errors.As for errors. Callers
-// use As to find optional interfaces that only some stores implement, even when the store is wrapped for metrics.
+// The function As returns the first value of type T among the store and the stores that it wraps, like errors.As for
+// errors. Callers use As to find optional interfaces that only some stores implement, even when the store is wrapped
+// for metrics.
 func As[T any](store Store) (found T, ok bool) {
 	for store != nil {
 		if found, ok = store.(T); ok {
@@ -95,10 +96,10 @@ func (r Rate) Largest() int { return cmp.Or(r.Burst, r.UsersPerSecond) }
 // Check returns an error when the rate is invalid.
 func (r Rate) Check() error {
 	if r.UsersPerSecond < 0 || r.Burst < 0 {
-		return errors.New("users per second and burst of a rate limit must not be negative")
+		return errors.New("a rate limit must have neither a negative burst nor negative users per second")
 	}
 	if r.UsersPerSecond == 0 && r.Burst > 0 {
-		return errors.New("burst of a rate limit must be 0 if its users per second are 0")
+		return errors.New("a rate limit with 0 users per second must also have a burst of 0")
 	}
 	return nil
 }
@@ -151,8 +152,8 @@ type LossError struct{ Err error }
 // Error returns the text of the wrapped error.
 func (e *LossError) Error() string { return e.Err.Error() }
 
-// FormatError is the error for a store with a format that this program cannot read. The program has not changed such a
-// store.
+// FormatError is the error for a store with a format that this program cannot read. The program has not changed the
+// store with the unknown format.
 type FormatError struct {
 	Marker string // the stored format marker; "": a store with data but without a marker
 	Found  int    // the version in the marker; 0: not a marker of capper

@@ -12,7 +12,7 @@ import (
 
 // The type Narrowed holds the command-line flags that restrict an audience expression to a part of its users.
 type Narrowed struct {
-	Sample     Percent `placeholder:"P%" help:"Percentage of the audience to select; the same --salt always selects the same users. Ranges such as 0%-10% and 10%-20% select groups without common users."`
+	Sample     Percent `placeholder:"P%" help:"Percentage of the audience to select, at random. With the same --salt, the command always selects the same users. Ranges such as 0%-10% and 10%-20% select groups without common users."`
 	Salt       string  `placeholder:"TEXT" help:"Salt (any text) of the random sample: with the same salt, --sample selects the same users; with another salt, it selects other users."`
 	Generation string  `placeholder:"NAME" help:"Name of the generation (published version of all segments and sets) to use, such as a name that an earlier run printed. Default: the generation that the service uses now."`
 }
@@ -88,8 +88,8 @@ func (p *pointed) Error() string {
 
 func (p *pointed) Unwrap() error { return p.error }
 
-// The function Pointed adds the position of the error in the audience expression to err, if the service returned such a
-// position. The error message then shows the position.
+// If the service returned the position of an error in an audience expression, the function Pointed adds this position
+// to the text of the error err.
 func Pointed(err error, expression string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Column < 1 {

@@ -22,12 +22,12 @@ type userCommand struct {
 
 // Help returns the help text below the flags.
 func (c *userCommand) Help() string {
-	return "Lists every call that recorded or could have recorded a send to the user, every release, and every " +
-		"change " +
-		"of a set by a call. Results of calls: allowed, replayed (already recorded), denied (with the limit or set) " +
-		"and unavailable. Results of releases: released and absent (no send to give back). Results of changes: " +
-		"added, removed and change_unavailable (with the set). Records from before an erasure of the user are not " +
-		"shown."
+	return "Lists every filter call that recorded or could have recorded a send to the user, every release " +
+		"(cancelled send), and every change of a set by an API call. The outcome of a filter call is allowed, " +
+		"replayed (an earlier call had recorded the send), denied (by a limit or set) or unavailable (no decision). " +
+		"The outcome of a release is released or absent (there was no send to cancel). The outcome of a change of a " +
+		"set is added, removed or change_unavailable (result unknown). If the user was erased, the list omits all " +
+		"records from before the erasure."
 }
 
 // Run prints all recorded decisions about the user.

@@ -13,7 +13,7 @@ import (
 // compactCommand is the command `capper audit compact`.
 type compactCommand struct {
 	Place
-	Keep   moment `placeholder:"400d" help:"Remove audit files in which all calls are older than this age, such as 400d. Default: remove no file because of its age."`
+	Keep   moment `placeholder:"400d" help:"Remove audit files in which all calls are older than this age, such as 400d. Default: keep files of any age."`
 	DryRun bool   `help:"Report how the command would change the audit files, but change nothing."`
 	JSON   bool   `help:"Print the result as JSON."`
 }
@@ -28,8 +28,9 @@ func (c *compactCommand) Validate() error {
 
 // Help returns the help text below the flags.
 func (c *compactCommand) Help() string {
-	return "Rewrites audit files that contain erased users. The command can run while services write and other " +
-		"programs read. If it is stopped, run it again."
+	return "Rewrites audit files without the users who have been erased, and removes files older than --keep. " +
+		"Services may write the audit, and other programs may read it, while the command runs. If the command is " +
+		"interrupted, run it again."
 }
 
 // Run compacts the audit: Run removes old audit files, and removes erased users from the other files.

@@ -21,12 +21,13 @@ type exportCommand struct {
 
 // Help returns the help text below the flags.
 func (c *exportCommand) Help() string {
-	return "Columns: user_id, time, took_ms, kind (filter, release, set_change), message_id, namespace, " +
-		"channel, outcome, limit, set, exempt, client, key_id, generation, config_version, instance, sequence; " +
-		"of set_change " +
-		"in ndjson also at and request_id. Rows are in order of time. An unreadable file stops the export.\n\n" +
-		"Where ids are not dense, user_id is the id by the live generation at --segments, and " +
-		"image:<16 hexadecimal digits> for a user whom the generation does not name."
+	return "The rows have these columns: user_id, time, took_ms, kind (filter, release, set_change), message_id, " +
+		"namespace, channel, outcome, limit, set, exempt, client, key_id, generation, config_version, instance, " +
+		"sequence. In ndjson, rows of the kind set_change also have at and request_id. The rows are in order of " +
+		"time. If the command cannot read an audit file, it stops the export.\n\n" +
+		"For user ids of other kinds than dense (32-bit numbers), the command reads the ids from the generation in " +
+		"use (published version of all segments) at --segments. For a user whose id is not in this generation, " +
+		"user_id contains image: and 16 hexadecimal digits."
 }
 
 // Run writes the recorded decisions as rows to the output.

@@ -12,8 +12,8 @@ import (
 )
 
 // Scheme asks the service for the kind and key of its user ids. If the service does not tell the kind of its user ids,
-// Scheme assumes dense ids (32-bit numbers). A service of an older version tells no kind and no key, and the API key
-// may lack the right to read them.
+// Scheme assumes dense ids (32-bit numbers). A service does not tell the kind if the service has an older version, or
+// if the API key lacks the right to read the kind.
 func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, error) {
 	described, err := api.IDs(ctx)
 	var refused *client.Error
@@ -26,13 +26,13 @@ func (r *Service) Scheme(ctx context.Context, api *client.Client) (*ids.Scheme, 
 	}
 	kind, err := ids.ParseKind(described.Kind)
 	if err != nil {
-		return nil, terminal.Hinted(fmt.Errorf("the service's kind of user ids %w", err),
+		return nil, terminal.Hinted(fmt.Errorf("the service sent an unknown kind of user ids: the kind %w", err),
 			"the service is newer than this program: use the program of the service's version")
 	}
 	var key ids.Key
 	if kind != ids.Dense {
 		if key, err = ids.ParseKey(described.Key); err != nil {
-			return nil, fmt.Errorf("the service's key of user ids %w", err)
+			return nil, fmt.Errorf("the service sent an invalid hash key for user ids: the key %w", err)
 		}
 	}
 	return ids.New(kind, key), nil

@@ -19,15 +19,15 @@ import (
 type MessagesCommand struct {
 	Service
 	MessageID string  `arg:"" optional:"" name:"id" help:"Id of the message whose counts the command shows. Default: list recent messages."`
-	Since     moment  `placeholder:"TIME" help:"List only messages whose last call is not older than an age (7d, 12h) or a time (2026-11-22). Default: 7d."`
-	Until     moment  `placeholder:"TIME" help:"List only messages whose last call is older than an age (7d, 12h) or was made before a time (2026-11-22)."`
+	Since     moment  `placeholder:"TIME" help:"List only messages whose latest call was made since this age (7d, 12h) or time (2026-11-22). Default: 7d."`
+	Until     moment  `placeholder:"TIME" help:"List only messages whose latest call was made before this age (7d, 12h) or time (2026-11-22)."`
 	Find      string  `placeholder:"TEXT" help:"List only messages whose id or title contains this text; upper and lower case do not matter."`
 	Channel   string  `placeholder:"NAME" help:"List only messages on this channel."`
 	MinAsked  int64   `placeholder:"N" help:"List only messages for which the filter calls contained at least N users in total. A user in two calls counts twice."`
 	Sort      string  `default:"last_call" enum:"last_call,asked" help:"Order of the list: last_call (latest call first) or asked (most users first)."`
 	Max       int     `default:"100" placeholder:"N" help:"Maximum number of messages to list, up to 1000."`
-	Cursor    string  `placeholder:"CURSOR" help:"Text that an earlier run printed as its cursor; the command then continues that list."`
-	Title     *string `placeholder:"TEXT" help:"New title of the message, which lists show beside the id. An empty text removes the title. The API key needs the scope filter."`
+	Cursor    string  `placeholder:"CURSOR" help:"Cursor (text) that an earlier run printed at the end of a list; with the cursor, the command continues the list."`
+	Title     *string `placeholder:"TEXT" help:"New title of the message. Lists of messages show the title beside the id. An empty text removes the title. The API key needs the scope filter."`
 	Namespace string  `placeholder:"NAME" help:"Namespace of the messages, if the API key has no namespace. Default: all namespaces for a list, and no namespace for one message."`
 }
 
@@ -150,7 +150,8 @@ func sayMore(on *terminal.Streams, found *api.Messages) error {
 	return nil
 }
 
-// The function sends formats n, a number of sends of the message m, for a table.
+// The function sends formats a number of sends for a table. The argument "n" is the number, and the argument "m" is the
+// message.
 func sends(m *api.Message, n int64) string {
 	if m.AtLeast {
 		return fmt.Sprintf("at least %d", n)
@@ -208,7 +209,7 @@ func printMessage(on *terminal.Streams, m *api.Message) error {
 	return nil
 }
 
-// printUsers prints, for each result, the number of distinct users of a message with this result.
+// printUsers prints the number of distinct users of a message for each result, such as allowed or unavailable.
 func printUsers(on *terminal.Streams, u *api.MessageUsers) error {
 	rows := [][]any{{"USERS", "COUNT", "OF ASKED"}, {"asked", u.Asked, ""}}
 	add := func(name string, users int64) {

@@ -44,8 +44,8 @@ func (n *Names) open(ctx context.Context, p *Place) (objects.Location, error) {
 	return at, nil
 }
 
-// The method user returns the user whom an argument of the command names, and the text for this user in the output. The
-// argument is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
+// The method user parses the command-line argument that names a user. The results are the user, and the text for this
+// user in the output. The argument is a user id of the audit's kind, or "image:" with 16 hexadecimal digits.
 func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument string) (capping.UserID, string, error) {
 	if want.Dense() {
 		var id UserID
@@ -61,8 +61,9 @@ func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument str
 	}
 	if at == nil {
 		return 0, "",
-			terminal.Misuse(fmt.Errorf("the audit has ids of the kind %s, whose key is in the segments location: "+
-				"set --segments or --config", want.Kind))
+			terminal.Misuse(fmt.Errorf("the audit has ids of the kind %s, "+
+				"and the command needs their hash key from the segments location: set --segments or --config",
+				want.Kind))
 	}
 	scheme, err := keyOf(ctx, at)
 	if err == nil {

@@ -24,21 +24,21 @@ import (
 // files atomically, except pipes and standard output (-). An output file whose name ends in ".roaring" contains a
 // bitmap of users. All other output files contain one user id per line.
 type Outputs struct {
-	Allowed     string `placeholder:"FILE" help:"File for the allowed users: a bitmap if the name ends in .roaring, otherwise ids. With - the ids go to standard output and the report to standard error."`
-	Replayed    string `placeholder:"FILE" help:"File for the allowed users whose send was already recorded, either by an earlier run or by an earlier call of this run."`
-	DeniedDir   string `placeholder:"DIR" help:"Directory for the denied users, one file LIMIT.txt for each limit (LIMIT.roaring if --allowed names a .roaring file)."`
-	WavesDir    string `placeholder:"DIR" help:"Directory for the denied users, with one file such as 2026-11-22T15Z.txt for each hour in which users may receive the message. The file waves.json lists when to retry each file."`
-	Unavailable string `placeholder:"FILE" help:"File for the users about whom the service could not decide, so that they can be retried."`
+	Allowed     string `placeholder:"FILE" help:"Output file for the allowed users: a bitmap if the name ends in .roaring, otherwise one user id per line. With -, the ids go to standard output, and the report goes to standard error."`
+	Replayed    string `placeholder:"FILE" help:"Output file for those allowed users whose send an earlier run, or an earlier call of this run, had already recorded. The file of --allowed also contains these users."`
+	DeniedDir   string `placeholder:"DIR" help:"Output directory for the denied users, with one file for each limit or rule that denied users: LIMIT.txt, or LIMIT.roaring if --allowed names a .roaring file."`
+	WavesDir    string `placeholder:"DIR" help:"Output directory for the denied users, with one file for each hour (UTC) in which denials end, such as 2026-11-22T15Z.txt. Users whose denial has no known end are in no file. For each file, waves.json contains the time from which its users can be retried."`
+	Unavailable string `placeholder:"FILE" help:"Output file for the users about whom the service could not decide, for a later retry."`
 }
 
 // The constant standard is the file name that means standard output.
 const standard = "-"
 
-// The type output is a file of users that the command writes, together with the flag that names the file.
+// The type output describes a file of users that the command writes: the file name, and the flag that names the file.
 type output struct{ flag, file string }
 
-// The method files returns the output files in the order in which the command writes these files. The file of allowed
-// users comes last, so that its existence shows that the other files are complete.
+// The method files returns the output files in the order in which the command writes them. The command writes the file
+// of allowed users last: if this file exists, all other files are complete.
 func (o *Outputs) files() (list []output) {
 	for _, f := range []output{{"--unavailable", o.Unavailable}, {"--replayed", o.Replayed}, {"--allowed", o.Allowed}} {
 		if f.file != "" {

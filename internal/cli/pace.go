@@ -20,24 +20,25 @@ import (
 // PaceCommand is the command `capper pace PACER [FILE]`.
 type PaceCommand struct {
 	Service
-	Pacer     string         `arg:"" help:"Name of the pacer (a rate limit in the service's configuration), or several names separated by commas; then each line needs a permit from every pacer."`
+	Pacer     string         `arg:"" help:"Name of the pacer (a rate limit in the service's configuration), or several names separated by commas. With several names, each line needs a permit from every pacer."`
 	File      string         `arg:"" optional:"" default:"-" help:"File with the lines to send; the command copies them to standard output. Default: standard input."`
 	MessageID string         `placeholder:"ID" help:"Id of the message to which the input lines belong; required for pacers (named rate limits) with a separate limit for each message."`
 	Key       string         `help:"Key of the input lines, such as the sender's phone number; required for pacers (named rate limits) with a separate limit for each key."`
-	Share     string         `placeholder:"NAME" help:"Name of a share (a reserved part of the pacer's rate limit) from which the permits are taken; the API key must permit this share. Default: the share of the API key, if any."`
-	MaxWait   *time.Duration `placeholder:"D" help:"Maximum time that one input line may wait for its permit from the pacers (named rate limits); the command ends if a line must wait longer. The setting max_wait of each pacer then applies too. Default: no maximum."`
+	Share     string         `placeholder:"NAME" help:"Name of a share (a reserved part of the pacer's rate limit) from which the command takes the permits; the API key must permit this share. Default: the share of the API key, if any."`
+	MaxWait   *time.Duration `placeholder:"D" help:"Maximum time that one input line may wait for its permit from the pacers (named rate limits); the command ends if a line must wait longer. With this flag, the setting max_wait of each pacer also limits the wait. Default: no maximum."`
 	Skip      int64          `placeholder:"N" help:"Number of lines to skip at the start of the input, to continue an earlier run."`
 }
 
 // Help returns the help text below the flags.
 func (c *PaceCommand) Help() string {
-	return "Copies each line unchanged to standard output when the pacer grants it a permit. When the command is " +
-		"stopped, it reports the number of copied lines, counted from the start of the input; use this number with " +
-		"--skip to continue, without the lines that the reader took and did not handle. On Linux, lines written to a " +
-		"pipe count as copied when the reader has taken them, and the command writes the next lines only then. " +
-		"Permits are requested ahead of time: about one second's worth, or up to --max-wait and to the max_wait of " +
-		"each pacer. The command gives back unused permits when it ends. After a kill, the service takes back " +
-		"permits that wait longer than 6 s, within about 8 s."
+	return "Copies each input line unchanged to standard output when the pacer (named rate limit) grants a permit " +
+		"for the line. If the command is stopped, it reports the number of copied lines, counted from the start of " +
+		"the input. To continue, set --skip to this number, minus the lines that the reader of the output took but " +
+		"did not handle. On Linux, the command writes lines to a pipe only after the reader has taken the earlier " +
+		"lines, and counts a line as copied when the reader has taken it. The command requests permits about one " +
+		"second ahead; with --max-wait, up to this time and up to the max_wait of each pacer. The command gives back " +
+		"unused permits when it ends. If the command is killed, the service takes back, within about 8 s, the " +
+		"permits that the command would have used more than 6 s later."
 }
 
 // Validate rejects command-line flags whose values are out of range.
@@ -226,8 +227,8 @@ func (w *longWaits) report(over context.Context) {
 	}
 }
 
-// The method slowest finds the pacer with the longest wait for the next permit. The results are this wait and a text
-// that names the pacer.
+// The method slowest finds the pacer with the longest wait for the next permit. The results of slowest are the wait for
+// this pacer, and a text that names the pacer.
 func (c *PaceCommand) slowest(pacers []api.PacerState) (wait time.Duration, text string) {
 	for i := range pacers {
 		p := &pacers[i]

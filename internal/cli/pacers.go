@@ -19,7 +19,7 @@ type PacersCommand struct {
 	Name      string  `arg:"" optional:"" help:"Name of the pacer (named rate limit) to show. Default: all pacers."`
 	MessageID *string `placeholder:"ID" help:"Id of the message whose permits the command shows, in the namespace of the API key. Use this flag only for a pacer (named rate limit) with a separate limit for each message."`
 	Key       *string `help:"Key, such as the sender's phone number, whose permits the command shows. Use this flag only for a pacer (named rate limit) with a separate limit for each key."`
-	Forget    bool    `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The store still keeps the records of earlier requests, so that retries get the same answer; these records count towards the maximum number of records. The API key needs the scope admin."`
+	Forget    bool    `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The store keeps the records of earlier permit requests, so that a retry gets the same answer as before. These records still count towards the maximum number of records. The API key needs the scope admin."`
 }
 
 // The type forgotten is the output of `capper pacers --forget` with --json.
@@ -30,9 +30,10 @@ type forgotten struct {
 
 // Help returns the help text below the flags.
 func (c *PacersCommand) Help() string {
-	return "USED counts permits within the window, including permits granted for later. QUEUE is the time until the " +
-		"last granted permit may be used. NEXT is the wait for a permit requested now. The row of a share (reserved " +
-		"part of the pacer) shows its percentage under MAX."
+	return "The column USED shows the number of granted permits in the window, including permits for a later time. " +
+		"The column QUEUE shows the time until the last granted permit may be used. The column NEXT shows how long a " +
+		"permit requested now would have to wait. In the row of a share (reserved part of the pacer), the column MAX " +
+		"shows the percentage of the share."
 }
 
 // Validate rejects invalid combinations of flags.
@@ -42,7 +43,7 @@ func (c *PacersCommand) Validate() error {
 		return errors.New("--forget, --message-id and --key: require the name of a pacer")
 	case c.Forget && c.ofOne():
 		return errors.New(
-			"--forget: must not be combined with --message-id or --key, because it resets all logs of the pacer")
+			"--forget: must not be combined with --message-id or --key, because --forget resets the whole pacer")
 	case c.MessageID != nil && c.Key != nil:
 		return errors.New("--key: must not be combined with --message-id")
 	case c.ofOne() && *cmp.Or(c.MessageID, c.Key) == "":

@@ -38,15 +38,17 @@ type PressureCommand struct {
 	CSV       string `name:"csv" enum:",people,at-limits,campaigns,held-back" default:"" placeholder:"TABLE" help:"Print only one table, as CSV: people, at-limits, campaigns or held-back."`
 	Segment   string `placeholder:"NAME" help:"With --users: write only users of this segment; the name 'default' stands for users in no segment."`
 	Limit     string `placeholder:"NAME" help:"With --users: write only users who have reached the limit with this name. Default: users who have reached any limit."`
-	Users     string `placeholder:"FILE" help:"File for the users of --segment who have now reached a limit: a bitmap if the name ends in .roaring, otherwise a list of ids."`
+	Users     string `placeholder:"FILE" help:"Output file for the users of --segment who are at a limit at the end of the latest week: a bitmap if the name ends in .roaring, otherwise one user id per line."`
 }
 
 // Help returns the help text below the flags.
 func (c *PressureCommand) Help() string {
-	return "Shows how many people got 0, 1, 2 … messages in each week by segment, channel and namespace; who is at a " +
-		"limit now; the campaigns with the most messages; and the people whom limits held back from a campaign, with " +
-		"the campaigns that had sent to them. With --audit or --config the command reads the audit, otherwise it " +
-		"asks the service at --url. With --audit alone, segments are unknown unless --segments names their location."
+	return "Shows how many people got 0, 1, 2 … messages in each week, by segment, channel and namespace. The " +
+		"command also shows how many people are at a limit, and which campaigns sent the most messages. For " +
+		"campaigns that limits denied to people, the command shows the number of these people, and the campaigns " +
+		"whose sends had filled the limits. With --audit or --config, the command reads the audit (the log of all " +
+		"decisions). Without these flags, the command asks the service at --url. With --audit but without --config, " +
+		"the command knows the segments of users only if --segments names the location of the segments."
 }
 
 // Validate rejects invalid values and combinations of flags.
@@ -198,8 +200,8 @@ func (c *PressureCommand) ofAudit(ctx context.Context) (*api.Pressure, func(io.W
 	}, nil
 }
 
-// inForce returns the limits in force. If the flags name a configuration, the limits come from the configuration, and
-// otherwise from the latest call in the audit.
+// inForce returns the limits in force: the limits in the configuration that the flags name, or else the limits of the
+// latest call in the audit.
 func (c *PressureCommand) inForce(ctx context.Context, from *archive.Archive, until capping.Instant) (*capping.Policy,
 	error) {
 	if c.configured != nil {
@@ -247,8 +249,8 @@ func liveGeneration(ctx context.Context, at objects.Source) (*segments.Generatio
 	return m.ReadBitmaps(ctx, at)
 }
 
-// atLimit returns the segment and the limit of the flag --users. The command writes the users of this segment who have
-// reached this limit. If the command line lacks the flag --users, atLimit returns nil.
+// atLimit returns the values of the flags --segment and --limit, which select the users for the output file of the flag
+// --users. Without the flag --users, atLimit returns nil.
 func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, error) {
 	if c.Users == "" {
 		return nil, nil
@@ -257,7 +259,7 @@ func (c *PressureCommand) atLimit(cfg *pressure.Config) (*pressure.AtLimit, erro
 	if segment == api.NoSegment {
 		segment = ""
 	} else if cfg.Segments == nil || !slices.Contains(cfg.Segments.Names(), segment) {
-		return nil, terminal.Misuse(fmt.Errorf("--segment: the live generation has no segment %q", segment))
+		return nil, terminal.Misuse(fmt.Errorf("--segment: the published segments do not include %q", segment))
 	}
 	if c.Limit != "" && !slices.ContainsFunc(cfg.Policy.Limits(segment), func(l capping.Limit) bool {
 		return l.Name == c.Limit && !l.Shadow && l.Max > 0

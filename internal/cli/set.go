@@ -21,10 +21,11 @@ type SetMembersCommand struct {
 
 // Help returns the help text below the flags.
 func (c *SetMembersCommand) Help() string {
-	return "Lists the latest change of each user whom calls added to the set or removed from it. A superseded change " +
-		"has no effect, because the build in use is newer; it is left out after a while. Users of the build are not " +
-		"listed. If the generation in use does not contain the id of a user, the list has image: and the id's image. " +
-		"The API key needs the scope read or lists."
+	return "Lists the latest change of each user whom API calls added to the set or removed from the set. The list " +
+		"does not contain users whom only a build has added. A superseded change has no effect, because the build in " +
+		"use is newer than the change. After a while, the list omits a superseded change. For a user whose id is not " +
+		"in the generation in use (published version of all sets), the list shows image: and the id's image (64-bit " +
+		"hash). The API key needs the scope read or lists."
 }
 
 // Run prints the live changes of the set: the additions and removals of users by API calls.
@@ -95,10 +96,11 @@ type SetListCommand struct{ Service }
 
 // Help returns the help text below the flags.
 func (c *SetListCommand) Help() string {
-	return "Lists the sets of the generation in use, and the sets that only calls have made so far. USERS and AS OF " +
-		"describe the build; ADDED, REMOVED, OLDEST and NEWEST describe the changes by calls that are in force. " +
-		"SUPERSEDED counts the changes without effect, because the build in use is newer. The API key needs the " +
-		"scope read or lists."
+	return "Lists the sets of the generation in use (published version of all sets), and configured sets that no " +
+		"build has published. The columns USERS and AS OF describe the published set. The columns ADDED, REMOVED, " +
+		"OLDEST and NEWEST describe the changes by API calls that are in force. The column SUPERSEDED shows the " +
+		"number of changes by API calls that have no effect, because the published set is newer. The API key needs " +
+		"the scope read or lists."
 }
 
 // Run prints the list of sets that the service knows.

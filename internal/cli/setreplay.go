@@ -29,13 +29,12 @@ const replayCalls = 16
 
 // Help returns the help text below the flags.
 func (c *SetReplayCommand) Help() string {
-	return "Makes the calls again that changed sets, each with its original time. Use the command after the " +
-		"store lost " +
-		"changes: an accepted loss with all instances restarted, or a restored backup. A replayed change has the " +
-		"effect that it had: a later change or a newer build takes precedence. Repeating the command is safe. The " +
-		"audit lacks users who were erased, and the direction of calls that were answered with 503 and never " +
-		"repeated. " +
-		"The API key needs the scope lists."
+	return "Repeats API calls that changed sets, each with its original time. The command reads these calls from the " +
+		"audit (the log of all calls). Use the command if the store has lost changes of sets: after you restored a " +
+		"backup, or if all instances restarted at once after a loss in Redis. The repeated changes do not replace " +
+		"later changes or newer builds. Repeating the command is safe. The command cannot repeat the changes of " +
+		"erased users. The command skips a call that was answered with 503 and never repeated, because the audit " +
+		"does not say whether this call added or removed the users. The API key needs the scope lists."
 }
 
 // Run reads from the audit the API calls that changed sets, and repeats these calls.
@@ -87,7 +86,7 @@ func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error 
 	return damaged(r.faults)
 }
 
-// The type replay repeats API calls that changed sets, as audit records describe them.
+// The type replay repeats the API calls in audit records that changed sets.
 type replay struct {
 	service                 *client.Client
 	only                    []string

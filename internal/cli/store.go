@@ -27,11 +27,11 @@ import (
 type StoreFlags struct {
 	Store          bool          `help:"Also compare the audit with the store of the running service, and report recorded sends that the store has lost."`
 	URL            string        `default:"http://127.0.0.1:8080" env:"CAPPER_URL" help:"Base URL of the service; used with --store."`
-	Sample         sampleShare   `placeholder:"1%" help:"Percentage of users whose sends the command compares with the store; the command selects other users every day. Used with --store. Default: all users."`
+	Sample         sampleShare   `placeholder:"1%" help:"Percentage of users to check. The command compares only the sends of these users with the store, and selects other users every day. Used with --store. Default: all users."`
 	SampleSalt     string        `placeholder:"TEXT" help:"Salt (any text) of the random sample: with the same salt, --sample selects the same users. Used with --store. Default: the current day in UTC, such as 2026-11-23."`
-	UsersPerSecond int           `default:"5000" placeholder:"N" help:"Maximum number of users per second whose sends the command compares with the store; used with --store."`
-	Missing        string        `placeholder:"FILE" help:"CSV file for the sends that are in the audit but not in the store; capper import can read this file. If the original id of a user is unknown, the column 'user_id' contains 'image:' and the 64-bit hash of the id. Used with --store."`
-	Settle         time.Duration `placeholder:"DURATION" help:"Time that the command waits before it reports a missing send. In this time, the audit may show that the send was cancelled. Used with --store. Default: 15s, or audit.roll plus one minute for an audit on S3."`
+	UsersPerSecond int           `default:"5000" placeholder:"N" help:"Maximum rate, in users per second, at which the command asks the store about sends; used with --store."`
+	Missing        string        `placeholder:"FILE" help:"Output file (CSV) for the sends that are in the audit but not in the store. The command 'capper import' can read this file. If the original id of a user is unknown, the column 'user_id' contains 'image:' and the 64-bit hash of the id. Used with --store."`
+	Settle         time.Duration `placeholder:"DURATION" help:"Time that the command waits before it reports missing sends, so that the records of cancelled sends can reach the audit. Used with --store. Default: 15s, or the setting audit.roll plus one minute if the audit is on S3."`
 }
 
 // sampleShare is a percentage of users, such as 1%.
@@ -55,8 +55,7 @@ func (f *StoreFlags) check(span *Span) error {
 		return errors.New("--sample, --sample-salt, --missing and --settle: require --store")
 	case f.Store && span.Until.Given():
 		return errors.New(
-			"--until: must not be combined with --store, because the comparison needs every release (cancelled " +
-				"send) up to now")
+			"--until: must not be combined with --store: the comparison needs every release (cancelled send) up to now")
 	case f.UsersPerSecond < 1:
 		return errors.New("--users-per-second: must be a number of users of at least 1")
 	case f.Settle < 0:
@@ -163,8 +162,8 @@ func (a *storeAsker) columns() []string {
 // the namespace noNamespace.
 const noNamespace = "-"
 
-// mayAsk returns an error if the API key has a namespace. With such a key, the service tells the sends of this
-// namespace only.
+// mayAsk returns an error if the API key has a namespace. For a key with a namespace, the service reports only sends of
+// this namespace.
 func (a *storeAsker) mayAsk(ctx context.Context) error {
 	err := a.check(ctx, &client.SendsCheckRequest{MessageID: "-", Namespace: noNamespace}, []capping.UserID{0},
 		&verify.Answer{})
@@ -197,8 +196,8 @@ func (a *storeAsker) check(
 	return addImages(to, found)
 }
 
-// These constants are the default wait before the command reads the audit again. In this time, the records of finished
-// releases (removals of sends) reach the audit.
+// These constants are the default times for which the command waits before it reads the audit again. During the wait,
+// the records of finished releases (removals of sends) reach the audit.
 const (
 	settleDirectory = 15 * time.Second
 	settleS3        = 10*time.Minute + settleMargin
@@ -217,8 +216,8 @@ func (f *StoreFlags) settleTime(at *Place) time.Duration {
 	return settleS3
 }
 
-// The method questions returns functions for package verify. The functions ask a running service which sends the store
-// has recorded.
+// The method questions returns functions for package verify. These functions ask a running service about the sends in
+// its store.
 func (a *storeAsker) questions() *verify.Store {
 	s := &verify.Store{Ask: a.ask, Settle: a.wait, Released: a.released, Sample: a.sample(),
 		Now: capping.InstantOf(a.now)}
@@ -360,8 +359,8 @@ func (a *storeAsker) released(
 	return sends, len(found.Channels), counted, nil
 }
 
-// The method wait waits for the time settle. In this time, the records of finished releases (removals of sends) reach
-// the audit.
+// The method wait waits for the time "settle", so that the records of finished releases (removals of sends) reach the
+// audit.
 func (a *storeAsker) wait(ctx context.Context) error {
 	a.shown.Step(fmt.Sprintf("sends are missing: waiting %s for releases to reach the audit", a.settle), 0)
 	timer := time.NewTimer(a.settle)

@@ -23,7 +23,7 @@ type verifyCommand struct {
 	Segments      string `placeholder:"DIR|s3://…" help:"Location of the published segments: a directory or s3://bucket/prefix. Default: segments.source in the file of --config."`
 	Generation    string `placeholder:"NAME" help:"Generation (published version of all segments and sets) that the command uses for every recorded call. Default: the generation that the service used for each call."`
 	FilesOnly     bool   `help:"Check only the audit files for damage; do not check the recorded sends against the limits."`
-	AcceptedUntil moment `placeholder:"TIME" help:"Do not report sends above a limit as findings if they were made before TIME. The command only counts these sends, and they still count towards the limits of later sends."`
+	AcceptedUntil moment `placeholder:"TIME" help:"Time up to which operators accept sends above a limit. The command counts these sends, but does not report them as findings. These sends still count towards the limits of later sends."`
 	Metrics       string `placeholder:"FILE" help:"File for the result as Prometheus metrics, which the textfile collector of the node exporter can read."`
 	JSON          bool   `help:"Print the result as JSON."`
 	StoreFlags
@@ -34,12 +34,14 @@ const uploading = 15 * time.Second
 
 // Help returns the help text below the flags.
 func (c *verifyCommand) Help() string {
-	return "The exit status is 8 if there are findings: damage, missing files or records, records that a service " +
-		"lost, unknown objects, or sends that certainly exceeded a limit. Sends before --since are not checked.\n\n" +
-		"With --store, the command compares the audit with the running service at --url, within the longest window " +
-		"of all limits. It lists each missing send with its partition and time, and changes nothing. The API key " +
-		"needs the scope read and no namespace. The exit status is 4 if the store did not answer for every send and " +
-		"no send is missing."
+	return "The exit status is 8 if the command has findings. Findings are damaged files, missing files or records, " +
+		"records that a service lost, unknown objects, and sends that certainly exceeded a limit. The command does " +
+		"not check sends before --since.\n\n" +
+		"With --store, the command compares the audit with the store of the running service at --url, as far back as " +
+		"the longest window of all limits. Sends that the store has lost are findings, too. The command shows the " +
+		"time of each missing send and its place in the store, and changes nothing. The API key needs the scope " +
+		"read, and must have no namespace. If there are no findings, but the store did not answer about some sends, " +
+		"the exit status is 4."
 }
 
 // Run verifies the audit and prints the findings.

@@ -23,7 +23,7 @@ import (
 type WhatIfCommand struct {
 	Place
 	Span
-	Limits     string `placeholder:"FILE" help:"File with the limits to try: a capper configuration file, or a file with only these keys of it: 'channels', 'limits', 'suppress', 'quiet', 'holdout' and 'timezone'. Default: the limits that the service applied to each call."`
+	Limits     string `placeholder:"FILE" help:"File with the limits to try: a capper configuration file, or a file with only these settings: 'channels', 'limits', 'suppress', 'quiet', 'holdout' and 'timezone'. Default: the limits that the service applied to each call."`
 	Segments   string `placeholder:"DIR|s3://…" help:"Location of the published segments: a directory or s3://bucket/prefix. Default: segments.source in the file of --config."`
 	Generation string `placeholder:"NAME" help:"Generation (published version of all segments and sets) that the command uses for every recorded call. Default: the generation that the service used for each call."`
 	Campaigns  int    `placeholder:"N" default:"20" help:"Maximum number of campaigns to list."`
@@ -33,17 +33,18 @@ type WhatIfCommand struct {
 
 // Help returns the help text below the flags.
 func (c *WhatIfCommand) Help() string {
-	return "Replays the recorded calls in order, including denied users, and shows the sends that other limits " +
-		"would have allowed. Retries after a denial are replayed as recorded; the command cannot know how callers " +
-		"would have behaved under other limits. Calls before --since are replayed, as far back as the longest " +
-		"window, but not counted."
+	return "Replays the recorded calls in their order, for allowed and denied users, and shows how many sends other " +
+		"limits or segments would have allowed. The command replays a retry after a denial as recorded, because it " +
+		"cannot know how callers would have behaved under other limits. The command also replays calls before " +
+		"--since, as far back as the longest window of a limit, but does not count their sends."
 }
 
 // Validate rejects invalid values and combinations of flags.
 func (c *WhatIfCommand) Validate() error {
 	switch {
 	case c.Limits == "" && c.Generation == "":
-		return errors.New("set --limits to try other limits, or --generation to try other segments")
+		return errors.New("set --limits to try other limits, " +
+			"or --generation to try another published version of the segments and sets")
 	case c.Generation != "" && !segments.IsGeneration(c.Generation):
 		return fmt.Errorf("--generation %q: must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
 			c.Generation)
@@ -89,7 +90,7 @@ func (c *WhatIfCommand) Run(ctx context.Context, on *terminal.Streams) error {
 }
 
 // The method policy reads the limits to try. If the command line lacks the flag --limits, the method policy returns
-// nil. The replay then decides each call under the limits that were in force at the call.
+// nil. Without limits to try, the replay decides each call under the limits that were in force at the call.
 func (c *WhatIfCommand) policy(on *terminal.Streams) (*capping.Policy, error) {
 	if c.Limits == "" {
 		return nil, nil
@@ -129,7 +130,8 @@ func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, polic
 				err = fmt.Errorf("--generation %s: does not exist: %w", name, err)
 				return nil, terminal.Misuse(terminal.Hinted(err, "segmentbuild list shows the existing generations"))
 			case gone:
-				err = terminal.Hinted(fmt.Errorf("generation %s, which a recorded call used, no longer exists: %w",
+				err = terminal.Hinted(fmt.Errorf(
+					"generation %s of the segments (used by a recorded call) no longer exists: %w",
 					name, err),
 					"use --generation to name one existing generation for all calls; segmentbuild list shows them")
 			}
@@ -138,8 +140,8 @@ func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, polic
 	}, nil
 }
 
-// The method widening returns the duration by which the configured store extends rolling windows, because of the
-// store's clock tolerance.
+// The method widening returns the duration by which the configured store extends rolling windows, to allow for
+// differing clocks.
 func (p *Place) widening() time.Duration {
 	if p.configured == nil || p.configured.Store.Kind != config.Redis {
 		return 0

@@ -89,7 +89,7 @@ func TestLookups(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, activeUsers-3, count.Preview.Allowed)
 	_, err = usual.AudiencePreview(ctx, &client.Audience{Expression: "active", Part: &api.Part{Of: 1}}, "push")
-	require.ErrorContains(t, err, "30000 users: one preview decides at most 16000",
+	require.ErrorContains(t, err, "30000 users are selected, but one preview covers at most 16000",
 		"a part of the caller's own stays that part")
 }
 

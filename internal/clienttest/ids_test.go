@@ -388,7 +388,7 @@ func TestClientListsMembersOfOtherIDs(t *testing.T) {
 		}
 	}
 	_, err := newOfKind(t, ids.Dense, nil).ChangeSet(t.Context(), "opted-out", client.SetChange{AddImages: []uint64{7}})
-	require.ErrorContains(t, err, "this deployment's ids are dense: use add")
+	require.ErrorContains(t, err, "this deployment's ids are dense (32-bit numbers): use add")
 
 	var asked []string
 	c := newOfKind(t, ids.Text, func(http.Handler) http.Handler {

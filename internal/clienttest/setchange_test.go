@@ -47,7 +47,7 @@ func TestAFullSetIsAnErrorAtOnce(t *testing.T) {
 	c, calls := newChangeable(t, 0)
 	changed, err := c.ChangeSet(t.Context(), "small", client.SetChange{Add: span(1, 250_000)})
 	require.True(t, client.HasCode(err, client.CodeTooManyRecords), err)
-	require.ErrorContains(t, err, "exceed its bound of 150000: publish a build that contains the changes")
+	require.ErrorContains(t, err, "exceed its maximum of 150000: publish a build that contains the changes")
 	require.LessOrEqual(t, calls.Load(), int64(3), "the refused call is not repeated")
 	require.Less(t, 0, changed.Added)
 	require.LessOrEqual(t, changed.Added, 150_000)

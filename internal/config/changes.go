@@ -103,7 +103,7 @@ func changes(section string, was, is map[string]string) (faults []yamltree.Fault
 				given(was[path]), given(is[path]))})
 		}
 	}
-	if len(faults) == 0 { // the default of a key depends on another key
+	if len(faults) == 0 { // no key differs in the files, but a default that depends on another key has changed
 		faults = append(faults, yamltree.Fault{Path: section, Rule: "requires a restart; the configuration in force " +
 			"stays"})
 	}

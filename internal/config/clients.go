@@ -10,8 +10,8 @@ import (
 )
 
 // clientRules reads the section "clients" of a configuration file, which lists the pacers, and the shares (reserved
-// parts of a pacer's permits), that each client may use. In addition to the section "clients", the scopes of the
-// client's API keys limit what the client may do.
+// parts of a pacer's permits), that each client may use. The scopes of a client's API keys also limit what the client
+// may do.
 func (r *reader) clientRules(v yamltree.Value) {
 	r.Server.Access.Pacers, r.Server.Access.Shares = map[string][]string{}, map[string]gate.Shares{}
 	v.Pairs(func(client string, at, val yamltree.Value) {
@@ -49,7 +49,7 @@ func (r *reader) boundPacers(v yamltree.Value) (names []string) {
 		names = append(names, name)
 	})
 	if len(names) == 0 && len(v.Faults()) == before {
-		v.Fault("must name at least one pacer; leave the client out for all pacers")
+		v.Fault("must name at least one pacer; leave the client out to allow all pacers")
 	}
 	return names
 }

@@ -43,7 +43,7 @@ type Config struct {
 	// Policy contains the keys "channels", "require_channel", "limits", "suppress", "holdout", "quiet" and "timezone";
 	// see type capping.Policy. The version of the policy is the version of the file.
 	Policy *capping.Policy
-	// PolicyText is a YAML text that ParsePolicy parses to Policy. PolicyText contains the version and the keys of
+	// PolicyText is a YAML text from which ParsePolicy reads Policy. PolicyText contains the version and the keys of
 	// Policy, without comments, anchors and aliases. Files with the same version have the same PolicyText. The audit
 	// stores PolicyText.
 	PolicyText []byte
@@ -64,27 +64,28 @@ type Config struct {
 
 // Server holds the settings of the API server.
 type Server struct {
-	Listen string // listen: host:port; default 127.0.0.1:8080; other than loopback addresses require api_keys
+	Listen string // listen: host:port; default 127.0.0.1:8080; addresses other than loopback need api_keys
 	// admin_listen: host:port for metrics, profiles and erasure; default "": listen serves metrics and erasure, and
 	// profiles are unavailable
 	AdminListen string
 	TLS         TLS // tls: for both listeners; reloaded when the files change
-	// stop_delay: time from SIGTERM, at which /readyz begins to report not ready, until the service refuses
-	// connections; default 1s, up to 5m
+	// stop_delay: time after SIGTERM for which the service still accepts connections, while /readyz reports not ready;
+	// default 1s, up to 5m
 	StopDelay   time.Duration
 	StopTimeout time.Duration // stop_timeout: time limit for running requests after SIGTERM; default 20s, up to 10m
 	// host_names: further host names that a loopback listener accepts, in addition to localhost and loopback addresses
 	HostNames []string
-	// without_keys: if true, a reload may remove the last of api_keys; everybody on this machine may call the API after
-	// such a reload
+	// without_keys: if true, a reload may remove all api_keys. After a reload without API keys, everybody on this
+	// machine may call the API
 	WithoutKeys bool
-	// Bounds are max_json_users, max_bitmap_users, max_body, max_in_flight_users and call_timeout (10ms to 5m), and the
-	// keys of bounds: body_bytes (at least max_body), answer_bytes, gzip_ratio, min_rate and connections. Type
-	// gate.Bounds describes each key and its default.
+	// Bounds contains the keys max_json_users, max_bitmap_users, max_body, max_in_flight_users and call_timeout (10ms
+	// to 5m). Bounds also contains the section bounds with the keys body_bytes (at least max_body), answer_bytes,
+	// gzip_ratio, min_rate and connections. Type gate.Bounds describes each key and its default.
 	Bounds gate.Bounds
-	// Access is clients.NAME.pacers, a list of pacers, and api_keys, a list of client, namespace, id, sha256, scopes
-	// (of gate.Scopes) and sets, and rate_limits: default, and clients by name, each with users_per_second and burst
-	// (default users_per_second). Types gate.Rules and gate.Key describe each key.
+	// Access contains three keys. The key clients.NAME.pacers is a list of pacers. The key api_keys is a list of API
+	// keys, each with client, namespace, id, sha256, scopes (of gate.Scopes) and sets. The section rate_limits has the
+	// keys default, and clients by name, each with users_per_second and burst (default: users_per_second). The types
+	// gate.Rules and gate.Key describe these keys.
 	Access gate.Rules
 }
 
@@ -96,8 +97,9 @@ type TLS struct{ CertFile, KeyFile string }
 type Segments struct {
 	Source string           // source: a directory or s3://bucket/prefix
 	S3     objects.S3Config // s3: endpoint, region, path_style. Credentials come from the usual sources of the AWS SDK
-	// Refresher is refresh (Interval, at least 100ms; default segments.DefaultInterval), cache_dir (default var/cache),
-	// and keep (how long earlier generations stay available for audiences; default segments.DefaultKeep, 1s to 24h).
+	// Refresher contains the keys refresh (field Interval, at least 100ms; default segments.DefaultInterval), cache_dir
+	// (default var/cache) and keep. The key keep is the time for which earlier generations (published versions) stay
+	// available for audiences (1s to 24h; default segments.DefaultKeep).
 	Refresher segments.RefresherConfig
 }
 
@@ -118,7 +120,7 @@ type Store struct {
 
 // RedisStore holds the settings of a Redis Cluster, a single Redis server, or a Redis server with Sentinels.
 type RedisStore struct {
-	// Options are addrs, sentinel_master, username, replica_acks (default healthy), clock_skew (default
+	// Options contains the keys addrs, sentinel_master, username, replica_acks (default healthy), clock_skew (default
 	// redisstore.DefaultClockSkew; 0: no tolerance, windows are exact to the millisecond), allow_no_append_only
 	// (default false) and create (default true; false returns an error instead of creating an empty store); see type
 	// redisstore.Config. The password is in $CAPPER_REDIS_PASSWORD or in the file password_file.

@@ -32,7 +32,7 @@ func (r *reader) userLink(v yamltree.Value) {
 		strings.ContainsAny(r.UserLink, " \\"):
 		v.Fault("must be an https address such as https://crm.example/people/{id}, got %s", v.Describe())
 	case strings.Contains(host, userMark):
-		v.Fault("must have {id} behind the host, got %s", v.Describe())
+		v.Fault("must contain {id} after the host name, got %s", v.Describe())
 	case !strings.Contains(r.UserLink, userMark):
 		v.Fault("must contain {id}, which stands for the id of the user, got %s", v.Describe())
 	}

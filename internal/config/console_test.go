@@ -40,7 +40,7 @@ func TestConsoleIsSwitchedOrHasALink(t *testing.T) {
 		"console: {user_link: \"/people/{id}\"}\n":                    "must be an https address",
 		"console: {user_link: \"https://a:b@crm.example/{id}\"}\n":    "must be an https address",
 		"console: {user_link: \"https://crm.example/people\"}\n":      "must contain {id}",
-		"console: {user_link: \"https://{id}.crm.example/people\"}\n": "must have {id} behind the host",
+		"console: {user_link: \"https://{id}.crm.example/people\"}\n": "must contain {id} after the host name",
 		"console: {user_link: \"https://crm.example/a b/{id}\"}\n":    "must be an https address",
 	} {
 		_, err := Parse("c", []byte(minimal+text))

@@ -28,13 +28,13 @@ func (r *reader) limits(v yamltree.Value) {
 			v.Pairs(func(key string, at, val yamltree.Value) {
 				switch {
 				case key == segments.ReservedName:
-					at.Fault("must not name a segment: users in no segment have this name, and their limits are " +
-						"limits.default")
+					at.Fault("must not be the name of a segment: " +
+						"this name stands for users in no segment, and their limits are limits.default")
 				case segments.CheckName(key) != nil:
 					at.Fault(capping.NameRule, key)
 				}
 				if val.IsNull() {
-					at.Fault("must have limits; {} means uncapped")
+					at.Fault("must have limits: write {} for sends without limits")
 					return
 				}
 				r.Policy.Segments[key] = r.limitsOf(val)
@@ -87,7 +87,7 @@ func (r *reader) limitsOf(v yamltree.Value) []capping.Limit {
 	return limits
 }
 
-// warnOfIdle warns of each limit that never denies a send alone, because a stricter limit also counts all its sends.
+// warnOfIdle warns of each limit without an effect: another limit counts the same sends, and permits fewer of them.
 func (r *reader) warnOfIdle(v yamltree.Value, limits []capping.Limit) {
 	for i := range limits {
 		idle := &limits[i]
@@ -168,7 +168,7 @@ func (r *reader) checkNames(given map[string]bool) {
 	reserved := map[string]string{suppressedName: "suppress", holdoutName: "holdout", quietName: "quiet"}
 	for _, v := range r.names {
 		if name, _ := v.Word(); given[reserved[name]] {
-			v.Fault("must be another name: in results this name stands for users denied by %s", reserved[name])
+			v.Fault("must be another name, because results use this name for users denied by %s", reserved[name])
 		}
 	}
 }

@@ -221,7 +221,7 @@ func TestFaults(t *testing.T) {
 		"segment name": {minimal + "  segments: {'a b': {daily: 1}}\n",
 			"limits.segments.a b: must be 1 to 64 letters"},
 		"reserved segment": {minimal + "  segments: {default: {daily: 1}}\n",
-			"limits.segments.default: must not name a segment: users in no segment have this name"},
+			"limits.segments.default: must not be the name of a segment: this name stands for"},
 		"octal": {limits("      - {name: a, max: 010, window: 1h}\n"),
 			"must be a whole number in plain digits, got 010"},
 		"separators": {limits("      - {name: a, max: 1_0, window: 1h}\n"),

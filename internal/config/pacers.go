@@ -89,7 +89,7 @@ func pacerShares(v yamltree.Value) (shares []pacing.Share) {
 	case len(shares) == 0 || len(shares) > pacing.MaxShares:
 		v.Fault("must have 1 to %d shares, got %d", pacing.MaxShares, len(shares))
 	case sum > 100:
-		v.Fault("must be at most 100%% together, got %d%%", sum)
+		v.Fault("must add up to at most 100%%, got %d%%", sum)
 	}
 	return shares
 }

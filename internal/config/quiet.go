@@ -13,8 +13,8 @@ import (
 // userZone is the value in a configuration file that means "the time zone of each user".
 const userZone = "user"
 
-// maxQuietSets is the maximum number of sets in one entry of quiet hours. Because of maxQuietSets, a call must look up
-// each user in a limited number of sets.
+// maxQuietSets is the maximum number of sets in one entry of quiet hours. Because of this maximum, the service looks up
+// each user of a call in a limited number of sets.
 const maxQuietSets = 64
 
 func (r *reader) quietHours(v yamltree.Value) {
@@ -25,7 +25,7 @@ func (r *reader) quietHours(v yamltree.Value) {
 		r.Policy.Quiet = append(r.Policy.Quiet, r.quiet(v))
 	})
 	if n := len(at); n > capping.MaxQuiet {
-		v.Fault("must be at most %d, got %d", capping.MaxQuiet, n)
+		v.Fault("must have at most %d entries, got %d", capping.MaxQuiet, n)
 	}
 	ofSets := 0
 	for i := range r.Policy.Quiet {
@@ -34,7 +34,7 @@ func (r *reader) quietHours(v yamltree.Value) {
 		}
 	}
 	if ofSets > capping.MaxQuietOfSets {
-		v.Fault("must be at most %d with sets, got %d", capping.MaxQuietOfSets, ofSets)
+		v.Fault("must have at most %d entries with sets, got %d", capping.MaxQuietOfSets, ofSets)
 	}
 	if len(v.Faults()) == before {
 		r.quietAllDay(at)
@@ -86,8 +86,8 @@ func (r *reader) quiet(v yamltree.Value) (q capping.Quiet) {
 	return q
 }
 
-// The function clock reads a time of day such as "21:00" from a configuration file. After recording an error, the
-// function returns false.
+// The function clock reads a time of day such as "21:00" from a configuration file. For an invalid time, the function
+// clock records an error and returns false.
 func clock(v yamltree.Value, to *quiet.Minute) (ok bool) {
 	text, ok := v.Word()
 	if !ok { // other YAML parsers read 21:00 without quotes as a number
@@ -134,8 +134,8 @@ func (r *reader) quietAllDay(at []yamltree.Value) {
 		open, channel := r.openMinutes(i)
 		switch {
 		case open == 0:
-			at[i].Fault("leaves, together with earlier quiet hours, no minute of the day for sends %s: put users "+
-				"who must never receive messages into a set under suppress", r.on(channel))
+			at[i].Fault("this entry and the earlier quiet hours leave no minute of the day for sends %s: "+
+				"put users who must never receive messages into a set under suppress", r.on(channel))
 		case open < littleOpen:
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: only %dm of the day are open to sends %s", at[i].Path(),
 				open, r.on(channel)))
@@ -171,8 +171,8 @@ func (r *reader) quietUsers(i int) []string {
 	return users
 }
 
-// openTo returns the number of minutes a day in which the users of a set may receive sends on the channel. Of the first
-// i+1 entries of quiet hours, openTo combines the entries with the time zone of the entry i.
+// openTo returns the number of minutes a day in which the users of a set may receive sends on the channel. The function
+// openTo uses the first i+1 entries of quiet hours, and combines those with the same time zone as the entry i.
 func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	var closed [minutesOfDay]bool
 	same := &r.Policy.Quiet[i]

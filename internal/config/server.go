@@ -161,11 +161,11 @@ func readKeySets(v yamltree.Value) (names []string) {
 	before := len(v.Faults())
 	names = setNames(v, func(v yamltree.Value, name string) {
 		if strings.HasPrefix(name, segments.ZonePrefix) {
-			v.Fault("must not be a set of a time zone, which builds alone change, got %q", name)
+			v.Fault("must not be a set of a time zone, because only builds change such sets, got %q", name)
 		}
 	})
 	if len(names) == 0 && len(v.Faults()) == before {
-		v.Fault("must name at least one set; leave the key out for all sets")
+		v.Fault("must name at least one set; leave the key out to allow all sets")
 	}
 	return names
 }
@@ -220,7 +220,8 @@ func Listeners(file string) (urls []string, err error) {
 		host, port, err := net.SplitHostPort(listen)
 		if err != nil || port == "0" {
 			return nil, fmt.Errorf(
-				"%s: server: address %q must have a fixed port, because the system would choose another at each start",
+				"%s: server: address %q must have a fixed port: "+
+					"with port 0, the system chooses another port at each start",
 				file, listen)
 		}
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

@@ -20,7 +20,7 @@ func (r *reader) sets(v yamltree.Value) {
 	v.Pairs(func(key string, at, val yamltree.Value) {
 		setName(at, key)
 		if strings.HasPrefix(key, segments.ZonePrefix) {
-			at.Fault("must not be a set of a time zone, which builds alone change, got %q", key)
+			at.Fault("must not be a set of a time zone, because only builds change such sets, got %q", key)
 		}
 		var rule live.Rule
 		given := val.Object(map[string]yamltree.Field{

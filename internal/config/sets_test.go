@@ -67,7 +67,7 @@ func TestFaultsOfSets(t *testing.T) {
 		"sets: {tz/Asia/Singapore: {live: true}}": `must not be a set of a time zone`,
 		"server: {api_keys: [{" + listsKey + ", scopes: [lists], sets: []}]}": "api_keys[0].sets: must name at " +
 			"least one " +
-			"set; leave the key out for all sets",
+			"set; leave the key out to allow all sets",
 		"server: {api_keys: [{" + listsKey + ", scopes: [lists], sets: [a, a]}]}":  `sets[1]: is given twice: "a"`,
 		"server: {api_keys: [{" + listsKey + ", scopes: [lists], sets: ['a b']}]}": `sets[0]: must be`,
 		"server: {api_keys: [{" + listsKey + ", scopes: [lists], sets: [tz/UTC]}]}": "sets[0]: must not be a set " +

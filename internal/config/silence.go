@@ -64,7 +64,7 @@ type silences struct {
 	policy      *capping.Policy
 	from, until time.Time
 	classes     [][]string         // time zones with identical clocks for the whole year; nil: not yet computed
-	found       map[uint32]silence // silence by combination of quiet hours; each entry is one bit
+	found       map[uint32]silence // results by combination of quiet hours, in which each entry is one bit
 	looked      int
 }
 

@@ -27,7 +27,7 @@ func (r *reader) suppresses(name string) bool {
 func (r *reader) droppedSets(v yamltree.Value) {
 	r.Acknowledged.Dropped = setNames(v, func(v yamltree.Value, name string) {
 		if r.suppresses(name) {
-			v.Fault("must not name a set of suppress, but suppress names %s", name)
+			v.Fault("must not name %s, because suppress still names this set", name)
 		}
 	})
 }
@@ -36,8 +36,8 @@ func (r *reader) droppedSets(v yamltree.Value) {
 func (r *reader) narrowedSets(v yamltree.Value) {
 	r.Acknowledged.Narrowed = setNames(v, func(v yamltree.Value, name string) {
 		if !r.suppresses(name) {
-			v.Fault("must be a set that suppress names, but suppress does not name %s: use no_longer_suppressed for "+
-				"sets removed from suppress", name)
+			v.Fault("must name sets under suppress, but suppress does not name %s: "+
+				"use no_longer_suppressed for sets removed from suppress", name)
 		}
 	})
 }

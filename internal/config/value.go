@@ -54,9 +54,9 @@ func duration(to *time.Duration, low, high time.Duration) yamltree.Field {
 
 var inDays = regexp.MustCompile(`^([1-9][0-9]{0,3})([dw])$`)
 
-// For a duration without a unit, or in days or weeks, unitHint returns a hint with the correct notation, for an error
-// text. For other texts, unitHint returns "". Command-line flags and API calls accept durations in days, but
-// configuration files do not.
+// unitHint returns a hint with the correct notation for a duration without a unit, or in days or weeks. For other
+// texts, unitHint returns "". Command-line flags and API calls accept durations in days, but configuration files do
+// not.
 func unitHint(text string) string {
 	if _, err := strconv.Atoi(text); err == nil {
 		return fmt.Sprintf("; the unit is missing: write %ss or %sh", text, text)
@@ -165,8 +165,8 @@ func (r *reader) locateOne(begin string, p place) {
 			"what is in %s is not used", p.at.Path(), *p.to, before))
 		return
 	}
-	p.at.Fault("resolves to %s, relative to the directory of this file, and does not exist there, but %s exists, "+
-		"where earlier versions looked: move it, or give an absolute path",
+	p.at.Fault("means %s, because relative paths begin at this file's directory, but nothing exists there: "+
+		"move %s, which earlier versions of capper used, or give an absolute path",
 		*p.to, before)
 }
 

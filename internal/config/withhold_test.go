@@ -213,15 +213,15 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"quiet too many sets": {hours("from: '21:00', to: '08:00', sets: [" + setsOf(65) + "]"),
 			"quiet[0].sets: must name 1 to 64 sets, got 65"},
 		"quiet too many of sets": {someLimits + "quiet: [" + strings.Repeat("{from: '01:00', to: '02:00', sets: [a]}, ",
-			9) + "]\n", "quiet: must be at most 8 with sets, got 9"},
+			9) + "]\n", "quiet: must have at most 8 entries with sets, got 9"},
 		"quiet too many": {someLimits + "quiet: [" + strings.Repeat("{from: '01:00', to: '02:00'}, ", 17) +
-			"]\n", "quiet: must be at most 16, got 17"},
+			"]\n", "quiet: must have at most 16 entries, got 17"},
 		"quiet all day": {someLimits + "quiet:\n- {from: '21:00', to: '08:00'}\n- {from: '08:00', to: '21:00'}\n",
-			"f:6:3: quiet[1]: leaves, together with earlier quiet hours, no minute of the day for sends " +
+			"f:6:3: quiet[1]: this entry and the earlier quiet hours leave no minute of the day for sends " +
 				"without a channel: put users"},
 		"quiet all day of some": {someLimits + "quiet:\n- {from: '21:00', to: '08:00', zone: user, sets: [de, " +
 			"at]}\n- {from: '07:00', to: '20:00', zone: user, channels: [sms]}\n- {from: '20:00', to: '21:00', " +
-			"zone: user, sets: [at]}\n", "f:7:3: quiet[2]: leaves, together with earlier quiet hours, no minute of " +
+			"zone: user, sets: [at]}\n", "f:7:3: quiet[2]: this entry and the earlier quiet hours leave no minute of " +
 			"the day for sends on sms: put"},
 
 		"holdout a number": {held("5"), "f:4:10: holdout: must be a mapping, got 5"},
@@ -278,12 +278,12 @@ func TestFaultsOfWhatWithholdsSends(t *testing.T) {
 		"limit short and shadow": {rest + "limits: {default: {daily: 1, shadow: true}}\n",
 			"limits.default.shadow: is not a known key"},
 		"limit suppressed": {limit("name: suppressed, max: 1, window: 1h") + "suppress: {a: all}\n",
-			"f:3:27: limits.default[0].name: must be another name: in results this name stands for users denied by " +
+			"f:3:27: limits.default[0].name: must be another name, because results use this name for users denied by " +
 				"suppress"},
 		"limit holdout": {limit("name: holdout, max: 1, window: 1h") + "holdout: {percent: 1, salt: a}\n",
-			"limits.default[0].name: must be another name: in results this name stands for users denied by holdout"},
+			"limits.default[0].name: must be another name, because results use this name for users denied by holdout"},
 		"limit quiet": {"quiet: [{from: '21:00', to: '08:00'}]\n" + limit("name: quiet, max: 1, window: 1h"),
-			"f:4:27: limits.default[0].name: must be another name: in results this name stands for users denied by " +
+			"f:4:27: limits.default[0].name: must be another name, because results use this name for users denied by " +
 				"quiet"},
 
 		"audiences a list": {someLimits + "audiences: [a]\n", "audiences: must be a mapping, got a list"},
@@ -367,7 +367,7 @@ func TestEveryFaultOfWhatWithholdsSendsIsReportedAtOnceInOrder(t *testing.T) {
 		`f:5:70: suppress.x: must not be empty: leave it out to include all channels`,
 		`f:6:20: holdout.percent: must be a percentage above 0 and at most 100, got 200`,
 		`f:6:31: holdout.salt: must be a text of 1 to 128 bytes, got 129`,
-		`f:8:20: limits.default[0].name: must be another name: in results this name stands for users denied by quiet`,
+		`f:8:20: limits.default[0].name: must be another name, because results use this name for users denied by quiet`,
 		`f:8:62: limits.default[0].timezone: must be user, or a time zone of the IANA database such as Asia/Singapore, got "nowhere"`,
 		`f:8:79: limits.default[0].shadow: must be true or false, got 1`,
 		`f:9:11: timezone: must be a time zone of the IANA database such as Asia/Singapore, got "user"`,
@@ -553,12 +553,12 @@ func TestAcknowledgedSets(t *testing.T) {
 	require.Equal(t, Acknowledged{Dropped: []string{"a", "b/c"}, Narrowed: []string{"d"}}, c.Acknowledged)
 	for text, why := range map[string]string{
 		"suppress: {a: all}\nno_longer_suppressed: [b, " +
-			"a]\n": "no_longer_suppressed[1]: must not name a set of suppress, but suppress names a",
+			"a]\n": "no_longer_suppressed[1]: must not name a, because suppress still names this set",
 		"no_longer_suppressed: [a, a]\n": `is given twice: "a"`,
 		"no_longer_suppressed: [-a]\n":   "no_longer_suppressed[0]",
 		"no_longer_suppressed: a\n":      "no_longer_suppressed: must be a list",
-		"less_suppressed: [a]\n": "less_suppressed[0]: must be a set that suppress " +
-			"names, but suppress does not name a",
+		"less_suppressed: [a]\n": "less_suppressed[0]: must name sets under suppress, " +
+			"but suppress does not name a",
 	} {
 		_, err := Parse("f", []byte(minimal+text))
 		require.ErrorContains(t, err, why, text)

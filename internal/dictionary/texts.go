@@ -64,7 +64,8 @@ func NewRestWriter(to io.Writer, n uint32) (*RestWriter, error) {
 func (w *RestWriter) Add(rest uint64) error {
 	if w.n == w.want {
 		return fmt.Errorf(
-			"write the rests of ids (bits that their images lack): the caller announced %d rests, but added more",
+			"write the rest of each id (bits that its 64-bit image lacks): "+
+				"the caller announced %d rests, but added more",
 			w.want)
 	}
 	w.n++
@@ -86,7 +87,7 @@ func (w *RestWriter) flush() error {
 func (w *RestWriter) Close() error {
 	if w.n != w.want {
 		return fmt.Errorf(
-			"write the rests of ids (bits that their images lack): the caller added %d rests, but announced %d",
+			"write the rest of each id (bits that its 64-bit image lacks): the caller added %d rests, but announced %d",
 			w.n, w.want)
 	}
 	return w.flush()
@@ -104,7 +105,7 @@ func OpenRests(raw []byte) (*Rests, error) {
 	}
 	if size := headerBytes + 8*int64(n); size != int64(len(raw)) {
 		return nil, fmt.Errorf(
-			"read the rests of ids (bits that their images lack): the file has %d bytes, but %d rests need %d",
+			"read the rest of each id (bits that its 64-bit image lacks): the file has %d bytes, but %d rests need %d",
 			len(raw), n, size)
 	}
 	return &Rests{raw[headerBytes:]}, nil

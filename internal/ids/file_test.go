@@ -44,13 +44,13 @@ func TestOtherFilesAreRejected(t *testing.T) {
 		`{"kind": null, ` + key + `}`:                   "kind: must be a string, got <nil>",
 		`{"kind": "dense", ` + key + `}`:                `kind: must be uint64, uuid or text, got "dense"`,
 		`{"kind": "UUID", ` + key + `}`:                 `kind: must be uint64, uuid or text, got "UUID"`,
-		`{"kind": "uuid", "key": ""}`: "key: must be a key of 32 hexadecimal digits, " +
+		`{"kind": "uuid", "key": ""}`: "key: must have 32 hexadecimal digits, " +
 			"got 0",
-		`{"kind": "uuid", "key": "2b7e"}`: "key: must be a key of 32 hexadecimal digits, " +
+		`{"kind": "uuid", "key": "2b7e"}`: "key: must have 32 hexadecimal digits, " +
 			"got 4",
-		`{"kind": "uuid", "key": "2B7E"}`: `key: must be a key of hexadecimal digits in ` +
+		`{"kind": "uuid", "key": "2B7E"}`: `key: must consist of hexadecimal digits in ` +
 			`lower case, got "2B7E"`,
-		`{"kind": "uuid", "key": "xy"}`: `key: must be a key of hexadecimal digits in ` +
+		`{"kind": "uuid", "key": "xy"}`: `key: must consist of hexadecimal digits in ` +
 			`lower case, got "xy"`,
 		`{"kind": "uuid", "key": "` + strings.Repeat("0", 32) + `"}`: "key: must not be 32 zeros",
 		strings.Repeat(" ", 5000):                                    "must be a file of at most 4096 bytes, got 5000",

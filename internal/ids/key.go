@@ -29,11 +29,11 @@ func (k Key) String() string { return hex.EncodeToString(k[:]) }
 func ParseKey(text string) (key Key, err error) {
 	for i := range len(text) {
 		if digit := hexDigits[text[i]]; digit > 0xf || text[i] >= 'A' && text[i] <= 'F' {
-			return Key{}, fmt.Errorf("must be a key of hexadecimal digits in lower case, got %s", shown(text))
+			return Key{}, fmt.Errorf("must consist of hexadecimal digits in lower case, got %s", shown(text))
 		}
 	}
 	if len(text) != hex.EncodedLen(KeySize) {
-		return Key{}, fmt.Errorf("must be a key of %d hexadecimal digits, got %d", hex.EncodedLen(KeySize), len(text))
+		return Key{}, fmt.Errorf("must have %d hexadecimal digits, got %d", hex.EncodedLen(KeySize), len(text))
 	}
 	if _, err := hex.Decode(key[:], []byte(text)); err != nil {
 		return Key{}, err

@@ -165,7 +165,8 @@ func (s *Scheme) AppendPacked(dst, text []byte) ([]byte, error) {
 		}
 		return binary.BigEndian.AppendUint64(dst, id), nil
 	}
-	return dst, fmt.Errorf("cannot be packed: user ids of the kind %s have no packed form (fixed number of bytes)",
+	return dst, fmt.Errorf(
+		"cannot be packed: only ids of the kinds uuid and uint64 have a packed form (16 or 8 bytes), not %s",
 		s.kind)
 }
 

@@ -310,7 +310,7 @@ func TestRecordsAreRefused(t *testing.T) {
 		require.Error(t, err, "cut to %d bytes", n)
 	}
 	_, err := DecodeRecord(append(slices.Clone(good), 0))
-	require.ErrorContains(t, err, "bytes follow its end")
+	require.ErrorContains(t, err, "bytes follow the end of the record")
 	_, err = DecodeRecord(append([]byte{9}, good[1:]...))
 	require.ErrorContains(t, err, "version must be 1 or 2, got 9")
 	wide := AppendRecord(nil, recordOfAdded("crm", 1, 1<<32, 1<<64-1))

@@ -163,7 +163,7 @@ func DecodeRecord(raw []byte) (*Record, error) {
 		r.Runs = append(r.Runs, run)
 	}
 	if d.err == nil && len(d.rest) > 0 {
-		d.err = fmt.Errorf("%d bytes follow its end", len(d.rest))
+		d.err = fmt.Errorf("%d bytes follow the end of the record", len(d.rest))
 	}
 	if d.err == nil && r.isWide() != (version == wideVersion) {
 		d.err = fmt.Errorf("the record has version %d, which must only be used for user ids above %d",
@@ -199,15 +199,15 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	}
 	d := decoder{rest: raw}
 	if version := d.byte(); version != recordVersion {
-		return nil, fmt.Errorf("stored times up to which changes to sets were removed: "+
-			"the format version must be %d, got %d", recordVersion, version)
+		return nil, fmt.Errorf("stored times of removed set changes: the format version must be %d, got %d",
+			recordVersion, version)
 	}
 	for d.err == nil && len(d.rest) > 0 {
 		name := d.text()
 		freed[name] = d.instant()
 	}
 	if d.err != nil {
-		return nil, fmt.Errorf("freed instants of sets: %w", d.err)
+		return nil, fmt.Errorf("stored times of removed set changes: %w", d.err)
 	}
 	return freed, nil
 }

@@ -57,8 +57,8 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 		store: store, logger: logger, flushing: make(chan struct{}, 1), gathered: make(map[Key]*Answers),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "capper_message_answers_lost_total",
-			Help: "Users missing from the message counts, because calls named too many different messages between " +
-				"two writes to the store.",
+			Help: "Users whose decisions are missing in the statistics of messages, because calls named too many " +
+				"different messages between two writes to the store. The decisions are correct.",
 		}),
 	}
 	if registerer == nil {

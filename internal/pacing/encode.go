@@ -29,7 +29,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 // contain.
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
-		return nil, fmt.Errorf("pacer log: the encoded runs of permits must have a multiple of %d bytes, got %d",
+		return nil, fmt.Errorf(
+			"pacer log: the encoded runs (permits at equal distances) must have a multiple of %d bytes, got %d",
 			RunSize, len(data))
 	}
 	l := &Log{Total: total}

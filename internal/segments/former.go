@@ -68,8 +68,8 @@ func (f *former) load(ctx context.Context) (*stayed, error) {
 	return &stayed{g, OriginSource}, err
 }
 
-// inUseBefore converts the generation in use to a former (earlier generation) for a comparison with the next
-// generation.
+// inUseBefore converts the generation (published version) in use to a former (earlier generation) for a comparison with
+// the next generation.
 func inUseBefore(now *Snapshot) *former {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return now.sets[s.Name], nil }
 	return &former{manifest: &now.manifest, read: read, scheme: now.scheme,
@@ -77,12 +77,14 @@ func inUseBefore(now *Snapshot) *former {
 		back:       func(context.Context) (*Back, error) { return now.back, nil }}
 }
 
-// errOtherIDs reports that two generations cannot be compared, because their user ids have different kinds or hash
-// keys. With another hash key, the same user has another image (64-bit number that stands for the id).
-var errOtherIDs = errors.New("the ids of the two generations have different kinds or keys")
+// errOtherIDs reports that two generations (published versions) cannot be compared, because their user ids have
+// different kinds or hash keys. With another hash key, the same user has another image (64-bit number that stands for
+// the id).
+var errOtherIDs = errors.New("the user ids of the two generations have different kinds or hash keys")
 
-// SameIDs reports whether the ids of both generations have the same kind and hash key. In this case, a user has the
-// same image (64-bit number that stands for the id) in both generations.
+// SameIDs reports whether the ids of both generations (published versions) have the same kind and hash key. If both
+// generations have the same kind and hash key of ids, a user has the same image (64-bit number that stands for the id)
+// in both.
 func (m *Manifest) SameIDs(other *Manifest) bool {
 	if m.IDs == nil || other.IDs == nil {
 		return m.IDs == other.IDs
@@ -91,8 +93,8 @@ func (m *Manifest) SameIDs(other *Manifest) bool {
 }
 
 // dictionaryOf returns a function that gets the dictionary of ids to which the manifest m refers. If the generation g
-// has this dictionary in memory, the returned function takes the dictionary from g. Otherwise, the returned function
-// reads the dictionary file from the first of the given places that has this file.
+// (published version) has the dictionary in memory, the returned function takes the dictionary from g. If g lacks the
+// dictionary, the returned function reads the dictionary file from the first of the given places that has this file.
 func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(context.Context) (*Dictionary, error) {
 	return func(ctx context.Context) (d *Dictionary, err error) {
 		if g.Dictionary != nil && m.SameNumbers(g.Manifest) {
@@ -108,10 +110,10 @@ func (g *Generation) dictionaryOf(m *Manifest, places ...objects.Source) func(co
 }
 
 // The method formers yields earlier generations (published versions) for the comparison in which a starting service
-// checks the live generation. The most suitable earlier generation comes first. The cached generation comes first.
-// After the cached generation, formers yields the generations of the source that a running service would have used.
-// Generations that lack users of a guarded set (set with a limit on lost users) come last. If the iterator yields an
-// error, the error explains a missing earlier generation.
+// checks the live generation. The most suitable earlier generation comes first in the sequence. The cached generation
+// comes first. After the cached generation, formers yields the generations of the source that a running service would
+// have used. Generations that lack users of a guarded set (set with a limit on lost users) come last. If the iterator
+// yields an error, the error explains a missing earlier generation.
 func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*former, error] {
 	return func(yield func(*former, error) bool) {
 		if !yield(r.cachedFormer(ctx, blank.next)) {
@@ -139,11 +141,11 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 	}
 }
 
-// The method measures reports whether a comparison with this earlier generation (published version) can show losses of
-// guarded sets (sets with a limit on lost users). A comparison with the cached generation can always show losses,
+// The method "measures" reports whether a comparison with this earlier generation (published version) can show losses
+// of guarded sets (sets with a limit on lost users). A comparison with the cached generation can always show losses,
 // because a service used this generation. A comparison with a generation of the source shows no loss if a guarded set
-// is missing or empty in this generation. Either no service with this guard ever used such a generation, or the
-// generation itself is the result of a loss.
+// is missing or empty in this generation. Either no service with this guard ever used a generation without the set, or
+// the generation itself is the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true
@@ -225,10 +227,11 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 	return list, faults
 }
 
-// Reconsider compares the generation in use with the newest earlier generation that the source has. If the generation
-// in use lacks too many users whom API calls added to sets (RefresherConfig.Overruled), Reconsider switches to the
-// earlier generation. Callers call Reconsider after Load and before Run, because the users whom API calls added are
-// unknown until a store is open. If no earlier generation is readable, Reconsider keeps the generation in use.
+// Reconsider compares the generation (published version) in use with the newest earlier generation that the source has.
+// If the generation in use lacks too many users whom API calls added to sets (RefresherConfig.Overruled), Reconsider
+// switches to the earlier generation. Callers call Reconsider after Load and before Run, because the users whom API
+// calls added are unknown until a store is open. If no earlier generation is readable, Reconsider keeps the generation
+// in use.
 func (r *Refresher) Reconsider(ctx context.Context) error {
 	now, guarded := r.Current(), r.cfg.Guarded()
 	if now == nil || r.cfg.Overruled == nil || guarded.isEmpty() {
@@ -262,7 +265,7 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	return nil
 }
 
-// The method overrules reports whether the next generation (published version) would remove too many users whom API
+// The method "overrules" reports whether the next generation (published version) would remove too many users whom API
 // calls added to a guarded set (set with a limit on lost users).
 func (c *comparison) overrules() bool {
 	for name := range c.guarded.MayLose {
@@ -277,8 +280,8 @@ func (c *comparison) overrules() bool {
 	return false
 }
 
-// orRead returns a function that gets a bitmap from the generation g in memory, or else from the first of the given
-// places that has the bitmap.
+// orRead returns a function that gets a bitmap from the generation g (published version) in memory. If g lacks the
+// bitmap, the function reads the bitmap from the first of the given places that has it.
 func (g *Generation) orRead(places ...objects.Source) readFunc {
 	return g.orReadBy(func(ctx context.Context, s *Segment) (b *bitmap.Bitmap, err error) {
 		for _, place := range places {
@@ -328,8 +331,8 @@ func namesBefore(ctx context.Context, src objects.Source, one string) (names []s
 	return names, withdrawn, nil
 }
 
-// readWithdrawn reads the names and content hashes of rolled-back generations from controls.json. readWithdrawn ignores
-// the other fields of controls.json, which matter only to publishers.
+// readWithdrawn reads the names and content hashes of rolled-back generations (published versions) from controls.json.
+// readWithdrawn ignores the other fields of controls.json, which matter only to publishers.
 func readWithdrawn(ctx context.Context, src objects.Source) (map[string]bool, error) {
 	raw, _, err := src.ReadTagged(ctx, ControlsKey, "")
 	if errors.Is(err, objects.ErrNotFound) {

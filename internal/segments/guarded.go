@@ -16,7 +16,7 @@ import (
 )
 
 // DefaultMayLose is the default percentage of users who may leave a guarded set (set with a limit on lost users) when a
-// service replaces the generation in use.
+// service replaces the generation (published version) in use.
 const DefaultMayLose = 0.1
 
 // zoneMayLose and zonesMayLose limit the percentage of users who may lose their time zone from one generation
@@ -43,7 +43,8 @@ func (g *Guarded) equal(other *Guarded) bool {
 	return g.Zones == other.Zones && maps.Equal(g.MayLose, other.MayLose)
 }
 
-// Allowed converts a limit in per cent to the number of users who may leave a set with the given number of users.
+// The function Allowed converts a limit in per cent to the number of users who may leave a set with the given number of
+// users.
 func Allowed(users uint64, percent float64) uint64 {
 	const rounding = 1e-6 // in users, so that 0.1 % of 1,000 is 1 despite binary fractions
 	return min(users, uint64(float64(users)*percent/100+rounding))
@@ -70,9 +71,9 @@ type Loss struct {
 	AsOf      time.Time // time up to which the set in the next generation reflects all changes
 }
 
-// mayOverrule is a number of users: a new generation (published version) may always lack so many users whom API calls
-// added to a set. A build without these few users may be right, for example because the users subscribed again
-// elsewhere.
+// mayOverrule is a number of users: a new generation (published version) may always lack up to this many users whom API
+// calls added to a set. A build without a few of these users may be right, for example because the users subscribed
+// again elsewhere.
 const mayOverrule = 1000
 
 // The method Zone reports whether the set that lost users is a time zone set.
@@ -80,7 +81,7 @@ func (l *Loss) Zone() bool { return strings.HasPrefix(l.Set, ZonePrefix) }
 
 func (l *Loss) exceeds() bool { return l.loses() || l.overrules() }
 
-// The method loses reports whether the set lost more users since the earlier generation (published version) than the
+// The method "loses" reports whether the set lost more users since the earlier generation (published version) than the
 // limit and approved changes allow.
 func (l *Loss) loses() bool { return l.Vanished || l.Left > l.Allowed+l.Accepted }
 
@@ -91,13 +92,14 @@ func (l *Loss) overrules() bool { return l.Overruled > max(l.Allowed, mayOverrul
 func (l *Loss) String() string {
 	switch {
 	case !l.loses() && l.overrules():
-		return fmt.Sprintf("calls added %d users to set %s whom the build lacks although its as_of %s is later, "+
-			"and at "+
-			"most %d may be overruled", l.Overruled, l.Set, l.AsOf.Format(time.RFC3339), max(l.Allowed, mayOverrule))
+		return fmt.Sprintf("API calls added %d users to set %s, "+
+			"but the build with the later as_of %s lacks these users, and may lack at most %d",
+			l.Overruled, l.Set, l.AsOf.Format(time.RFC3339), max(l.Allowed, mayOverrule))
 	case l.Vanished && !l.Zone():
 		return fmt.Sprintf("set %s with its %d users is missing", l.Set, l.Before)
 	case l.Vanished:
-		return fmt.Sprintf("set %s with its %d users is missing, and time zones of users are used", l.Set, l.Before)
+		return fmt.Sprintf("set %s with its %d users is missing, but a rule needs the time zones of users",
+			l.Set, l.Before)
 	case l.Zone():
 		return fmt.Sprintf("%d of %d users in set %s lose their time zone, but at most %d may lose it",
 			l.Left, l.Before, l.Set, l.Allowed+l.Accepted)
@@ -138,7 +140,8 @@ func (e *LossError) Error() string {
 		strings.Join(texts, "; "), e.Before)
 }
 
-// onlyOverrules reports whether a generation is rejected only because it would remove users whom API calls added.
+// onlyOverrules reports whether a generation (published version) is rejected only because it would remove users whom
+// API calls added.
 func (e *LossError) onlyOverrules() bool {
 	return e.ZoneLeft == 0 && !slices.ContainsFunc(e.Losses, func(l Loss) bool { return l.loses() })
 }
@@ -165,7 +168,7 @@ type comparison struct {
 	uncertain bool
 }
 
-// The method against returns the name of the earlier generation (published version) in the comparison, or "".
+// The method "against" returns the name of the earlier generation (published version) in the comparison, or "".
 func (c *comparison) against() string {
 	if c.was == nil {
 		return ""
@@ -275,11 +278,12 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 	return c.numbers.Bitmap(b), nil
 }
 
-// The method accounted returns the number of users who have left the set since the earlier generation by approved
-// changes in the manifest. Each counted change starts at the users with which the change before it ended, and the first
-// starts at the set's users in the earlier generation. If ids are not dense (32-bit numbers), this chain of approved
-// changes may break although no user left. The reason is that every new id changes the user numbers, and so the result
-// of Manifest.Users. If the chain breaks, accounted counts all approved changes since the earlier generation.
+// The method "accounted" returns the number of users who have left the set since the earlier generation (published
+// version) by approved changes in the manifest. Each counted change starts at the users with which the change before it
+// ended, and the first starts at the set's users in the earlier generation. If ids are not dense (32-bit numbers), the
+// chain of approved changes may break although no user left. The reason is that every new id changes the user numbers,
+// and so the result of Manifest.Users. If the chain breaks, accounted counts all approved changes since the earlier
+// generation.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})
@@ -289,9 +293,10 @@ func (c *comparison) accounted(was, is *Set) uint64 {
 	return removed
 }
 
-// The method accepted returns the number of users who left a set by approved changes in the manifest, or by changes
-// within the set's limit between approved changes. The approved changes must form a chain from the set's old bitmap to
-// the new bitmap. The method accepted reads bitmaps of other generations only if the result depends on these bitmaps.
+// The method "accepted" counts the users who left a set by approved changes in the manifest, or within the set's limit
+// between two approved changes. The approved changes must form a chain from the set's old bitmap to the new bitmap. The
+// method "accepted" reads bitmaps of other generations (published versions) only if the result depends on these
+// bitmaps.
 func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitmap.Bitmap, is *Set) uint64 {
 	m, at, users := c.next.Manifest, before.SHA256(), before
 	if m.IDs != nil { // accepted cannot find a bitmap between the two by its users
@@ -336,7 +341,8 @@ func (c *comparison) accepted(ctx context.Context, was *Set, before, after *bitm
 
 // The method bridge counts users who left the set after the last approved change of the chain and before the approved
 // change a. The result "ok" of the method bridge is false if more users left than the limit of the set allows, or if a
-// bitmap is missing. The method bridge ignores approved changes that are older than the earlier generation.
+// bitmap is missing. The method bridge ignores approved changes that are older than the earlier generation (published
+// version).
 func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	users **bitmap.Bitmap) (left uint64, ok bool) {
 	if !a.At.After(c.was.manifest.CreatedAt) {
@@ -355,8 +361,8 @@ func (c *comparison) bridge(ctx context.Context, a *Accepted, at *string,
 	return left, ok
 }
 
-// The method between reads a bitmap of a generation that was published between the two compared generations. The method
-// between returns nil if the bitmap does not exist or if the read fails.
+// The method "between" reads a bitmap of a generation that was published between the two compared generations. The
+// method "between" returns nil if the bitmap does not exist or if the read fails.
 func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap {
 	b, err := c.object(ctx, sha256)
 	if err != nil {
@@ -366,17 +372,18 @@ func (c *comparison) between(ctx context.Context, sha256 string) *bitmap.Bitmap 
 	return b
 }
 
-// The method within counts the users who are in the bitmap "before" but not in the bitmap "after". The method within
-// also reports whether the limit of the set allows this number.
+// The method "within" counts the users who are in the bitmap "before" but not in the bitmap "after". The method
+// "within" also reports whether the limit of the set allows this number of users.
 func (c *comparison) within(set string, before, after *bitmap.Bitmap) (left uint64, ok bool) {
 	left = bitmap.Outside([]*bitmap.Bitmap{before}, []*bitmap.Bitmap{after}, c.cores)[0]
 	return left, left <= Allowed(before.Cardinality(), c.guarded.MayLose[set])
 }
 
-// The method accounted returns the number of users who left a set by a chain of approved changes. In a chain, each
-// approved change starts at the users with which the change before it ended. The argument "users" identifies the users
-// at the start of the chain, and the result "end" identifies the users at the end; see Manifest.Users. If the argument
-// "since" is not zero, accounted also counts approved changes after this time outside the chain.
+// The method "accounted" returns the number of users who left a set by a chain of approved changes. In a chain, each
+// approved change starts at the users with which the change before it ended. The argument "users" of the method
+// "accounted" identifies the users at the start of the chain, and the result "end" identifies the users at the end; see
+// Manifest.Users. If the argument "since" is not zero, "accounted" also counts approved changes after this time outside
+// the chain.
 func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64, end string) {
 	end = users
 	for i := range m.Accepted {
@@ -389,8 +396,8 @@ func (m *Manifest) accounted(set, users string, since time.Time) (removed uint64
 }
 
 // JudgeZones returns an error if too many users lose their time zone from one generation (published version) to the
-// next. A service that needs time zones rejects such a generation. The bitmaps of both generations must contain the
-// user numbers of one dictionary; see Generation.RenumberedBy.
+// next. A service that needs time zones rejects a generation for which JudgeZones returns an error. The bitmaps of both
+// generations must contain the user numbers of one dictionary; see Generation.RenumberedBy.
 func JudgeZones(before, next *Generation) *LossError {
 	read := func(_ context.Context, s *Segment) (*bitmap.Bitmap, error) { return before.bitmapWith(s.SHA256), nil }
 	c := comparison{was: &former{manifest: before.Manifest, read: read}, next: next, cores: runtime.GOMAXPROCS(0)}
@@ -402,8 +409,8 @@ func JudgeZones(before, next *Generation) *LossError {
 	return refused
 }
 
-// The method zones compares the time zone sets of the two generations (published versions), and adds the lost users to
-// the error in the argument "refused".
+// The method "zones" compares the time zone sets of the two generations (published versions), and adds the lost users
+// to the error in the argument "refused".
 func (c *comparison) zones(ctx context.Context, refused *LossError) {
 	was, is := c.was.manifest.zones(), c.next.Manifest.zones()
 	same := func(a, b *Set) bool {
@@ -451,8 +458,8 @@ func (c *comparison) zoneless(ctx context.Context, was, is []*Set) []uint64 {
 }
 
 // acceptsEnd reports whether an approved change in the manifest covers the removal of a set that an earlier generation
-// had. The approved removal must be of the set's users in the earlier generation. An approval after the creation of
-// that generation is also valid.
+// (published version) had. The approved removal must be of the set's users in the earlier generation. An approval that
+// is later than the creation of the earlier generation is also valid.
 func (m *Manifest) acceptsEnd(set *Set, was *Manifest) bool {
 	return slices.ContainsFunc(m.Accepted, func(a Accepted) bool {
 		return a.Set == set.Name && a.ToSHA256 == "" &&

@@ -343,7 +343,7 @@ func TestZonesThatVanishAreRefused(t *testing.T) {
 	}{
 		{name: "as it was", next: zones(sg, ny, be)},
 		{name: "one vanishes", next: zones(nil, ny, be), says: "set tz/Asia/Singapore with its 900 users is " +
-			"missing, and time zones of users are used"},
+			"missing, but a rule needs the time zones of users"},
 		{name: "one vanishes into another", next: zones(nil, span(0, 1_899), be),
 			says: "set tz/Asia/Singapore with its"},
 		{name: "one vanishes, accepted", next: zones(nil, span(0, 1_899), be),

@@ -16,7 +16,7 @@ import (
 )
 
 // IDsFormatVersion is the format version of a manifest whose user ids are not dense 32-bit integers. Older programs
-// reject such a manifest, and keep the generation of segments that they have.
+// reject a manifest with this version, and keep the generation (published version) of segments that they have.
 const IDsFormatVersion = 5
 
 // IDsKey is the object key of ids.json, which holds the kind and the hash key of the user ids at a location. A location
@@ -77,12 +77,12 @@ func (m *Manifest) Objects() (list []objects.Object) {
 	return list
 }
 
-// SameNumbers reports whether each user has the same number in the bitmaps of both generations.
+// SameNumbers reports whether each user has the same number in the bitmaps of both generations (published versions).
 func (m *Manifest) SameNumbers(other *Manifest) bool { return m.numbering() == other.numbering() }
 
 // Users returns 64 hex digits that identify the users of a segment or set of the manifest. If Users returns equal
 // digits for two segments or sets, both have the same users. For dense ids, the result is the SHA-256 of the bitmap;
-// for other ids, the result also depends on the dictionary of the generation.
+// for other ids, the result also depends on the dictionary of the generation (published version).
 func (m *Manifest) Users(s *Segment) string {
 	if m.IDs == nil {
 		return s.SHA256
@@ -96,7 +96,7 @@ func (m *Manifest) WithIDs(scheme *ids.Scheme, d *Dictionary, back *Back) (*Mani
 	return m.Numbered(DescribeIDs(scheme, d, back))
 }
 
-// Numbered works like WithIDs, but the argument of Numbered describes a dictionary and is not the dictionary itself.
+// The method Numbered works like WithIDs, but gets the description of a dictionary instead of the dictionary itself.
 func (m *Manifest) Numbered(is *IDs) (*Manifest, error) {
 	with := *m
 	with.IDs = is
@@ -140,7 +140,7 @@ func (d *IDs) check() error {
 	case !checkRule.MatchString(d.Check):
 		return fmt.Errorf("the key's fingerprint (field 'check') %q: must be 8 lower-case hex digits", d.Check)
 	case len(d.Dictionary) != 1:
-		return fmt.Errorf("dictionary: must be a list of 1 layer, got %d", len(d.Dictionary))
+		return fmt.Errorf("dictionary: must be a list of exactly one file (layer), got %d", len(d.Dictionary))
 	}
 	layer := &d.Dictionary[0]
 	switch {
@@ -173,8 +173,8 @@ type Dictionary struct {
 	mapped bool
 }
 
-// NewDictionary checks all bytes of a dictionary file and returns a Dictionary that uses these bytes. The caller must
-// not change the slice raw afterwards.
+// NewDictionary checks all bytes of a dictionary file and returns a Dictionary that uses these bytes. The caller of
+// NewDictionary must not change the slice raw afterwards.
 func NewDictionary(raw []byte) (*Dictionary, error) { return openDictionary(raw, Sum(raw)) }
 
 func openDictionary(raw []byte, sha256 string) (*Dictionary, error) {
@@ -185,13 +185,13 @@ func openDictionary(raw []byte, sha256 string) (*Dictionary, error) {
 	return &Dictionary{Dictionary: d, raw: raw, sha256: sha256}, nil
 }
 
-// Bytes returns the content of the dictionary file. The caller must not change the slice.
+// Bytes returns the content of the dictionary file. The caller of Bytes must not change the slice.
 func (d *Dictionary) Bytes() []byte { return d.raw }
 
 // SHA256 returns the SHA-256 of the dictionary file in hex.
 func (d *Dictionary) SHA256() string { return d.sha256 }
 
-// SizeBytes returns the size of the dictionary of ids in memory, in bytes. If the dictionary is a mapped file, this
+// SizeBytes returns the size of the dictionary of ids in memory, in bytes. If the dictionary is a mapped file, its
 // memory belongs to the page cache.
 func (d *Dictionary) SizeBytes() int64 { return int64(len(d.raw)) }
 
@@ -228,7 +228,7 @@ func (m *Manifest) readDictionary(ctx context.Context, src objects.Source) (*Dic
 }
 
 // ReadIDs reads and checks ids.json, and the dictionary and BackFile (file with the user ids) that the manifest names.
-// The ids must not be dense (32-bit integers). The returned generation has no bitmaps.
+// The ids must not be dense (32-bit integers). The returned generation (published version) has no bitmaps.
 func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation, error) {
 	g := &Generation{Manifest: m}
 	err := g.readNumbers(ctx, src, nil)
@@ -239,7 +239,7 @@ func (m *Manifest) ReadIDs(ctx context.Context, src objects.Source) (*Generation
 }
 
 // readNumbers reads and checks ids.json and the dictionary of a generation (published version). If the argument "known"
-// already is this dictionary, readNumbers does not read the file.
+// already is the wanted dictionary, readNumbers does not read the file.
 func (g *Generation) readNumbers(ctx context.Context, src objects.Source, known *Dictionary) (err error) {
 	if g.Manifest.IDs == nil {
 		return nil
@@ -297,10 +297,10 @@ func ReadIDsFile(ctx context.Context, src objects.Source) (f ids.File, ok bool, 
 	return f, true, nil
 }
 
-// ReadScheme reads the object ids.json of a location, and checks that it agrees with the manifest. The result is nil
-// for dense ids (32-bit integers). If ids.json does not belong to the manifest, the error is an *IDsError. If ids are
-// dense, ReadScheme treats a denied read like a missing ids.json. If a caller may not list the bucket, S3 denies the
-// read of a missing object. A caller with dense ids needs no ids.json.
+// ReadScheme reads the object ids.json of a location, and checks that it agrees with the manifest. The result of
+// ReadScheme is nil for dense ids (32-bit integers). If ids.json does not belong to the manifest, the error is an
+// *IDsError. If ids are dense, ReadScheme treats a denied read like a missing ids.json. If a caller may not list the
+// bucket, S3 denies the read of a missing object. A caller with dense ids needs no ids.json.
 func ReadScheme(ctx context.Context, src objects.Source, m *Manifest) (*ids.Scheme, error) {
 	f, ok, err := ReadIDsFile(ctx, src)
 	switch {
@@ -332,13 +332,15 @@ func (m *Manifest) agreesWith(s *ids.Scheme) error {
 			s.Kind())
 	case m.IDs.Check != s.Check():
 		return IDsErrorf(
-			"generation %s was built with another key than the key in %s: the key's fingerprint is %s instead of %s",
+			"generation %s was built with another key for hashing ids than the key in %s: "+
+				"the key's fingerprint is %s instead of %s",
 			m.Generation, IDsKey, m.IDs.Check, s.Check())
 	}
 	return nil
 }
 
-// agreesWithUse returns an *IDsError if the manifest has another kind or hash key of ids than the generation in use.
+// agreesWithUse returns an *IDsError if the manifest has another kind or hash key of ids than the generation (published
+// version) in use.
 func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	kind, check := ids.Dense.String(), ""
 	if m.IDs != nil {
@@ -351,8 +353,8 @@ func (m *Manifest) agreesWithUse(now *Snapshot) error {
 			m.Generation,
 			kind, now.Generation(), is.Kind())
 	case check != is.Check():
-		return IDsErrorf("generation %s was built with another key than the generation in use, %s: "+
-			"the check is %s instead of %s", m.Generation, now.Generation(), check, is.Check())
+		return IDsErrorf("generation %s was built with another key for hashing ids than the generation in use, %s: "+
+			"the key's fingerprint is %s instead of %s", m.Generation, now.Generation(), check, is.Check())
 	}
 	return nil
 }
@@ -360,7 +362,7 @@ func (m *Manifest) agreesWithUse(now *Snapshot) error {
 // denseIDs is the scheme (kind and hash key) of dense ids (32-bit integers).
 var denseIDs = ids.New(ids.Dense, ids.Key{})
 
-// IDs returns the scheme (kind and hash key) of the generation's ids. The result is never nil.
+// IDs returns the scheme (kind and hash key) of the generation's ids. The result of IDs is never nil.
 func (s *Snapshot) IDs() *ids.Scheme {
 	if s.scheme == nil {
 		return denseIDs
@@ -383,7 +385,7 @@ func (s *Snapshot) Numbers(users []capping.UserID, numbers []uint32) {
 	s.dictionary.users(users, numbers)
 }
 
-// The method users sets numbers[i] to the number of users[i], like Snapshot.Numbers; a nil Dictionary means that ids
+// The method "users" sets numbers[i] to the number of users[i], like Snapshot.Numbers; a nil Dictionary means that ids
 // are dense.
 func (d *Dictionary) users(users []capping.UserID, numbers []uint32) {
 	if d == nil {

@@ -162,7 +162,7 @@ func TestOtherIDsAreRefused(t *testing.T) {
 		"ids.json has another key": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Overwrite(t.Context(), segments.IDsKey,
 				ids.File{Kind: ids.UUID, Key: segmentstest.Key(2)}.Encode()))
-		}, "was built with another key than the key in ids.json"},
+		}, "was built with another key for hashing ids than the key in ids.json"},
 		"ids.json has another kind": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Overwrite(t.Context(), segments.IDsKey,
 				ids.File{Kind: ids.Text, Key: segmentstest.Key(1)}.Encode()))
@@ -175,7 +175,7 @@ func TestOtherIDsAreRefused(t *testing.T) {
 			require.NoError(t, store.Delete(t.Context(), segments.CurrentKey))
 			publishNumbered(t, store, clock,
 				numbered(t, ids.New(ids.UUID, segmentstest.Key(2)), uuids(0, 3), uuids(3, 3), uuids(0, 1)))
-		}, "was built with another key than the generation in use"},
+		}, "was built with another key for hashing ids than the generation in use"},
 		"the location became dense": {func(t *testing.T, store objects.Location, clock func() time.Time) {
 			require.NoError(t, store.Delete(t.Context(), segments.IDsKey))
 			require.NoError(t, store.Delete(t.Context(), segments.CurrentKey))

@@ -17,8 +17,8 @@ import (
 // sets.
 const FormatVersion = 1
 
-// SetsFormatVersion is the format version of a manifest with sets. Older programs without support for sets reject such
-// a manifest, and keep the generation of segments that they have.
+// SetsFormatVersion is the format version of a manifest with sets. Older programs without support for sets reject a
+// manifest with this version, and keep the generation (published version) of segments that they have.
 const SetsFormatVersion = 2
 
 // RollbackReason begins the field Reason in the manifest of a generation (published version) that a rollback created.
@@ -128,7 +128,8 @@ const MaxSetName = 128
 // ZonePrefix begins the names of time zone sets, for example tz/Asia/Singapore.
 const ZonePrefix = "tz/"
 
-// AllName selects every user, in expressions over segments and sets. No segment or set may have the name AllName.
+// AllName selects every user, in expressions over segments and sets. No segment or set may have the reserved name
+// AllName.
 const AllName = "all"
 
 // The function dotted reports whether an element of the name between slashes is "." or "..". Many clients and proxies
@@ -182,8 +183,8 @@ func NewManifest(at time.Time, tool, reason string, list []Segment, sets ...Set)
 	return m, nil
 }
 
-// The method version returns the lowest format version that has all fields of the manifest. Programs without support
-// for this version reject the manifest instead of misreading it.
+// The method version returns the lowest format version that has all fields of the manifest. Programs that do not
+// support the required version reject the manifest instead of misreading it.
 func (m *Manifest) version() int {
 	switch {
 	case m.IDs != nil:
@@ -198,16 +199,17 @@ func (m *Manifest) version() int {
 	return FormatVersion
 }
 
-// The method name computes the generation's name from the fields of the manifest. The name of a generation begins with
-// the creation time, so that names sort by time. The name of a generation ends with a hash of every field of the
-// manifest. Different manifests therefore have different names, and no field can change unnoticed.
+// The method name computes the generation's name from the fields of the manifest. The name of a generation (published
+// version) begins with the creation time, so that names sort by time. The name of a generation ends with a hash of
+// every field of the manifest. Different manifests therefore have different names, and no field can change unnoticed.
 func (m *Manifest) name() string {
 	rest := *m
 	rest.Generation = ""
 	return TimeName(m.CreatedAt) + "-" + Sum(rest.Encode())[:8]
 }
 
-// The method sum returns the SHA-256 of the encoded manifest. The pointer current.json also contains this SHA-256.
+// The method sum returns the SHA-256 of the encoded manifest. The pointer current.json also contains the SHA-256 of the
+// manifest.
 func (m *Manifest) sum() string { return Sum(m.Encode()) }
 
 // Encode returns the manifest in the form in which a location stores it.
@@ -239,7 +241,8 @@ func parseManifest(generation string, raw []byte) (*Manifest, error) {
 	}
 	if !bytes.Equal(raw, m.Encode()) {
 		return nil, fmt.Errorf(
-			"manifest of generation %s is damaged: it has the published content, but not the published bytes",
+			"manifest of generation %s is damaged: "+
+				"its fields have the published values, but the bytes of the file differ",
 			generation)
 	}
 	return &m, nil
@@ -357,7 +360,7 @@ func (s *Segment) open(raw []byte) (*bitmap.Bitmap, error) {
 }
 
 // The method agree checks that the size, cardinality and bounds of a bitmap equal those in the manifest entry. The
-// caller has already checked the bitmap's hash.
+// caller of the method agree has already checked the bitmap's hash.
 func (s *Segment) agree(b *bitmap.Bitmap) error {
 	if int64(len(b.Bytes())) != s.SizeBytes {
 		return fmt.Errorf("bitmap has %d bytes, but the manifest says %d", len(b.Bytes()), s.SizeBytes)
@@ -372,7 +375,7 @@ func (s *Segment) agree(b *bitmap.Bitmap) error {
 	return nil
 }
 
-// The method same reports whether two manifest entries describe equal bitmaps, even if the names differ.
+// The method "same" reports whether two manifest entries describe equal bitmaps, even if the names differ.
 func (s *Segment) same(other *Segment) bool {
 	return s.SHA256 == other.SHA256 && s.SizeBytes == other.SizeBytes && s.Cardinality == other.Cardinality &&
 		equal(s.Min, other.Min) && equal(s.Max, other.Max)

@@ -8,7 +8,8 @@ import (
 )
 
 // resultSwapped, resultUnchanged and resultFailed are the possible results of a check of the source for a new
-// generation (published version). The label values of the metric capper_segments_refresh_total are these results.
+// generation (published version). The label values of the metric capper_segments_refresh_total are the results of
+// checks.
 const (
 	resultSwapped   = "swapped"
 	resultUnchanged = "unchanged"
@@ -16,7 +17,7 @@ const (
 )
 
 // The type metrics contains the Prometheus metrics of a Refresher. At each scrape, the gauges (metrics with a present
-// value) describe the generation in use.
+// value) describe the generation (published version) in use.
 type metrics struct {
 	refreshes *prometheus.CounterVec
 	of        *Refresher
@@ -57,8 +58,8 @@ func newMetrics(to prometheus.Registerer, of *Refresher, clock func() time.Time)
 		refused: prometheus.NewDesc("capper_segments_refused",
 			"1 while capper rejects the newly published segments and keeps the earlier segments, by reason. "+
 				"missing: a required set is absent. users: users left a protected set. zones: users lost their time "+
-				"zone. calls: too many additions by calls would end. as_of: changes by calls are missing. ids: the "+
-				"kind or key of user ids differs.",
+				"zone. calls: too many additions by API calls would lose effect. as_of: changes by API calls are "+
+				"missing. ids: the kind or key of user ids differs.",
 			[]string{"reason"}, nil),
 		left: prometheus.NewDesc("capper_sets_left_users_total",
 			"Number of users who left a set when capper loaded new segments, for sets that suppress or delay sends.",

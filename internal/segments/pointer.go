@@ -34,7 +34,7 @@ func ParsePointer(raw []byte) (Pointer, error) {
 	}
 	if end := raw[len(bytes.TrimRight(raw, " \t\r\n")):]; bytes.ContainsRune(end, '\t') &&
 		bytes.ContainsRune(end, '\r') {
-		return p, fmt.Errorf("%s: damaged: must not have tabs and carriage returns together at the end", CurrentKey)
+		return p, fmt.Errorf("%s: is damaged: must not end in a mix of tabs and carriage returns", CurrentKey)
 	}
 	// The JSON decoder accepts repeated keys and keys in capitals. The comparison with the encoded form rejects such
 	// keys.
@@ -43,7 +43,7 @@ func ParsePointer(raw []byte) (Pointer, error) {
 		return p, fmt.Errorf("%s: %w", CurrentKey, err)
 	}
 	if want, err := json.Marshal(p); err != nil || !bytes.Equal(plain.Bytes(), want) {
-		return p, fmt.Errorf("%s: %s, but should be %s", CurrentKey, plain.Bytes(), want)
+		return p, fmt.Errorf("%s: contains %s, but must contain %s", CurrentKey, plain.Bytes(), want)
 	}
 	return p, nil
 }

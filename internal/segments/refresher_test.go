@@ -317,7 +317,7 @@ func TestRefresherKeepsTheLastGoodGeneration(t *testing.T) {
 			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}`:              "0a1b2c3d.json: not found",
 			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d"}{}`:            "extra data after the end of the JSON document",
 			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","x":1}`:        `unknown field "x"`,
-			`{"format_version":1,"Generation":"20261120T101500.000Z-0a1b2c3d"}`:              "but should be",
+			`{"format_version":1,"Generation":"20261120T101500.000Z-0a1b2c3d"}`:              "but must contain",
 			`{"format_version":1,"generation":"20261120T101500.000Z-0a1b2c3d","sha256":"1"}`: `sha256 "1": must be 64`,
 			fmt.Sprintf(`{"format_version":1,"generation":%q,"sha256":%q}`, good.Generation,
 				segments.Sum(nil)): "current.json: sha256 is e3b0c44",

@@ -16,7 +16,8 @@ import (
 // generation.
 type Renumbering struct{ to []uint32 }
 
-var errTooManyNumbers = errors.New("two generations together must have at most 2^32 different ids")
+var errTooManyNumbers = errors.New(
+	"two generations (published versions) together must have at most 2^32 different user ids")
 
 // NewRenumbering returns the Renumbering from an earlier dictionary to a later dictionary.
 func NewRenumbering(earlier, later *Dictionary) (*Renumbering, error) {
@@ -63,8 +64,8 @@ func (g *Generation) RenumberedBy(later *Dictionary) (*Generation, error) {
 }
 
 // RenumberedName appends the id of the user with the given number. If RenumberedBy has converted the bitmaps, the
-// number is one of the converted bitmaps. If the generation has no ids, RenumberedName appends "image:" and the 16
-// hexadecimal digits of the image (64-bit number that stands for the id).
+// number is one of the converted bitmaps. If the generation (published version) has no ids, RenumberedName appends
+// "image:" and the 16 hexadecimal digits of the image (64-bit number that stands for the id).
 func (g *Generation) RenumberedName(dst []byte, number uint32) []byte {
 	if g.by != nil {
 		g, number = g.was, uint32(slices.Index(g.by.to, number))

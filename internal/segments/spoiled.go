@@ -15,7 +15,7 @@ const maxBackOff = 15 * time.Minute
 // The type spoiled describes a live generation (published version in use) whose read failed. Because a generation may
 // have hundreds of megabytes, the Refresher retries a faulty generation after one interval, then after two, four and so
 // on. When current.json changes, the Refresher retries at its next check. If the live generation is not faulty, the
-// spoiled is zero.
+// value of the type spoiled is zero.
 type spoiled struct {
 	tag   string // tag of the current.json that names the generation
 	err   error
@@ -23,8 +23,8 @@ type spoiled struct {
 	until time.Time
 }
 
-// The method wait returns an error if it is too early to read a faulty live generation again. The argument "tag" is the
-// object tag of the current.json that names the generation.
+// The method wait returns an error if it is too early to read a faulty live generation (published version in use)
+// again. The argument "tag" of the method wait is the object tag of the current.json that names the generation.
 func (s *spoiled) wait(tag string, now time.Time) error {
 	if tag == "" || tag != s.tag || !now.Before(s.until) {
 		return nil
@@ -32,14 +32,15 @@ func (s *spoiled) wait(tag string, now time.Time) error {
 	return &backOffError{s.err, s.until}
 }
 
-// backOffError reports that it is too early to retry a faulty generation.
+// backOffError reports that it is too early to retry a faulty generation (published version).
 type backOffError struct {
 	error
 	until time.Time
 }
 
 func (e *backOffError) Error() string {
-	return fmt.Sprintf("%s; it is read again after %s, or when %s moves", e.error, e.until.UTC().Format(time.RFC3339),
+	return fmt.Sprintf("%s; the next attempt to read this generation is after %s, or when %s changes",
+		e.error, e.until.UTC().Format(time.RFC3339),
 		CurrentKey)
 }
 

@@ -43,7 +43,7 @@ func TestADamagedGenerationIsNotDownloadedAgainAndAgain(t *testing.T) {
 			930 * time.Second}, attempts[:6])
 		require.Less(t, len(attempts), 110, "every 15 minutes, in the end")
 		require.Contains(t, r.Status().Error, "checksum mismatch")
-		require.Contains(t, r.Status().Error, "it is read again after 2026-11-21T")
+		require.Contains(t, r.Status().Error, "the next attempt to read this generation is after 2026-11-21T")
 		require.Equal(t, first.Generation, r.Current().Generation())
 
 		// When current.json moves it is read at once: a second one that is damaged, and one that is whole.

@@ -182,7 +182,7 @@ func TestKeysRotate(t *testing.T) {
 		`api key 8 (id "k8"): scopes: must include filter together with exempt`, `api key 5 (id "k5"): client: is required`,
 		`api key 6 (id "k6"): sha256: must be the 64 hex digits of a SHA-256`,
 		`api key 2 (id "k2"): must be at most two keys of one client, for rotation; "c" has more`,
-		`default rate: burst of a rate limit must be 0 if its users per second are 0`, `rate of client "c"`,
+		`default rate: a rate limit with 0 users per second must also have a burst of 0`, `rate of client "c"`,
 	} {
 		require.ErrorContains(t, err, fault)
 	}
@@ -241,7 +241,7 @@ func TestRateLimitIsPerClient(t *testing.T) {
 	large := ask(1001)
 	require.Equal(t, http.StatusRequestEntityTooLarge, large.status, "more than the burst would never pass")
 	require.Equal(t, "user_ids", large.failure(t).Error.Field)
-	require.Contains(t, large.failure(t).Error.Message, "split the batch into at most 1000 users")
+	require.Contains(t, large.failure(t).Error.Message, "split the batch into parts of at most 1000 users")
 }
 
 // TestRateLimitUnderConcurrency checks that concurrent calls together get exactly the burst.

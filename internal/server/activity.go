@@ -94,11 +94,11 @@ func (a *Activities) period(parameters map[string]string) (from, until time.Time
 	from = from.Truncate(time.Hour)
 	switch {
 	case from.After(until):
-		return from, until, wire.Invalid("since", "%s is after until, %s", from.Format(time.RFC3339),
+		return from, until, wire.Invalid("since", "%s is after until, which is %s", from.Format(time.RFC3339),
 			until.Format(time.RFC3339))
 	case until.Sub(from) > mostActivity+time.Hour:
-		return from, until, wire.Invalid("since", "%s is more than 31 days before until, %s", from.Format(time.RFC3339),
-			until.Format(time.RFC3339))
+		return from, until, wire.Invalid("since", "%s is more than 31 days before until, which is %s",
+			from.Format(time.RFC3339), until.Format(time.RFC3339))
 	}
 	return from, until, nil
 }

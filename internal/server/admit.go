@@ -83,11 +83,12 @@ func (s *Server) admit(c *call, field string, users int) error {
 		return nil
 	}
 	if users > rate.Largest() {
-		split := "split the batch into at most %d users"
+		split := "split the batch into parts of at most %d users"
 		if field == "audience" {
 			split = "set max_users to at most %d, and follow audience.next of each response"
 		}
-		return wire.FieldFailure(api.CodeTooLarge, field, "%d users exceed the burst of this client: "+split,
+		return wire.FieldFailure(api.CodeTooLarge, field, "%d users exceed the burst of this client (maximum for one "+
+			"call): "+split,
 			users, rate.Largest())
 	}
 	result, err := s.limiter.Take(c.ctx, c.Client, rate, users)

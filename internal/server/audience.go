@@ -77,8 +77,8 @@ func (s *Server) preview(
 	c *call, b *Body, r *wire.CountRequest, counts *api.AudienceCount, send *capping.Send,
 ) (*api.Summary, error) {
 	if most := uint64(s.bounds.BitmapUsers); counts.Users > most {
-		return nil, wire.FieldFailure(api.CodeTooLarge, "audience", "%d users: one preview decides at most %d: "+
-			"request a sample, or one of at least %d parts",
+		return nil, wire.FieldFailure(api.CodeTooLarge, "audience", "%d users are selected, "+
+			"but one preview covers at most %d: request a sample, or one of at least %d parts",
 			counts.Users, most, (counts.Users+most-1)/most)
 	}
 	r.Query.Generation = counts.Generation
@@ -136,8 +136,8 @@ func (s *Server) forecast(c *call) error {
 	body.KeepUsers(r.Bytes())
 	decided := len(r.Users) * len(times)
 	if most := s.bounds.BitmapUsers; decided > most {
-		return wire.FieldFailure(api.CodeTooLarge, r.Field(), "%d users at %d times: one call decides at most %d: "+
-			"request fewer times, or a sample", len(r.Users), len(times), most)
+		return wire.FieldFailure(api.CodeTooLarge, r.Field(), "%d users at %d times: "+
+			"one call makes at most %d decisions: request fewer times, or a sample", len(r.Users), len(times), most)
 	}
 	if r.Used {
 		decided += len(r.Users)

@@ -95,13 +95,13 @@ func TestMoreUsersThanACallTakes(t *testing.T) {
 	s, _ := newSetService(t, func(cfg *server.Config) { cfg.Bounds = gate.Bounds{BitmapUsers: 1000} })
 	r := s.post("/v1/filter", `{"message_id": "m", "audience": "active"}`)
 	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large",
-		badBody{field: "audience", message: "2092 users: one call covers at most 1000: set max_users to at " +
-			"most 1000"})
+		badBody{field: "audience", message: "2092 users are selected, but one call covers at most 1000: " +
+			"set max_users to at most 1000"})
 	require.Contains(t, string(r.body), "request at least 3 parts")
 	r = s.post("/v1/audience/count", `{"audience": "active", "channel": "push"}`)
 	requireRefused(t, r, http.StatusRequestEntityTooLarge, "too_large",
-		badBody{field: "audience", message: "2092 users: one preview decides at most 1000: request a sample, or one " +
-			"of at least 3 parts"})
+		badBody{field: "audience", message: "2092 users are selected, but one preview covers at most 1000: " +
+			"request a sample, or one of at least 3 parts"})
 	require.Equal(t, http.StatusOK, s.post("/v1/audience/count", `{"audience": "active"}`).status)
 	require.Equal(t, http.StatusOK, s.post("/v1/audience/count",
 		`{"audience": "active", "channel": "push", "part": {"of": 3, "index": 0}}`).status)

@@ -35,7 +35,7 @@ func TestChecksSendsOfImages(t *testing.T) {
 
 		for _, c := range []struct{ body, field, message string }{
 			{`{"message_id":"m","images":[]}`, "images", "the batch is empty"},
-			{`{"message_id":"m","images":"` + one + `"}`, "images", "is not an array of images"},
+			{`{"message_id":"m","images":"` + one + `"}`, "images", "is not an array of id images"},
 			{`{"message_id":"m","images":[7]}`, "images[0]", "7 is not a string"},
 			{`{"message_id":"m","images":["` + one + `","` + one[1:] + `"]}`, "images[1]", "16 hexadecimal digits"},
 			{`{"message_id":"m","images":["image:` + one + `"]}`, "images[0]", "16 hexadecimal digits"},

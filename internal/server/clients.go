@@ -34,8 +34,7 @@ func newClients() *clientMetrics {
 		}, []string{"client", "result"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_permit_records_refused_total",
-			Help: "Rejected calls for permits, by client; capper rejects these calls when the store has too many " +
-				"records.",
+			Help: "Calls for permits that capper rejected because the store has too many permit records, by client.",
 		}, []string{"client"}),
 	}
 }

@@ -528,7 +528,8 @@ func TestOtherPackedIDsAreRefused(t *testing.T) {
 	dense := newService(t)
 	requireRefused(t, dense.post("/v1/filter", `{"message_id":"m","users_packed":"AAAA"}`), http.StatusBadRequest,
 		"invalid_request", badBody{field: "users_packed",
-			message: "users_packed: this deployment's ids are dense: use user_ids, users_bitmap or audience"})
+			message: "users_packed: this deployment's ids are dense (32-bit numbers): use user_ids, users_bitmap or " +
+				"audience"})
 }
 
 // TestAMillionPackedUUIDs checks that a call with a million packed ids is answered, with every second one repeated.

@@ -129,7 +129,7 @@ func TestImportsNameUsersOfUnknownResults(t *testing.T) {
 		require.Equal(t, []string{user.two, "image:" + named.Image}, answer.Unavailable, kind)
 		require.Equal(t, api.ImportSummary{Requested: 2, Unavailable: 2}, answer.Summary)
 		for message, bad := range map[string]api.ImportedSendOfID{
-			`sends[0].image: "5F1C0B7E22A94D31" is not an image: an image has 16 hexadecimal digits in lower case`: {
+			`sends[0].image: "5F1C0B7E22A94D31" is not an id image: an id image has 16 hexadecimal digits`: {
 				Image: "5F1C0B7E22A94D31", At: s.clock.Now()},
 			"sends[0].image: must not be combined with user_id": {UserID: user.one, Image: named.Image,
 				At: s.clock.Now()},

@@ -43,7 +43,7 @@ func (rc *receiver) inflate(b *Body) error {
 }
 
 func notGzip(cause error) *wire.Failure {
-	f := wire.NewFailure(api.CodeInvalidRequest, "the body is not valid gzip, although Content-Encoding says so")
+	f := wire.NewFailure(api.CodeInvalidRequest, "the body is not valid gzip, although Content-Encoding is gzip")
 	if errors.Is(cause, io.ErrUnexpectedEOF) {
 		f.Message = "the gzip body ends early"
 	}

@@ -172,9 +172,9 @@ func TestRefusedChanges(t *testing.T) {
 		"too many":      {"opted-out", `{"add": [` + list + `]}`, 413, "add", "has more than 100000 ids: split the call"},
 		"too many both": {"opted-out", `{"add": [` + strings.Join(many[:60_000], ",") + `], "remove": [` + strings.Join(many[60_000:], ",") + `]}`, 413, "add", "100001 users: at most 100000"},
 		"unknown set":   {"opted-ot", `{"add": [1]}`, 404, "", `the nearest is "opted-out"`},
-		"time zone":     {"tz/Asia/Singapore", `{"add": [1]}`, 409, "", "builds alone change it"},
-		"segment":       {"vip", `{"add": [1]}`, 409, "", `"vip" is a segment: builds alone change it`},
-		"unknown zone":  {"tz/x", `{"add": [1]}`, 409, "", "builds alone change it"},
+		"time zone":     {"tz/Asia/Singapore", `{"add": [1]}`, 409, "", "only builds change such sets"},
+		"segment":       {"vip", `{"add": [1]}`, 409, "", `"vip" is a segment: only builds change segments`},
+		"unknown zone":  {"tz/x", `{"add": [1]}`, 409, "", "only builds change such sets"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := s.with(t).post("/v1/sets/"+test.set+"/members", test.body)
@@ -207,8 +207,8 @@ func TestAFullSetRefusesNewUsers(t *testing.T) {
 	r := s.post("/v1/sets/bounced/members", fields{"add": []int{4, 5}})
 	require.Equal(t, http.StatusTooManyRequests, r.status)
 	require.Equal(t, "60", r.header.Get("Retry-After"))
-	require.Equal(t, "the set has 4 live changes, and 1 more exceed its bound of 4: publish a build that contains the "+
-		"changes, or raise max_live under sets", r.failure(t).Error.Message)
+	require.Equal(t, "the set has 4 live changes (by API calls), and 1 more would exceed its maximum of 4: "+
+		"publish a build that contains the changes, or raise max_live under sets", r.failure(t).Error.Message)
 	require.Equal(t, 4, s.changeSet("bounced", fields{"remove": []int{1, 2, 3, 4}}).Removed,
 		"users with a change always fit")
 	metrics := string(s.get("/metrics").body)
@@ -373,7 +373,7 @@ func TestKeysAreBoundToSets(t *testing.T) {
 	as("all").changeSet("bounced", fields{"add": []int{42}})
 	r := as("crm").post("/v1/sets/bounced/members", fields{"add": []int{42}})
 	require.Equal(t, http.StatusForbidden, r.status)
-	require.Contains(t, r.failure(t).Error.Message, `the API key "crm" is not bound to the set "bounced"`)
+	require.Contains(t, r.failure(t).Error.Message, `the API key "crm" may not use the set "bounced"`)
 	r = as("reader").post("/v1/sets/opted-out/members", fields{"add": []int{42}})
 	require.Equal(t, http.StatusForbidden, r.status)
 	require.Contains(t, r.failure(t).Error.Message, `the API key "reader" lacks the scope "lists"`)

@@ -22,8 +22,8 @@ func (s *Server) acceptLoss(c *call) error {
 	}
 	store, ok := capping.As[capping.Accepter](s.capper.Store())
 	if !ok {
-		return wire.NewFailure(api.CodeConflict, "the embedded store does not lose records this way: there is no loss "+
-			"to accept")
+		return wire.NewFailure(api.CodeConflict, "this service uses the embedded store, "+
+			"but only a store in Redis can have a loss that an operator accepts")
 	}
 	ctx, cancel := s.callContext(c, 0)
 	defer cancel()

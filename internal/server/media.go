@@ -20,7 +20,7 @@ func checkMedia(r *http.Request) error {
 	}
 	encodings := r.Header.Values("Content-Encoding")
 	if len(encodings) > 1 || len(encodings) == 1 && !takenEncoding(encodings[0]) {
-		return wire.NewFailure(api.CodeUnsupportedMedia, "Content-Encoding is %q and must be gzip, once",
+		return wire.NewFailure(api.CodeUnsupportedMedia, "Content-Encoding is %q, but must name gzip exactly once",
 			wire.Clip([]byte(strings.Join(encodings, ", "))))
 	}
 	return nil

@@ -207,10 +207,10 @@ func TestRefusedChangesByImage(t *testing.T) {
 	})
 	const one = "00000000000000ff"
 	for body, want := range map[string]badBody{
-		`{"add_images":"` + one + `"}`:                         {field: "add_images", message: "is not an array of images"},
+		`{"add_images":"` + one + `"}`:                         {field: "add_images", message: "is not an array of id"},
 		`{"add_images":["` + one + `",7]}`:                     {field: "add_images[1]", message: "7 is not a string"},
 		`{"add_images":["00000000000000FF"]}`:                  {field: "add_images[0]", message: "16 hexadecimal digits in lower case"},
-		`{"remove_images":["ff"]}`:                             {field: "remove_images[0]", message: `"ff" is not an image`},
+		`{"remove_images":["ff"]}`:                             {field: "remove_images[0]", message: `"ff" is not an id`},
 		`{"add_images":["` + one + `" "` + one + `"]}`:         {message: "',' or ']'"},
 		`{"add_images":[]}`:                                    {field: "add_images", message: "the lists are empty"},
 		`{"add_images":["` + one + `"],"add":["` + ann + `"]}`: {field: "add", message: "add_images and add are both given"},
@@ -229,12 +229,12 @@ func TestRefusedChangesByImage(t *testing.T) {
 	require.Equal(t, []string{ann}, f.UnavailableIDs)
 	require.Empty(t, f.Unavailable)
 	requireRefused(t, s.get("/v1/sets/opted-out/members?cursor=7"), http.StatusBadRequest, "invalid_request",
-		badBody{field: "cursor", message: "7 is not the next of an earlier page"})
+		badBody{field: "cursor", message: "7 is not the value of next in an earlier response"})
 
 	dense, _ := newChangeService(t)
 	requireRefused(t, dense.post("/v1/sets/opted-out/members", fields{"remove_images": []string{one}}),
 		http.StatusBadRequest, "invalid_request", badBody{field: "remove_images",
-			message: "this deployment's ids are dense: use remove"})
+			message: "this deployment's ids are dense (32-bit numbers): use remove"})
 }
 
 // TestSamplesOfOtherIDs checks that the cells of a salt split an audience, in counts, previews and filter calls.

@@ -85,7 +85,7 @@ func (m *Messages) query(c caller) (q messages.Query, err error) {
 			return q, err
 		}
 		if q.Since > q.Until {
-			return q, wire.Invalid("since", "%s is after until, %s", q.Since.Time().Format(time.RFC3339),
+			return q, wire.Invalid("since", "%s is after until, which is %s", q.Since.Time().Format(time.RFC3339),
 				q.Until.Time().Format(time.RFC3339))
 		}
 	}
@@ -100,7 +100,8 @@ func (m *Messages) query(c caller) (q messages.Query, err error) {
 	}
 	q.Part = c.Parameters["id"]
 	if utf8.RuneCountInString(q.Part) > messages.MaxTitle || !utf8.ValidString(q.Part) {
-		return q, wire.Invalid("id", "%q is no part of a message id or title: at most %d characters of UTF-8",
+		return q, wire.Invalid("id", "%q cannot be part of a message id or title: "+
+			"must be at most %d characters of valid UTF-8",
 			wire.Clip([]byte(q.Part)), messages.MaxTitle)
 	}
 	q.Match, err = m.match(c)
@@ -171,7 +172,8 @@ func (m *Messages) SetTitle(ctx context.Context, c caller, id, title string) (*a
 	}
 	err = m.Counts.SetTitle(ctx, message, title)
 	if errors.Is(err, messages.ErrNotRemembered) {
-		f := wire.NewFailure(api.CodeRateLimited, "%s: set the title after a call for the message, or later", err)
+		f := wire.NewFailure(api.CodeRateLimited, "%s: set the title again after a call has named the message, "+
+			"or try again later", err)
 		f.RetryAfter = time.Second
 		return nil, f
 	}

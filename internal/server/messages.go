@@ -108,8 +108,8 @@ func (s *Server) mayChangeAcross(c *call, does string) error {
 	}
 	return wire.NewFailure(
 		api.CodeForbidden,
-		"the API key %q has no namespace and lacks the scope %q, which %s "+
-			"a message of the namespace %q requires in addition to %q",
+		"the API key %q has no namespace and lacks the scope %q: "+
+			"%s a message of the namespace %q requires this scope in addition to %q",
 		c.Key,
 		gate.ScopeAdmin,
 		does,

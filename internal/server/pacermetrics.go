@@ -49,7 +49,7 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time, sole bool) 
 		refused: byPacer("capper_permits_refused_total",
 			"Permits that capper refused, counted at the pacer that limited the call; a repeated call counts once."),
 		returned: byPacer("capper_permits_returned_total",
-			"Unused permits that callers returned before their time, counted at each pacer that can reuse them."),
+			"Unused permits that callers returned before the send time, counted at each pacer that can reuse them."),
 		failed: byPacer("capper_permits_errors_total",
 			"Calls for permits that failed because the store did not answer, counted at each pacer of the call."),
 		come: byPacer("capper_permits_due_total",
@@ -68,12 +68,12 @@ func newPacers(policy func() *pacing.Policy, clock func() time.Time, sole bool) 
 			"Seconds until the send time of the last permit that the pacer granted, as far as this instance knows. "+
 				"For a pacer with a queue per message or key: the longest queue."),
 		used: asOfNow("capper_pacer_used_ratio",
-			"Used part of the pacer's fullest limit at the latest call, with reserved permits; 1 means full. "+
-				"For a pacer with a log per message or key: the highest value. For a pacer with only a rate: 1 while "+
-				"the next permit must wait."),
+			"Used fraction of the pacer's fullest limit at the latest call, with reserved permits; 1 means full. "+
+				"For a pacer with a log per message or key: the highest fraction. For a pacer with only a rate: 1 "+
+				"while the next permit must wait."),
 		allowed: asOfNow("capper_pacer_allowed_per_second",
-			"Maximum permits per second by the pacer's rate and by its limits with windows of up to a minute. "+
-				"Absent for pacers per message or key, and for pacers without a rate and such limits."),
+			"Maximum permits per second according to the pacer's rate and limits with windows of up to a minute. "+
+				"Absent for pacers per message or key, and for pacers without a rate and without these limits."),
 		standing: map[string]*standing{},
 	}
 }

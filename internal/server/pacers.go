@@ -176,7 +176,8 @@ func (s *Server) logOf(c *call) (*pacing.Call, error) {
 			per = pacing.PerKey
 		}
 		if _, given := c.parameters[name]; given && pacer.Per != per {
-			return nil, wire.Invalid(name, "must be absent: the pacer %q is not per %s", pacer.Name, per)
+			return nil, wire.Invalid(name, "must be absent, because the pacer %q has no separate log for each %s",
+				pacer.Name, per)
 		}
 	}
 	ask := &pacing.Call{Pacers: []string{pacer.Name}, Client: c.Client, Key: c.parameters["key"]}

@@ -372,17 +372,17 @@ func TestAPacerTellsWhatOneLogHasGivenOut(t *testing.T) {
 	}
 	long := strings.Repeat("x", 129)
 	for query, rule := range map[string]string{
-		"campaign?key=k":              `key: must be absent: the pacer "campaign" is not per key`,
-		"campaign?key=k&message_id=m": `key: must be absent: the pacer "campaign" is not per key`,
+		"campaign?key=k":              `key: must be absent, because the pacer "campaign" has no separate log for`,
+		"campaign?key=k&message_id=m": `key: must be absent, because the pacer "campaign" has no separate log for`,
 		"campaign?namespace=growth":   `message_id: is required (1 to 128 bytes)`,
 		"campaign?message_id=":        `message_id: must not be empty`,
 		"campaign?message_id=" + long: `message_id: has 129 bytes and must have 1 to 128`,
-		"sender?message_id=m":         `message_id: must be absent: the pacer "sender" is not per message`,
-		"sender?namespace=n&key=k":    `namespace: must be absent: the pacer "sender" is not per message`,
+		"sender?message_id=m":         `message_id: must be absent, because the pacer "sender" has no separate log`,
+		"sender?namespace=n&key=k":    `namespace: must be absent, because the pacer "sender" has no separate log`,
 		"sender?key=" + long:          `key: has 129 bytes and must have 1 to 128`,
 		"sender?key=%ff":              `must be valid UTF-8`,
-		"twilio?key=k":                `key: must be absent: the pacer "twilio" is not per key`,
-		"twilio?message_id=m":         `message_id: must be absent: the pacer "twilio" is not per message`,
+		"twilio?key=k":                `key: must be absent, because the pacer "twilio" has no separate log for`,
+		"twilio?message_id=m":         `message_id: must be absent, because the pacer "twilio" has no separate log`,
 		"twilio?id=m":                 `id: the parameter does not exist: this call has message_id, namespace, key`,
 	} {
 		r := s.get("/v1/pacers/" + query)
@@ -588,9 +588,9 @@ func TestClientsAreBoundToPacers(t *testing.T) {
 	}{
 		{"c1.crm", `"twilio"`, "", ""},
 		{"c1.crm", `"carrier","twilio"`, "", ""},
-		{"c1.crm", `"twilio","thirds"`, "pacers[1]", `the client "crm" is not bound to the pacer "thirds": an operator ` +
+		{"c1.crm", `"twilio","thirds"`, "pacers[1]", `the client "crm" may not use the pacer "thirds": an operator ` +
 			`can add the pacer to clients.crm.pacers`},
-		{"g1.growth", `"twilio"`, "pacers[0]", `the client "growth" is not bound to the pacer "twilio"`},
+		{"g1.growth", `"twilio"`, "pacers[0]", `the client "growth" may not use the pacer "twilio"`},
 		{"g1.growth", `"carrier"`, "", ""},
 		{"o1.otp", `"twilio","carrier","thirds"`, "", ""},
 	} {

@@ -187,8 +187,8 @@ func (s *Server) countedPressure(ctx context.Context, key *pressureKey, cfg pres
 // pressureFailure converts an error that occurred while counting the messages per person to a failure for the caller.
 func pressureFailure(ctx context.Context, err error) error {
 	if context.Cause(ctx) == context.DeadlineExceeded {
-		f := wire.NewFailure(api.CodeUnavailable, "the audit of these weeks could not be read in time: ask for fewer "+
-			"weeks, or use the command capper pressure --audit, which has no such bound")
+		f := wire.NewFailure(api.CodeUnavailable, "the audit of these weeks could not be read in time: "+
+			"request fewer weeks, or use the command capper pressure --audit, which has no time limit")
 		f.Cause = err
 		return f
 	}
@@ -246,7 +246,8 @@ func atLimitOf(parameters map[string]string, cfg *pressure.Config) (*pressure.At
 	limit, byLimit := parameters["limit"]
 	switch {
 	case !given && byLimit:
-		return nil, wire.Invalid("limit", "needs segment, to list the users of a segment at a limit")
+		return nil, wire.Invalid("limit", "requires segment, because the call lists the users of one segment at a "+
+			"limit")
 	case !given:
 		return nil, nil
 	case segment == api.NoSegment:
@@ -309,8 +310,8 @@ func (s *Server) addAtLimit(result *pressure.Result, asked *pressure.AtLimit) er
 		return nil
 	}
 	if len(result.Images) > pressureUsers {
-		return wire.NewFailure(api.CodeConflict, "%d users are at the limit, and an answer names at most %d: list "+
-			"them with capper pressure --audit", len(result.Images), pressureUsers)
+		return wire.NewFailure(api.CodeConflict, "%d users are at the limit, but a response lists at most %d: "+
+			"list them with capper pressure --audit", len(result.Images), pressureUsers)
 	}
 	name := s.name()
 	list.UserIDs = []string{}

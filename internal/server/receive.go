@@ -81,8 +81,7 @@ func (rc *receiver) receive(w http.ResponseWriter, r *http.Request, b *Body) err
 func (rc *receiver) tooLarge() *wire.Failure {
 	return wire.NewFailure(
 		api.CodeTooLarge,
-		"the body is larger than the maximum of %d bytes (after decompression, by "+
-			"a factor of at most %d): %s",
+		"the body is larger than the maximum of %d bytes, or more than %d times as large as its compressed form: %s",
 		rc.Bounds.BodyBytes,
 		rc.Bounds.GzipRatio,
 		rc.Remedy,
@@ -96,8 +95,8 @@ func (rc *receiver) readFailure(w http.ResponseWriter, r *http.Request, err erro
 	f := wire.NewFailure(api.CodeInvalidRequest, "the body could not be read completely")
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		f = wire.NewFailure(api.CodeTimeout, "the body arrived too slowly: after the first %s it must arrive at %d "+
-			"bytes per second",
+		f = wire.NewFailure(api.CodeTimeout, "the body arrived too slowly: "+
+			"after the first %s, at least %d bytes must arrive per second",
 			gate.GraceTime, rc.Bounds.MinRate)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		f = wire.NewFailure(api.CodeTimeout, "the connection ended before the end of the body")

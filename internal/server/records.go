@@ -19,13 +19,13 @@ func newRecords(records *pacing.Records, clients *clientMetrics) *recordMetrics 
 	return &recordMetrics{
 		records: records, clients: clients,
 		byClient: prometheus.NewDesc("capper_permit_records",
-			"Permit records in the store, by client and kind: request (a past call) or log (a message or key).",
+			"Permit records in the store, by client and kind: request (of a past call) or log (of a message or key).",
 			[]string{"client", "kind"}, nil),
 		inAll: prometheus.NewDesc("capper_permit_records_in_all",
-			"Permit records of all clients in the store, by kind: request (a past call) or log (a message or key).",
+			"Permit records of all clients in the store, by kind: request (of a call) or log (of a message or key).",
 			[]string{"kind"}, nil),
 		used: prometheus.NewDesc("capper_permit_records_used_ratio",
-			"Used part of the fullest limit on the number of permit records in the store; 1 means full.", nil, nil),
+			"Used fraction of the fullest limit on the number of permit records in the store; 1 means full.", nil, nil),
 	}
 }
 

@@ -101,7 +101,7 @@ func TestCallsThatNothingAnswersYetAndNever(t *testing.T) {
 		s.get("/v1/segments"), s.get("/v1/segments/vip/members"), s.get("/v1/segments/vip/bitmap"),
 	} {
 		requireRefused(t, r, http.StatusServiceUnavailable, "unavailable",
-			badBody{message: "no generation of segments is loaded"})
+			badBody{message: "no generation (published version) of the segments is loaded"})
 		require.Equal(t, "1", r.header.Get("Retry-After"))
 	}
 	for _, path := range []string{"/v1/messages", "/v1/messages/a"} {

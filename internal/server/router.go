@@ -278,7 +278,7 @@ func (r *router) answerUnrouted(err error, c echo.Context) {
 	r.serve("other", &call{w: c.Response(), r: c.Request()}, func(call *call) error {
 		var he *echo.HTTPError
 		if errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed {
-			return wire.NewFailure(api.CodeMethodNotAllowed, "%s %s: the methods of this path are %s",
+			return wire.NewFailure(api.CodeMethodNotAllowed, "%s %s: this path supports only the methods %s",
 				call.r.Method, wire.Clip([]byte(call.r.URL.Path)), call.w.Header().Get("Allow"))
 		}
 		if errors.As(err, &he) && he.Code == http.StatusNotFound {

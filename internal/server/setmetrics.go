@@ -32,16 +32,16 @@ func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func
 		}, []string{"set", "kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_set_changes_refused_total",
-			Help: "Calls to change a set, rejected because the set would have more than max_live API changes, by set.",
+			Help: "Calls rejected because a set would have more than max_live changes by API calls, by set.",
 		}, []string{"set"}),
 		users: prometheus.NewDesc("capper_set_live_users",
-			"Users whose membership in a set calls changed: added, removed or superseded (overruled by a build).",
+			"Users in changes of a set by API calls, by kind: added, removed or superseded (overruled by a build).",
 			[]string{"set", "kind"}, nil),
 		oldest: prometheus.NewDesc("capper_set_live_oldest_seconds",
-			"Seconds since the oldest change of a set by a call that no build has overruled. Absent if none exists.",
+			"Age in seconds of the oldest change of a set by API calls that is in force. Absent if none is in force.",
 			[]string{"set"}, nil),
 		used: prometheus.NewDesc("capper_set_live_used_ratio",
-			"Number of changes of a set by calls, divided by the allowed number (max_live); 1 means full.",
+			"Number of changes of a set by API calls, divided by the maximum number (max_live); 1 means full.",
 			[]string{"set"}, nil),
 	}
 }

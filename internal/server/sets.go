@@ -118,7 +118,7 @@ func (s *Server) changeable(c *call) (live.Store, *segments.Snapshot, error) {
 	}
 	store := s.liveStore()
 	if store == nil {
-		return nil, nil, wire.NewFailure(api.CodeConflict, "the store keeps no changes of sets")
+		return nil, nil, wire.NewFailure(api.CodeConflict, "this store cannot keep changes of sets by API calls")
 	}
 	return store, snapshot, nil
 }
@@ -174,7 +174,8 @@ func (s *Server) fits(lists *live.Lists, set string, r *wire.SetChange) error {
 		return nil
 	}
 	s.metrics.Sets.full(set)
-	f := wire.NewFailure(api.CodeTooManyRecords, "the set has %d live changes, and %d more exceed its bound of %d: "+
+	f := wire.NewFailure(api.CodeTooManyRecords, "the set has %d live changes (by API calls), "+
+		"and %d more would exceed its maximum of %d: "+
 		"publish a build that contains the changes, or raise max_live under sets", known, fresh, most)
 	f.RetryAfter = fullRetry
 	return f
@@ -304,7 +305,7 @@ func (s *Server) setMembers(c *call) error {
 	}
 	store := s.liveStore()
 	if store == nil {
-		return wire.NewFailure(api.CodeConflict, "the store keeps no changes of sets")
+		return wire.NewFailure(api.CodeConflict, "this store cannot keep changes of sets by API calls")
 	}
 	from, n, err := wire.CursorOf(c.parameters, s.ids, usualChanges, mostChanges)
 	if err != nil {

@@ -92,8 +92,8 @@ func (s *Server) erase(c *call) error {
 	if sets {
 		if err := s.forgetChanges(ctx, c, user); err != nil {
 			s.audit(c, "erase", "partial", said...)
-			f := wire.NewFailure(api.CodeUnavailable, "the log of the user is erased, but not every change of a set: "+
-				"try again")
+			f := wire.NewFailure(api.CodeUnavailable, "the user's log is erased, "+
+				"but not every change of a set that names the user: try again")
 			f.Cause = err
 			return f
 		}

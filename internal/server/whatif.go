@@ -69,14 +69,15 @@ func (s *Server) whatIf(c *call) error {
 
 // replayFailure converts an error of a what-if replay to a failure for the caller.
 func replayFailure(ctx context.Context, err error) error {
-	const remedy = "choose a later since, or use the command capper whatif, which has no such bound"
+	const remedy = "choose a later since, or use the command capper whatif, which has no such limit"
 	var bound *whatif.BoundError
 	switch {
 	case errors.As(err, &bound):
-		return wire.FieldFailure(api.CodeTooLarge, "since", "the calls of this time have more than %d decisions or "+
-			"need more than %d MiB: "+remedy, replayDecisions, replayBytes>>20)
+		return wire.FieldFailure(api.CodeTooLarge, "since", "the recorded calls since this time have more than %d "+
+			"decisions, or their replay needs more than %d MiB: "+remedy, replayDecisions, replayBytes>>20)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return wire.FieldFailure(api.CodeTooLarge, "since", "the calls of this time could not be replayed in time: "+
+		return wire.FieldFailure(api.CodeTooLarge, "since", "the replay of the recorded calls since this time took "+
+			"too long: "+
 			remedy)
 	case errors.Is(err, objects.ErrNotFound) && !errors.Is(err, archive.ErrNoPolicy):
 		return wire.FieldFailure(api.CodeGone, "generation", "%s: name a generation that exists; GET /v1/generations "+

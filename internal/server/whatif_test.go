@@ -150,9 +150,9 @@ func TestWhatIfRefuses(t *testing.T) {
 		want   badBody
 	}{
 		"too much": {&whatif.BoundError{}, http.StatusRequestEntityTooLarge, api.CodeTooLarge, badBody{field: "since",
-			message: "50000000 decisions or need more than 512 MiB"}},
+			message: "50000000 decisions, or their replay needs more than 512 MiB"}},
 		"too long": {context.DeadlineExceeded, http.StatusRequestEntityTooLarge, api.CodeTooLarge, badBody{
-			field: "since", message: "could not be replayed in time"}},
+			field: "since", message: "took too long"}},
 		"a generation is gone": {fmt.Errorf("generation g1: %w", objects.ErrNotFound), http.StatusGone, api.CodeGone,
 			badBody{field: "generation", message: "name a generation that exists"}},
 		"a policy is gone": {fmt.Errorf("policy: %w", archive.ErrNoPolicy), http.StatusServiceUnavailable,

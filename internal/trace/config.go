@@ -74,8 +74,8 @@ func ParseEndpoint(text string) (string, error) {
 	case at.Port() != "" && !isPort(at.Port()):
 		return "", fmt.Errorf("must have a port from 1 to 65535, got %q", shown(text))
 	case at.RawQuery != "" || at.Fragment != "":
-		return "", errors.New("must end with the path, without " +
-			"a query ('?') or fragment ('#'): put credentials into $OTEL_EXPORTER_OTLP_HEADERS")
+		return "", errors.New("must end with the path, without a query ('?') or fragment ('#'): " +
+			"put credentials into $OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	if at.Port() == "4317" {
 		return "", fmt.Errorf(

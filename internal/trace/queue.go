@@ -41,7 +41,7 @@ type upload struct {
 func newQueue(exporter sdk.SpanExporter, cfg Config) (*queue, error) {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_trace_spans_total",
-		Help: "Trace spans by result: sent, dropped_full (queue full) or dropped_refused (by the collector).",
+		Help: "Trace spans by result: sent, dropped_full (full queue) or dropped_refused (rejected by the collector).",
 	}, []string{"result"})
 	if cfg.Registerer != nil {
 		if err := cfg.Registerer.Register(spans); err != nil {

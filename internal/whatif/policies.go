@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-var errNotAsked = errors.New("a replay of the audit supports only decisions about recorded calls")
+var errNotAsked = errors.New("a replay of the audit can only repeat recorded decisions")
 
 // The type likeness names the users of a call for whom both policies have the same rules.
 type likeness struct {
@@ -26,7 +26,7 @@ func (l *likeness) has(segment string) bool {
 }
 
 // The function compare finds the users for whom both policies have the same rules on a channel. The argument "exempt"
-// is true if the sends ignore limits.
+// of the function compare is true if the sends ignore limits.
 func compare(a, b *capping.Policy, channel capping.Channel, exempt bool) *likeness {
 	if !withholdAlike(a, b, channel, exempt) {
 		return &likeness{}
@@ -55,7 +55,7 @@ func withholdAlike(a, b *capping.Policy, channel capping.Channel, exempt bool) b
 		slices.EqualFunc(quietOn(a, channel), quietOn(b, channel), quietAlike)
 }
 
-// The function suppressed returns the sets whose users must not receive sends on the channel, in the order of the
+// The function "suppressed" returns the sets whose users must not receive sends on the channel, in the order of the
 // policy.
 func suppressed(p *capping.Policy, channel capping.Channel, exempt bool) (sets []string) {
 	for i := range p.Suppress {
@@ -116,7 +116,7 @@ func limitsOn(p *capping.Policy, segment string, channel capping.Channel) (limit
 	return limits
 }
 
-// The function shadows reports whether the policy has a shadow limit (a limit on trial, which denies nobody) on the
+// The function "shadows" reports whether the policy has a shadow limit (a limit on trial, which denies nobody) on the
 // channel.
 func shadows(p *capping.Policy, channel capping.Channel) bool {
 	shadow := func(limits []capping.Limit) bool {

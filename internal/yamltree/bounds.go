@@ -178,7 +178,8 @@ func (s *speller) size(n ast.Node) int {
 		total = s.alias(n)
 	}
 	if total > maxSpelled {
-		s.fail(n, fmt.Sprintf("is too much: more than %d values when every alias is spelled out", maxSpelled))
+		s.fail(n, fmt.Sprintf("is too much: more than %d values after every alias is replaced by its value",
+			maxSpelled))
 		return maxSpelled + 1
 	}
 	return total

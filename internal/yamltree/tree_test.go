@@ -142,7 +142,7 @@ func TestWhatIsRefusedIsSaidWithItsPlace(t *testing.T) {
 		few["indentation"]:         "33:34: is too deep: ",
 		few["alias in its anchor"]: "2:9: alias *a refers to itself",
 		few["size"]:                "must be at most 1048576 bytes, this is longer",
-		few["aliases to aliases"]:  "6:9: is too much: more than 100000 values when every alias is spelled out",
+		few["aliases to aliases"]:  "6:9: is too much: more than 100000 values after every alias is replaced by",
 		many["closing brackets"]: "1:1: is too much: more than 100000 brackets, colons, quotes and the like up " +
 			"to here",
 		many["values of one list"]:  "25001:1: is too much: more than 50000 names, values and signs up to here",

@@ -7,15 +7,15 @@ import (
 	"capper/internal/messages"
 )
 
-// AddAnswers adds the decisions of instances to the counts of messages; see messages.Store. The new counts become
-// durable with the next sync to the disk.
+// AddAnswers adds numbers of decisions, which instances of capper made, to the counts of each message; see
+// messages.Store. The new counts become durable with the next sync to the disk.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	for i := range deltas {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if err := c.add(&deltas[i]); err != nil {
-			return fmt.Errorf("answers of message %q: %w", deltas[i].Message.ID, err)
+			return fmt.Errorf("add decisions to the counts of message %q: %w", deltas[i].Message.ID, err)
 		}
 	}
 	return c.db.Broken()

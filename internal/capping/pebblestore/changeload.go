@@ -27,8 +27,8 @@ func openChanges(db *database.DB, logger *slog.Logger) (*changeLog, error) {
 	case err != nil:
 		return nil, err
 	case !accepted:
-		return nil, fmt.Errorf("changes to sets cannot be read, so users who opted out could be unknown: %w: "+
-			"restore a backup; or, to continue without the unreadable changes, create the file %s", damage,
+		return nil, fmt.Errorf("changes to sets cannot be read, so the store may not know all users who opted out: "+
+			"%w: restore a backup; or, to continue without the unreadable changes, create the file %s", damage,
 			db.AcceptFile())
 	}
 	return salvage(db, logger, damage)
@@ -154,7 +154,7 @@ func (c *changeLog) readAround(prefix []byte) {
 }
 
 // The method rewrite replaces the stored change records by records with the changes in memory, except the pending
-// records (records of calls in progress). Then rewrite reads the new records back to check them.
+// records (records of calls in progress). The method rewrite also reads the new records back to check them.
 func (c *changeLog) rewrite(pending []interval) error {
 	batch := c.db.NewBatch()
 	defer batch.Close()

@@ -18,7 +18,7 @@ import (
 
 var _ live.Store = (*Store)(nil)
 
-// Lists returns all live changes (changes of sets by API calls) in the store; see live.Store.
+// The method Lists returns all live changes (changes of sets by API calls) in the store; see live.Store.
 func (s *Store) Lists() *live.Lists { return s.changes.lists }
 
 // The method Change stores the changes that an API call makes to a set; see live.Store. If Change returns an error, all
@@ -31,11 +31,11 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 	return stored, nil
 }
 
-// The method Free removes live changes that every generation in use contains; see live.Store. Free removes the changes
-// from memory, and background work later removes them from the disk.
+// The method Free removes live changes that every generation (published version) in use contains; see live.Store. Free
+// removes the changes from memory, and background work later removes them from the disk.
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	if err := s.changes.Free(ctx, upTo); err != nil {
-		return fmt.Errorf("free changes to sets: %w", err)
+		return fmt.Errorf("remove the changes to sets that are published by now: %w", err)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ type changeLog struct {
 // An interval is a range of numbers of change records: at least "first" and below "end".
 type interval struct{ first, end uint64 }
 
-// A call with at least bulkUsers changed users writes full change records instead of one small record.
+// If a call changes at least bulkUsers users, the store writes full change records instead of one small record.
 const bulkUsers = 500
 
 // recordUsers and recordImages are the maximum numbers of users in a change record. A dense id takes up to five bytes
@@ -147,16 +147,16 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	return record, numbers, c.db.Broken()
 }
 
-// The method put adds one record of live changes with the next record number to the database batch. The caller must
-// hold the lock c.mu, and must commit the batch.
+// The method put adds one record of live changes with the next record number to the database batch. The caller of the
+// method put must hold the lock c.mu, and must commit the batch.
 func (c *changeLog) put(batch *pebble.Batch, prefix []byte, r *live.Record) {
 	_ = batch.Set(changeKey(prefix, c.next), live.AppendRecord(nil, r), nil) // fails only for indexed batches
 	c.next++
 	c.count(prefix, r, 1)
 }
 
-// The method count adds the change record to the counters of the changeLog; n = -1 subtracts the record. The caller
-// must hold c.mu.
+// The method count adds the change record to the counters of the changeLog; n = -1 subtracts the record. The caller of
+// the method count must hold c.mu.
 func (c *changeLog) count(prefix []byte, r *live.Record, n int) {
 	if bytes.Equal(prefix, freshPrefix) {
 		c.fresh += n
@@ -173,7 +173,7 @@ func forgetsOf(r *live.Record) (n int) {
 	return n
 }
 
-// The method parts splits a large change record into several full records.
+// The method "parts" splits a large change record into several full records.
 func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 	most := recordUsers
 	if c.db.IDs() != (IDs{}) {
@@ -212,9 +212,9 @@ func checkBatch(b *live.Batch) error {
 
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
-// The method Free durably stores, for each set, the time up to which all generations contain the set's changes. Free
-// then removes these changes from memory. If a set has no live changes up to this time, Free stores nothing for the
-// set, so that older generations of segments stay usable.
+// For each set, the method Free durably stores a time: all generations (published versions) in use contain the set's
+// changes up to this time. The method Free also removes the freed changes from memory. If a set has no live changes up
+// to this time, Free stores nothing for the set. Older generations of segments therefore stay usable.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))
 	for _, size := range c.lists.Sizes() {

@@ -38,8 +38,8 @@ func (e *entry) clear(batch *pebble.Batch) {
 	e.stored = 0
 }
 
-// The method load reads the log of the pacer from the database. Without a stored log, the entry stays empty. If parts
-// of the stored log are missing, load returns an error.
+// The method load reads the log of the pacer from the database. If the database has no log of the pacer, the entry
+// stays empty. If parts of the stored log are missing, the method load returns an error.
 func (e *entry) load(db *database.DB) error {
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte(e.key), UpperBound: database.After([]byte(e.key))})
 	if err != nil {
@@ -50,7 +50,7 @@ func (e *entry) load(db *database.DB) error {
 		return it.Error()
 	}
 	if !bytes.Equal(it.Key(), []byte(e.key)) {
-		return damaged("runs without a head")
+		return damaged("the log has runs of permits, but no head")
 	}
 	head, err := decodeHead(it.Value())
 	if err != nil {
@@ -60,7 +60,7 @@ func (e *entry) load(db *database.DB) error {
 	for it.Next() {
 		value := it.Value()
 		if len(value) != pacing.RunSize || !bytes.Equal(it.Key()[len(e.key):], value[pacing.RunSize-firstSize:]) {
-			return damaged("run at key %x with the value %x", it.Key(), value)
+			return damaged("run of permits at key %x has the invalid value %x", it.Key(), value)
 		}
 		runs = append(runs, value...)
 	}
@@ -77,7 +77,7 @@ func (e *entry) set(head head, runs []byte) error {
 		return damaged("%w", err)
 	}
 	if len(log.Runs) != head.runs {
-		return damaged("%d runs, and a head of %d", len(log.Runs), head.runs)
+		return damaged("the log has %d runs of permits, but its head says %d", len(log.Runs), head.runs)
 	}
 	if err := log.DecodeAhead(head.ahead); err != nil {
 		return damaged("%w", err)
@@ -86,8 +86,8 @@ func (e *entry) set(head head, runs []byte) error {
 	return nil
 }
 
-// The type head is the first stored value of a pacer's log: the data about the whole log. The runs of permits of the
-// log follow in the database.
+// The type head is the first stored value of a pacer's log: the data about the whole log. In the database, the runs of
+// permits follow the head of the log.
 type head struct {
 	keep  pacing.Time // the earliest time at which the log may be removed
 	total int64       // total number of permits that were added to the log
@@ -118,7 +118,8 @@ func encodeHead(h head) []byte {
 func decodeHead(value []byte) (h head, err error) {
 	if len(value) < headSize || value[0] != headVersion && value[0] != aheadVersion ||
 		(len(value) > headSize) != (value[0] == aheadVersion) {
-		return h, damaged("head %x: must be %d bytes, the first one %d", value, headSize, headVersion)
+		return h, damaged("head %x of the log: must have %d bytes and begin with the byte %d, "+
+			"or have more bytes and begin with the byte %d", value, headSize, headVersion, aheadVersion)
 	}
 	h = head{
 		keep:  pacing.Time(binary.BigEndian.Uint64(value[1:])),

@@ -14,11 +14,11 @@ import (
 	"capper/internal/pacing"
 )
 
-// leasePrefix is the prefix of the database keys of leases.
+// leasePrefix is the prefix of the database keys of leases (time limits for unused permits).
 var leasePrefix = []byte{database.KeyMeta, 0xFF, 8}
 
-// The stored value of a lease has three parts: the version (1 byte), the time of the end (8 bytes) and the permit
-// request.
+// The stored value of a lease (time limit for unused permits) has three parts: the version (1 byte), the time of the
+// end (8 bytes) and the permit request.
 const (
 	leaseVersion = 1
 	leaseHeader  = 1 + 8
@@ -26,15 +26,15 @@ const (
 
 func leaseKey(r pacing.Request) []byte { return append(append([]byte(nil), leasePrefix...), r[:]...) }
 
-// The type leases holds the end time of each lease of a permit request in memory. The permit requests of the leases are
-// only in the database.
+// The type leases holds the end time of each lease (time limit for unused permits) of a permit request in memory. The
+// permit requests of the leases are only in the database.
 type leases struct {
 	ends  map[pacing.Request]pacing.Time
 	first pacing.Time // no lease ends earlier
 }
 
-// loadLeases reads all leases from the database, and ignores unreadable leases. The unused permits of an ignored lease
-// stay in use until their slots (send times) have passed.
+// loadLeases reads all leases (time limits for unused permits) from the database, and ignores unreadable leases. The
+// unused permits of an ignored lease stay in use until their slots (send times) have passed.
 func loadLeases(db *database.DB) (leases, error) {
 	l := leases{ends: map[pacing.Request]pacing.Time{}, first: pacing.Never}
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: leasePrefix, UpperBound: database.After(leasePrefix)})
@@ -56,7 +56,8 @@ func (l *leases) set(r pacing.Request, ends pacing.Time) {
 	l.first = min(l.first, ends)
 }
 
-// The method ended returns ended leases, at most "most" of them. The lease that ended last comes first.
+// The method "ended" returns ended leases (time limits for unused permits), at most "most" of them. In the result, the
+// lease that ended last comes first.
 func (l *leases) ended(now pacing.Time, most int) (requests []pacing.Request) {
 	if l.first > now {
 		return nil
@@ -79,14 +80,14 @@ func encodeLease(ends pacing.Time, call []byte) []byte {
 
 func decodeLease(value []byte) (ends pacing.Time, call []byte, err error) {
 	if len(value) < leaseHeader || value[0] != leaseVersion {
-		return 0, nil, damaged("value of %d bytes: must be at least %d, the first one %d", len(value), leaseHeader,
-			leaseVersion)
+		return 0, nil, damaged("value has %d bytes, but must have at least %d bytes and begin with the byte %d",
+			len(value), leaseHeader, leaseVersion)
 	}
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), value[leaseHeader:], nil
 }
 
-// KeepLease begins or extends the lease of a permit request; see pacing.Leases. The leases of all groups of pacers are
-// stored together, so KeepLease ignores the group.
+// KeepLease begins or extends the lease (time limit for unused permits) of a permit request; see pacing.Leases. The
+// leases of all groups of pacers are stored together, so KeepLease ignores the group.
 func (l *pacerLogs) KeepLease(ctx context.Context, _ string, r pacing.Request, lasts time.Duration, call []byte) (
 	pacing.LeaseState, error) {
 	var state pacing.LeaseState
@@ -131,7 +132,8 @@ func (l *pacerLogs) keepLease(r pacing.Request, lasts time.Duration, call []byte
 	return state, l.db.Broken()
 }
 
-// EndedLeases returns the ended leases of permit requests to all groups of pacers; see pacing.Leases.
+// EndedLeases returns the ended leases (time limits for unused permits) of permit requests to all groups of pacers; see
+// pacing.Leases.
 func (l *pacerLogs) EndedLeases(ctx context.Context, _ string, most int) ([]pacing.Lease, error) {
 	var ended []pacing.Lease
 	err := l.db.Read(ctx, func() error {
@@ -157,8 +159,8 @@ func (l *pacerLogs) EndedLeases(ctx context.Context, _ string, most int) ([]paci
 	return ended, nil
 }
 
-// RemoveLease removes the lease of a permit request if the lease has ended; see pacing.Leases. A crash may undo the
-// removal; the caller then removes the lease again.
+// RemoveLease removes the lease (time limit for unused permits) of a permit request if the lease has ended; see
+// pacing.Leases. A crash may undo the removal, so that the caller has to remove the lease again.
 func (l *pacerLogs) RemoveLease(ctx context.Context, _ string, r pacing.Request) error {
 	err := l.db.Write(ctx, func() error {
 		l.mu.Lock()

@@ -32,14 +32,14 @@ func decodeRequest(value []byte) (expires pacing.Time, grant *pacing.Remembered,
 
 func decodeExpiry(value []byte) (pacing.Time, error) {
 	if len(value) < requestHeader || value[0] != requestVersion {
-		return 0, damaged("value of %d bytes: must be at least %d, the first one %d", len(value), requestHeader,
-			requestVersion)
+		return 0, damaged("value has %d bytes, but must have at least %d bytes and begin with the byte %d",
+			len(value), requestHeader, requestVersion)
 	}
 	return pacing.Time(binary.BigEndian.Uint64(value[1:])), nil
 }
 
-// The method remembered returns the earlier grant of the permit request, and the time at which the grant expires. If
-// the store does not remember the request, the method returns nil.
+// The method "remembered" returns the earlier grant of the permit request, and the time at which the grant expires. If
+// the store does not remember the request, the method "remembered" returns nil.
 func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (
 	grant *pacing.Remembered, expires pacing.Time, err error) {
 	if ask.Request == (pacing.Request{}) {
@@ -52,7 +52,7 @@ func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (
 	expires, grant, err = decodeRequest(value)
 	switch {
 	case err != nil:
-		return nil, 0, fmt.Errorf("remembered request %x: %w", ask.Request, err)
+		return nil, 0, fmt.Errorf("stored request %x for permits: %w", ask.Request, err)
 	case expires <= now:
 		return nil, 0, nil
 	case grant.Fingerprint != ask.Fingerprint():

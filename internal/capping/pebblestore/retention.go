@@ -15,20 +15,20 @@ var (
 	retentionsKey = []byte("\x00retentions") // retentions of the policy in force and of earlier policies
 )
 
-// The type retention is the time for which a policy keeps sends, with the time until which this policy is or was in
-// force.
+// The type retention holds two times: the time for which a policy keeps sends, and the time until which this policy is
+// or was in force.
 type retention struct {
 	millis int64
 	until  capping.Instant
 }
 
-// The method passed reports whether the retention (time for which sends are kept) has no effect any more. At that time,
-// every send that was recorded under the retention is older than the retention.
+// The method "passed" reports whether the retention (storage time of sends) has no effect any more. When a retention
+// has passed, every send that was recorded under the retention is older than the retention.
 func (r retention) passed(now capping.Instant) bool { return r.until+capping.Instant(r.millis) <= now }
 
 // The type retentions lists the retentions (times for which sends are kept) that still protect sends from deletion. The
-// last element is the retention of the present policy. Each earlier element is a longer retention that was in force
-// until an earlier time.
+// last element of the list is the retention of the present policy. Each earlier element is a longer retention that was
+// in force until an earlier time.
 type retentions []retention
 
 const (
@@ -39,8 +39,8 @@ const (
 	maxRetentions = 16
 )
 
-// The method with returns the new list of retentions for a policy that takes effect now. The argument "millis" is the
-// retention of this policy in milliseconds.
+// The method "with" returns the new list of retentions for a policy that takes effect now. The argument "millis" of the
+// method "with" is the retention of this policy in milliseconds.
 func (r retentions) with(millis int64, now capping.Instant) retentions {
 	current := retention{millis, now + retentionLead}
 	kept := make(retentions, 0, len(r)+1)
@@ -59,7 +59,7 @@ func (r retentions) with(millis int64, now capping.Instant) retentions {
 	return append(kept, current)
 }
 
-// The method last returns the retention of the present policy (time for which sends are kept), or the zero retention
+// The method "last" returns the retention of the present policy (time for which sends are kept), or the zero retention
 // for an empty list.
 func (r retentions) last() retention {
 	if len(r) == 0 {
@@ -69,8 +69,8 @@ func (r retentions) last() retention {
 }
 
 // The method longest returns the longest retention (time for which sends are kept) that has not passed. The store may
-// delete older log entries. If all retentions in the list have passed, longest returns the last one, which is the
-// retention of the present policy.
+// delete log entries that are older than the returned retention. If all retentions in the list have passed, longest
+// returns the last one, which is the retention of the present policy.
 func (r retentions) longest(now capping.Instant) retention {
 	for _, old := range r {
 		if !old.passed(now) {
@@ -95,15 +95,15 @@ func (r retentions) warning(now capping.Instant) string {
 
 func span(millis int64) string { return capping.Span(time.Duration(millis) * time.Millisecond) }
 
-// inForce reports whether the stored end of the retention in force is far enough in the future, and whether this
-// retention equals the argument "millis" (in milliseconds). Otherwise, the store must write the list again.
+// inForce reports whether the retention in force equals the argument "millis" (in milliseconds), and whether its stored
+// end is far enough in the future. If inForce returns false, the store must write the list of retentions again.
 func (r retentions) inForce(millis int64, now capping.Instant) bool {
 	last := r.last()
 	return last.millis == millis && now < last.until-retentionLead/2
 }
 
-// The type notedRetentions holds the store's list of retentions for concurrent use. A read of the list takes one atomic
-// load.
+// The type notedRetentions holds the store's list of retentions for concurrent use. A read of the list of retentions
+// takes one atomic load.
 type notedRetentions struct {
 	mu    sync.Mutex // protects changes
 	noted atomic.Pointer[retentions]
@@ -117,9 +117,9 @@ func (k *notedRetentions) current() retentions {
 }
 
 // The method retain returns the longest retention (time for which sends are kept) that was recently in force. The store
-// may delete older log entries. If the call records sends, retain also puts the argument "asked", the retention of the
-// call's policy, in force. A shorter retention by mistake or for a moment therefore deletes no entry that other
-// policies need.
+// may delete log entries that are older than the returned retention. If the call records sends, the argument "asked" is
+// the retention of the call's policy, and retain also puts this retention in force. If a shorter retention is in force
+// by mistake or for a moment, the store deletes no entry that other policies need.
 func (s *Store) retain(asked time.Duration, record bool) (time.Duration, error) {
 	now, err := s.db.Now()
 	if err != nil {
@@ -194,17 +194,18 @@ func encodeRetentions(noted retentions) []byte {
 func decodeRetentions(value []byte) (noted retentions, err error) {
 	const size = 16
 	if len(value)%size != 0 || len(value) > maxRetentions*size {
-		return nil, fmt.Errorf("stored list of retentions must have a multiple of %d bytes, at most %d bytes, got %d",
+		return nil, fmt.Errorf(
+			"stored list of retentions must have a multiple of %d bytes, and at most %d bytes, got %d",
 			size, maxRetentions*size, len(value))
 	}
 	for ; len(value) > 0; value = value[size:] {
 		r := retention{int64(binary.BigEndian.Uint64(value)), capping.Instant(binary.BigEndian.Uint64(value[8:]))}
 		if r.millis <= 0 || r.until < 0 || r.until > 2*capping.Never {
-			return nil, fmt.Errorf("stored retention must last more than 0 ms (got %d ms), and must end from 0 to %d "+
-				"ms after the start of 2024 (got %d ms)", r.millis, 2*capping.Never, r.until)
+			return nil, fmt.Errorf("stored retention must last more than 0 ms (got %d ms), "+
+				"and must end from 0 to %d ms after the start of 2024 (got %d ms)", r.millis, 2*capping.Never, r.until)
 		}
 		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
-			return nil, fmt.Errorf("stored list of retentions must descend, but %d ms is followed by %d ms",
+			return nil, fmt.Errorf("stored retentions must be in descending order, but %d ms is followed by %d ms",
 				noted[n-1].millis, r.millis)
 		}
 		noted = append(noted, r)

@@ -47,8 +47,8 @@ func (f *fleet) close() {
 	f.signOff()
 }
 
-// signOff removes this instance from the list of instances that share the store. If this fails, the instance leaves the
-// list after half a minute without a heartbeat.
+// signOff removes this instance from the list of instances that share the store. If signOff fails, the instance leaves
+// the list after half a minute without a heartbeat.
 func (f *fleet) signOff() {
 	n := f.top.Route(f.keyspace.FormatPartition())
 	if n == nil || f.seen.Load().fleet.Instances == 0 {
@@ -167,7 +167,7 @@ func (f *fleet) learn(heard *script.Heard, began time.Time) {
 }
 
 // olderFormat returns a warning if the store keeps an older format because an instance cannot read the newest format.
-// Otherwise, olderFormat returns "".
+// If the store has the newest format, olderFormat returns "".
 func (f *fleet) olderFormat() string {
 	found, newest := f.seen.Load().format, f.marker.Newest()
 	if found == 0 || found >= newest {
@@ -183,8 +183,9 @@ var madeSentence = map[string]string{
 	"mended":  "the records of the store were created again after an operator accepted a loss",
 }
 
-var errGone = fmt.Errorf("the records of the store are gone, as after FLUSHALL, so recorded sends are lost: " +
-	"restart capper to create the store again from the remaining data (store.redis.create: true)")
+var errGone = fmt.Errorf("the records of the store are gone (for example after FLUSHALL), " +
+	"so recorded sends are lost: restart capper to create the store again from the remaining data " +
+	"(store.redis.create: true)")
 
 // runBeat calls the script beat.lua with a heartbeat, and returns the script's decoded reply.
 func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error) {
@@ -224,8 +225,8 @@ func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error
 // this key confirms restorations of live changes (see liveLogs).
 const restoresEntry = "restores"
 
-// othersOf returns the other instances in the reply to a heartbeat. The argument "began" is the start time of the
-// heartbeat.
+// othersOf returns the other instances in the reply to a heartbeat. The argument "began" of othersOf is the start time
+// of the heartbeat.
 func othersOf(descriptions map[string]string, began time.Time) instances {
 	found := instances{at: began}
 	for id, description := range descriptions {

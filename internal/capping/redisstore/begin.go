@@ -11,8 +11,8 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// The method start finds or creates the shared records of all instances in Redis, and the sentinel keys (marker keys
-// that reveal lost data) of the partitions. The method start logs new and lost records.
+// The method start finds or creates the shared records of all instances in Redis. The method also finds or creates the
+// partitions' sentinel keys (marker keys that reveal lost data). The method start logs new and lost records.
 func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -24,7 +24,7 @@ func (f *fleet) start(ctx context.Context) error {
 		return m
 	}
 	if f.seen.Load().gone != nil {
-		return fmt.Errorf("no store in Redis for namespace %s, which is new or lost its records: "+
+		return fmt.Errorf("Redis has no store for namespace %s: the namespace is new, or its records are lost: "+
 			"set store.redis.create: true to create an empty store", f.config.Namespace)
 	}
 	if err := f.restoreForOthers(ctx, had); err != nil {
@@ -45,10 +45,11 @@ func (f *fleet) start(ctx context.Context) error {
 }
 
 // makeRecords finds the records in Redis that all instances share. If Redis has no shared records, makeRecords creates
-// them. Before makeRecords creates shared records, it counts the partitions with a sentinel key (a marker key that
-// reveals lost data). The result "asked" is the number of partitions whose server has answered, and "had" is the number
-// of partitions with a sentinel key. A sentinel key shows that a store existed here earlier, because no instance
-// creates sentinel keys for a store without records.
+// new ones. Before makeRecords creates shared records, it counts the partitions with a sentinel key (a marker key that
+// reveals lost data). The result "asked" of makeRecords is the number of partitions whose server has replied. The
+// result "had" of makeRecords is the number of partitions with a sentinel key, among the partitions whose server has
+// replied. A sentinel key shows that a store existed here earlier, because no instance creates sentinel keys for a
+// store without records.
 func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 	if err := f.renewUntilDone(ctx, script.Adopt); err != nil || f.config.MustExist || f.seen.Load().gone == nil {
 		f.judgeAdopted(ctx)
@@ -60,8 +61,8 @@ func (f *fleet) makeRecords(ctx context.Context) (had, asked int, err error) {
 
 // judgeAdopted decides whether a store without the shared record (record in Redis that all instances share) has lost
 // this record. If the store has no sentinel keys (marker keys that reveal lost data), an older version of capper
-// created the store. If the store has sentinel keys, the shared record was lost. In this case, judgeAdopted records
-// that a missing sentinel key means lost data.
+// created the store. If the store has sentinel keys, judgeAdopted decides that the shared record was lost. If the
+// shared record was lost, judgeAdopted records that a missing sentinel key means lost data.
 func (f *fleet) judgeAdopted(ctx context.Context) {
 	if !f.seen.Load().adopted {
 		return
@@ -106,8 +107,8 @@ func (f *fleet) mend(ctx context.Context) error {
 		return nil
 	}
 	for what, n := range whats {
-		warning := fmt.Sprintf("%d of %d partitions, that of the records among them: %s", n, f.keyspace.Partitions+1,
-			what)
+		warning := fmt.Sprintf("%d of %d partitions (the total includes the partition of the store's records): %s",
+			n, f.keyspace.Partitions+1, what)
 		if f.config.MustExist {
 			return fmt.Errorf("%s: set store.redis.create: true to create the store again from the remaining data",
 				warning)
@@ -122,8 +123,9 @@ func (f *fleet) mend(ctx context.Context) error {
 	return nil
 }
 
-// restoreForOthers begins to restore the live changes (changes of sets by API calls) in all partitions, if this start
-// created the store while other instances run. The other instances may still have live changes from the time before.
+// restoreForOthers begins to restore live changes (changes of sets by API calls) in all partitions. restoreForOthers
+// does nothing unless this start created the store while other instances run. The other instances may still have live
+// changes from before the store was created.
 func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	seen := f.seen.Load()
 	if !seen.made || had > 0 || len(seen.others.other) == 0 {
@@ -134,7 +136,7 @@ func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 		all = append(all, p)
 	}
 	for p, err := range f.beginRestoration(ctx, all) {
-		return fmt.Errorf("restore lost changes of sets in partition %d of Redis: %w", p, err)
+		return fmt.Errorf("restore lost changes of sets (named groups of users) in partition %d of Redis: %w", p, err)
 	}
 	return nil
 }
@@ -146,8 +148,8 @@ func (f *fleet) withUsers(partitions []int) []int {
 }
 
 // lookAtSigns checks the sentinel keys (marker keys that reveal lost data) of all partitions. Until the store has
-// recorded that every partition had a sentinel key, lookAtSigns creates missing sentinel keys. The argument "accept"
-// holds the partitions whose loss of data this start has accepted.
+// recorded that every partition had a sentinel key, lookAtSigns creates missing sentinel keys. The argument "accept" of
+// lookAtSigns holds the partitions whose loss of data this start has accepted.
 func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	look := topology.Look{
 		Make: !f.top.Signed() && f.seen.Load().gone == nil, Accept: accept,
@@ -158,8 +160,8 @@ func (f *fleet) lookAtSigns(ctx context.Context, accept map[int]bool) {
 	}
 }
 
-// markSigned records in Redis that all partitions have sentinel keys (marker keys that reveal lost data). From then on,
-// a missing sentinel key means that a Redis server has lost data.
+// markSigned records in Redis that all partitions have sentinel keys (marker keys that reveal lost data). After
+// markSigned, a missing sentinel key means that a Redis server has lost data.
 func (f *fleet) markSigned(ctx context.Context) {
 	if n := f.top.Route(f.keyspace.FormatPartition()); n != nil && n.Client().HSet(ctx, f.marker.StoreKey(), "signed",
 		"1").Err() == nil {

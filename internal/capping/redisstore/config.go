@@ -28,8 +28,8 @@ type Acks = topology.Acks
 // as failed. At least one replica must confirm the send.
 const Healthy = topology.Healthy
 
-// FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas:
-// the loss of the master may then lose allowed sends.
+// FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas.
+// With FixedAcks(0), the loss of a master may lose allowed sends.
 func FixedAcks(n int) Acks { return topology.FixedAcks(n) }
 
 // ParseAcks parses "healthy" or a number from 0 to 5.
@@ -109,8 +109,8 @@ const denseIDs = "dense"
 
 func (i IDs) isDense() bool { return i.Kind == "" || i.Kind == denseIDs }
 
-// The method layout returns the keyspace (distribution of users over Redis keys) of a new store for these ids, and the
-// possible versions of the stored format.
+// For a new store with these ids, the method layout returns the keyspace (distribution of users over Redis keys) and
+// the possible versions of the stored format.
 func (i IDs) layout() (script.Keyspace, script.Formats) {
 	if i.isDense() {
 		return script.Standard, script.Known
@@ -118,7 +118,7 @@ func (i IDs) layout() (script.Keyspace, script.Formats) {
 	return script.Spread(script.DepthFor(i.Users)), script.SpreadKnown
 }
 
-// The method marked returns the kind of ids and the check word of the ids' key, in the form of the format marker.
+// The method "marked" returns the kind of ids and the check word of the ids' key, in the form of the format marker.
 func (i IDs) marked() script.IDs {
 	if i.isDense() {
 		return script.IDs{}
@@ -133,7 +133,9 @@ func (i IDs) validate() error {
 		}
 	}
 	if !i.isDense() && i.Check == "" {
-		return fmt.Errorf("ids: the fingerprint of the key (check) must be set for ids of the kind %s", i.Kind)
+		return fmt.Errorf(
+			"ids: the field 'check' (fingerprint of the key for hashing ids) must be set for ids of the kind %s",
+			i.Kind)
 	}
 	return nil
 }

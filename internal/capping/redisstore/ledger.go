@@ -23,8 +23,8 @@ func ledgerCopies(l script.Keyspace) []int {
 }
 
 // openLedger reads the ledger (list of broken promises) from Redis, and compares it with the present state of the
-// servers. The comparison reveals keys that a server evicted while no instance of capper ran. The argument "made" is
-// true if the store was just created and has no records.
+// servers. The comparison reveals keys that a server evicted while no instance of capper ran. The argument "made" of
+// openLedger is true if the store was just created and has no records.
 func (f *fleet) openLedger(ctx context.Context, made bool) {
 	if made {
 		f.top.BeginLedger()
@@ -50,7 +50,7 @@ func (f *fleet) keepLedger(ctx context.Context) {
 }
 
 // longestWindow returns the time after which a lost send can no longer change a decision. Health reports an accepted
-// loss of data for this time.
+// loss of data until the lost sends can no longer change a decision.
 func (f *fleet) longestWindow() time.Duration { return f.retention() }
 
 // acceptedWarnings returns warnings about losses of data that operators have accepted. A warning ends when no limit
@@ -88,7 +88,7 @@ func (f *fleet) mendRecords(ctx context.Context) error {
 }
 
 // AcceptLoss accepts that Redis servers with a broken promise may have lost data. After AcceptLoss, the store decides
-// about the affected users again, with the remaining logs.
+// about the affected users again, from the remaining logs.
 func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.AcceptedLoss, error) {
 	f := s.fleet
 	f.mu.Lock()
@@ -99,7 +99,8 @@ func (s *Store) AcceptLoss(ctx context.Context, reason string) ([]capping.Accept
 	}
 	mend := func() error {
 		for p, err := range f.beginRestoration(ctx, f.withUsers(f.top.AllBroken())) {
-			return fmt.Errorf("restore lost changes of sets in partition %d of Redis: %w", p, err)
+			return fmt.Errorf("restore lost changes of sets (named groups of users) in partition %d of Redis: %w",
+				p, err)
 		}
 		return f.mendRecords(ctx)
 	}

@@ -28,8 +28,8 @@ const (
 	packFields   = 1000
 )
 
-// packWhenLong packs a live change log (log of changes to sets by API calls) with many records of single calls, after
-// this instance has appended to the log.
+// After this instance has appended to a live change log (log of changes to sets by API calls), packWhenLong packs the
+// log if it has many records of single calls.
 func (l *liveLogs) packWhenLong(p int, version string, meta *script.LiveMeta) {
 	l.logs[p].packed.Store(int64(meta.Packed))
 	l.packBeyond(p, version, mostUnpacked)
@@ -118,8 +118,9 @@ func (p *packPart) full() bool { return p.bytes >= packBytes || len(p.fields) >=
 // packing the same live change log (log of changes to sets by API calls).
 const compactAttempts = 5
 
-// The method compact packs a whole live change log (log of changes to sets by API calls). compact leaves out each set's
-// changes up to the time in the argument "upTo" or in the log, and stores the later of the two times in the log.
+// The method compact packs a whole live change log (log of changes to sets by API calls). compact omits each set's
+// changes up to a time: the later of the time in the argument "upTo" and the time in the log. compact stores this time
+// in the log.
 func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.Instant) error {
 	for range compactAttempts {
 		done, err := l.compactOnce(ctx, p, upTo)
@@ -174,9 +175,9 @@ type packEnd struct {
 	freed map[string]capping.Instant // stored only if nonce is not empty
 }
 
-// The method parts divides a whole live change log (log of changes to sets by API calls) into parts; one call of
-// live.lua replaces one part. If the log is large, the result omits long packed records whose changes are all still the
-// latest of their users.
+// The method "parts" divides a whole live change log (log of changes to sets by API calls) into parts. One call of
+// live.lua replaces one part of the log. If the log is large, the result omits long packed records whose changes are
+// all still the latest of their users.
 func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	bytes := 0
 	for i := range r.fields {
@@ -288,7 +289,7 @@ func (o *packOperation) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// The method free implements Store.Free. The background work of this store retries removals that fail.
+// The method free implements Store.Free. If a removal fails, the background work of this store retries it.
 func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) error {
 	for p := range l.owed {
 		l.owe(p, upTo, nil)
@@ -296,10 +297,10 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// The method owe stores, for each set, the time up to which changes must still be removed from a live change log (log
-// of changes to sets by API calls). The argument "freed" holds these times. The argument "stored" holds the times up to
-// which the log has already removed changes, and owe ignores earlier times in "freed". The method settleOwed removes
-// the changes later.
+// For each set, the method owe stores the time up to which changes must still be removed from a live change log (log of
+// changes to sets by API calls). The argument "freed" of the method owe holds the times that owe stores. The argument
+// "stored" of the method owe holds the times up to which the log no longer has changes. The method owe ignores times in
+// "freed" that are not later. The method settleOwed removes the changes later.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -315,7 +316,7 @@ func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 }
 
 // takeOwed returns the times that the method owe has stored for the partition, and removes them from memory. The caller
-// must remove the live changes up to these times.
+// of takeOwed must remove the live changes up to the returned times.
 func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	l.owing.Lock()
 	defer l.owing.Unlock()
@@ -325,7 +326,7 @@ func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 }
 
 // settleOwed removes the changes that the method owe has noted from the live change logs (logs of changes to sets by
-// API calls). Failed removals stay noted for the next call of settleOwed.
+// API calls). If a removal fails, its times stay in memory, and the next call of settleOwed tries the removal again.
 func (l *liveLogs) settleOwed(ctx context.Context) error {
 	l.freeing.Lock()
 	defer l.freeing.Unlock()
@@ -340,7 +341,8 @@ func (l *liveLogs) settleOwed(ctx context.Context) error {
 		cancel()
 		if err != nil {
 			l.owe(p, owed, nil)
-			faults = append(faults, fmt.Errorf("remove changes of sets from partition %d of Redis: %w", p, err))
+			faults = append(faults, fmt.Errorf("remove changes of sets (named groups of users) "+
+				"from partition %d of Redis: %w", p, err))
 			if len(faults) == 3 { // the store is in trouble: a later attempt follows
 				break
 			}

@@ -25,9 +25,9 @@ const (
 	startForLive = 2                // number of attempts for which a start waits; slower partitions follow later
 )
 
-// The method start reads the live change logs (logs of changes to sets by API calls) of all partitions that a known
-// node serves and that are not in quarantine. The store decides about users of other partitions only after a later read
-// of the partition's log.
+// The method start reads the live change logs (logs of changes to sets by API calls) of the partitions that have a
+// known node and are not in quarantine (no decisions until an operator accepts the loss). The store decides about users
+// of other partitions only after a later read of the partition's log.
 func (l *liveLogs) start(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startForLive*l.config.Topology.LongestAttempt())
 	defer cancel()
@@ -42,7 +42,7 @@ func (l *liveLogs) start(ctx context.Context) {
 	}
 }
 
-// The method run checks the live change logs (logs of changes to sets by API calls) every second in the background and
+// Every second, the method run checks the live change logs (logs of changes to sets by API calls) in the background and
 // reads changed logs, until the store is closed.
 func (l *liveLogs) run() {
 	l.wait.Go(func() {
@@ -69,9 +69,9 @@ func (l *liveLogs) run() {
 	})
 }
 
-// The method look reads the versions of all live change logs (logs of changes to sets by API calls), with one pipeline
-// to each node. If the version of a log has changed, look starts a read of this log. If the argument "touch" is true,
-// look also extends the TTLs of the logs.
+// The method look reads the versions of all live change logs (logs of changes to sets by API calls). For all logs of
+// one node, one pipeline is enough. If the version of a log has changed, look starts a read of this log. If the
+// argument "touch" is true, look also extends the TTLs of the logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}
@@ -219,9 +219,9 @@ func (l *liveLogs) logDamage(log *liveLog, err error) {
 // the log changes during the read.
 const renewAttempts = 20
 
-// The method renew reads the records of the partition's live change log (log of changes to sets by API calls) that this
-// instance does not know yet, and applies them. If Redis has lost live changes that this instance has, for example
-// after an accepted loss, renew stores the lost changes again.
+// The method renew reads those records of a partition's live change log (log of changes to sets by API calls) that this
+// instance does not know, and applies them. If Redis has lost live changes that this instance has, for example after an
+// accepted loss, renew stores the lost changes again.
 func (l *liveLogs) renew(ctx context.Context, p int) error {
 	if err := l.logs[p].restoring(p); err != nil {
 		return err
@@ -241,13 +241,14 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 			return err
 		}
 	}
-	return fmt.Errorf("partition %d of Redis receives changes of sets faster than this instance can read them", p)
+	return fmt.Errorf("partition %d of Redis receives changes of sets (named groups of users) "+
+		"faster than this instance can read them", p)
 }
 
 // renewOnce makes one attempt to read the live change log (log of changes to sets by API calls) and to apply the
-// records. The argument "known" is the version in memory. The argument "asked" is the same version, to read only later
-// records, or "", to read the whole log. If renewOnce returns neither true nor an error, the caller must call renewOnce
-// again.
+// records. The argument "known" of renewOnce is the version in memory. The argument "asked" of renewOnce is either
+// "known", to read only later records, or "", to read the whole log. If renewOnce returns neither true nor an error,
+// the caller must call renewOnce again.
 func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
 	read, err := l.read(ctx, p, asked, "")
 	if err != nil || read == nil {
@@ -318,7 +319,7 @@ func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 }
 
 // lostFrom returns the live changes of the partition's users that this instance has and the log in Redis lacks. The
-// argument "whole" is the whole log in Redis.
+// argument "whole" of lostFrom is the whole log in Redis.
 func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	stored := whole.lists()
 	for _, record := range l.lists.Records(func(user capping.UserID) bool { return l.config.Partition(user) == p }) {
@@ -341,7 +342,7 @@ func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	return lost
 }
 
-// The function lacks reports whether the stored lists lack a live change, because the change is newer than the stored
+// The function "lacks" reports whether the stored lists lack a live change, because the change is newer than the stored
 // change of the same user.
 func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Instant, kind live.Kind) bool {
 	of, ok := stored.Of(set, user)
@@ -379,7 +380,8 @@ func (r *liveReading) records() (records []*live.Record) {
 	return records
 }
 
-// The method lists returns the changes in a whole live change log (log of changes to sets by API calls) as live.Lists.
+// The method "lists" returns the changes in a whole live change log (log of changes to sets by API calls) as
+// live.Lists.
 func (r *liveReading) lists() *live.Lists {
 	lists := live.New(0)
 	lists.Drop(r.freed)
@@ -388,10 +390,10 @@ func (r *liveReading) lists() *live.Lists {
 }
 
 // The method read returns the records of the partition's live change log (log of changes to sets by API calls) after
-// the version "known". If "known" is "", read returns the whole log. The argument "from" is the place in the log where
-// reading begins; "" means the beginning. If another instance has packed the log during the read, read returns nil, and
-// the caller must start again. The method read waits until replicas have confirmed the log, so that a failover loses no
-// returned record.
+// the version "known". If "known" is "", read returns the whole log. The argument "from" of the method read is the
+// place in the log where reading begins; "" means the beginning. If another instance has packed the log during the
+// read, read returns nil, and the caller must start again. The method read waits until replicas have confirmed the log,
+// so that a failover loses no returned record.
 func (l *liveLogs) read(ctx context.Context, p int, known, from string) (*liveReading, error) {
 	var whole *liveReading
 	for {
@@ -438,8 +440,8 @@ func (l *liveLogs) add(to *liveReading, p int, page *script.LivePage) error {
 }
 
 // The method damage returns the error for a stored live change (change of a set by an API call) that cannot be decoded.
-// The users of the partition then stay Unavailable, because a decision without the change could allow a send to a user
-// who objected.
+// While a live change cannot be decoded, the users of its partition stay Unavailable, because a decision without the
+// change could allow a send to a user who objected.
 func (l *liveLogs) damage(p int, field string, err error) error {
 	return &damagedError{key: string(script.AppendLiveKey(nil, l.config.Prefixes[p])), field: field, err: err}
 }

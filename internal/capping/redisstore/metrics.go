@@ -42,11 +42,11 @@ func newShards() *shards {
 	return &shards{
 		all: desc("capper_store_shards", "Number of Redis masters that store the sends of users."),
 		degraded: desc("capper_store_degraded_shards",
-			"Number of Redis masters whose users are undecided: a master is down or has too few working replicas."),
+			"Number of Redis masters whose users get no decisions: the master is down or has too few replicas."),
 		unserved: desc("capper_store_unserved_partitions",
 			"Number of the 65 store partitions that no Redis node serves."),
 		least: desc("capper_store_replicas_needed",
-			"Minimum number of working replicas of a Redis master; with fewer, capper does not decide its users."),
+			"Minimum number of working replicas of a Redis master; with fewer, the master's users get no decisions."),
 		replicas: desc("capper_store_replicas", "Number of working replicas of each Redis master.", "node"),
 		known: desc("capper_store_replicas_known",
 			"Number of all replicas of each Redis master, working or not; 0 while the master does not answer.",
@@ -57,8 +57,8 @@ func newShards() *shards {
 			"node"),
 		broken: desc("capper_store_promise_broken",
 			"Store partitions without decisions until an operator accepts a possible loss of sends, by reason. "+
-				"policy: the Redis server evicts keys. evicted: the server has evicted keys. append_only: the server "+
-				"has no append-only file.",
+				"policy: the Redis server may evict keys. evicted: the server has evicted keys. append_only: the "+
+				"server has no append-only file.",
 			"node", "reason"),
 	}
 }
@@ -139,7 +139,7 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 		return g
 	}
 	m.barred = gauge("capper_store_barred_partitions",
-		"Number of the 64 store partitions whose users capper does not decide because data is at risk, by reason. "+
+		"Number of the 64 store partitions whose users get no decisions because data is at risk, by reason. "+
 			"gone: the Redis server lost all data. dropped: the server dropped records while loading. older: the "+
 			"server has older data than before. clock: the server's clock was ahead. broken: the server may lose "+
 			"data. parted: two servers serve parts of the hash slot.", "reason")
@@ -151,7 +151,7 @@ func (m *metrics) registerFleet(registerer prometheus.Registerer) error {
 		"Number of other capper instances whose setting or version (label key) differs from this instance.", "key")
 	m.made = gauge("capper_store_made_timestamp_seconds", "Unix time at which capper created the empty store in Redis.")
 	m.unheard = gauge("capper_store_unheard_seconds",
-		"Seconds since this instance last exchanged its state with other instances; 0 after a success.")
+		"Seconds since this instance last exchanged its state with other instances; 0 while the exchange works.")
 	return errors.Join(faults...)
 }
 

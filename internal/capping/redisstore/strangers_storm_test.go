@@ -70,7 +70,8 @@ func TestOnlyHeirsBecomeTheMaster(t *testing.T) {
 	restart(t, stranger, s, stranger.Addrs[0])
 	testkit.Eventually(t, func() bool {
 		h := s.Health(t.Context())
-		return h.State == "degraded" && strings.Contains(h.Error, "node "+stranger.Addrs[0]+": is a separate master")
+		return h.State == "degraded" && strings.Contains(h.Error,
+			"node "+stranger.Addrs[0]+": is a second, independent master")
 	})
 	require.Equal(t, 40, count(filter(t, s, batchOf("b", users, daily)), capping.Denied))
 
@@ -124,7 +125,7 @@ func TestDetachedReplicasDoNotBecomeTheMaster(t *testing.T) {
 	refreshes(t, s)
 	require.Equal(t, master, s.top.Route(0).Addr())
 	testkit.Eventually(t, func() bool {
-		return strings.Contains(s.Health(t.Context()).Error, "node "+replica+": is a separate master")
+		return strings.Contains(s.Health(t.Context()).Error, "node "+replica+": is a second, independent master")
 	})
 	require.Equal(t, 40, count(filter(t, s, batchOf("a", users, daily)), capping.Allowed))
 	require.NoError(t, c.Kill(master))

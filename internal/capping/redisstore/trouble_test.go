@@ -189,11 +189,11 @@ func TestBadBatchesAreRefusedWhole(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	for name, change := range map[string]func(*capping.Batch){
-		"group 3":                   func(b *capping.Batch) { b.Groups[0] = 3 },
-		"must have a message id":    func(b *capping.Batch) { b.Token = capping.Token{} },
-		"retention":                 func(b *capping.Batch) { b.Retention = 0 },
-		"must use the current time": func(b *capping.Batch) { b.At = 5 },
-		"1 users":                   func(b *capping.Batch) { b.Groups = nil },
+		"group 3":                func(b *capping.Batch) { b.Groups[0] = 3 },
+		"must have a message id": func(b *capping.Batch) { b.Token = capping.Token{} },
+		"retention":              func(b *capping.Batch) { b.Retention = 0 },
+		"must not set a time":    func(b *capping.Batch) { b.At = 5 },
+		"1 users":                func(b *capping.Batch) { b.Groups = nil },
 	} {
 		b := batchOf("a", []capping.UserID{7})
 		change(b)

@@ -12,11 +12,12 @@ import (
 	"capper/internal/testkit"
 )
 
-// The variable malformations lists mistakes in a batch; every store must reject a batch with such a mistake. Each key
-// of the map is a part of the expected error text. The function at this key makes the mistake in a valid batch.
+// The variable malformations lists mistakes in a batch. Every store must reject a batch with one of these mistakes.
+// Each key of the map is a part of the expected error text. The function at a key of the map makes the mistake in a
+// valid batch.
 var malformations = map[string]func(b *capping.Batch){
-	"per user, got 0 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = nil },
-	"per user, got 4 groups and 3 verdicts":  func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
+	"each user, got 0 group numbers and 3":   func(b *capping.Batch) { b.Groups = nil },
+	"each user, got 4 group numbers and 3":   func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
 	"batch of decisions about 2 users must":  func(b *capping.Batch) { b.Users = b.Users[:2] },
 	"groups of rules, got 0":                 func(b *capping.Batch) { b.Rules = nil },
 	"groups of rules, got 257":               func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
@@ -25,29 +26,29 @@ var malformations = map[string]func(b *capping.Batch){
 	"must have at most 255 rules, got 256":   func(b *capping.Batch) { b.Rules[0] = make([]capping.Rule, 256) },
 	"group 0: rule 0: max: must be 0 to " +
 		"1000": func(b *capping.Batch) { b.Rules[0][0].Max = capping.LogBound + 1 },
-	"max: must be 0 to 1000 sends, got -1":    func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
-	"rule 0: hold (rolling window of a rule)": func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
-	"rule 0: rule of a limit must have":       func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
+	"max: must be 0 to 1000 sends, got -1": func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
+	"rule 0: hold, the length of a rule's": func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
+	"rule 0: rule of a limit must have":    func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
 	"end before it starts, got 9 to 8": func(b *capping.Batch) {
 		b.Rules[0][0] = capping.Rule{Start: 9,
 			Until: 8}
 	},
 	"rule 32: a shadow rule (on trial":    func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
 	"rule 254: a shadow rule (on trial":   func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
-	"retention (time for which sends are": func(b *capping.Batch) { b.Retention = 0 },
-	"stored): must be 1ms to 43920h0m0s":  func(b *capping.Batch) { b.Retention = -time.Hour },
+	"retention, the time for which sends": func(b *capping.Batch) { b.Retention = 0 },
+	"stored, must be 1ms to 43920h0m0s":   func(b *capping.Batch) { b.Retention = -time.Hour },
 	"got 87840h0m0s":                      func(b *capping.Batch) { b.Retention = 10 * 366 * day },
 	"records sends must have a message id": func(b *capping.Batch) {
 		b.Message, b.Token = capping.Message{},
 			capping.Token{}
 	},
-	"records sends must use the current time": func(b *capping.Batch) { b.At = 1 },
+	"records sends must not set a time":       func(b *capping.Batch) { b.At = 1 },
 	"between the years 2024 and 2058, got -1": func(b *capping.Batch) { b.Record, b.At = false, -1 },
 	"between the years 2024 and 2058, got 1":  func(b *capping.Batch) { b.Record, b.At = false, capping.Never },
 }
 
 // manyRules returns a list that repeats the first rule of the batch, and ends with one shadow rule. The argument
-// "before" is the number of repetitions.
+// "before" of manyRules is the number of repetitions.
 func manyRules(b *capping.Batch, before int) []capping.Rule {
 	rules := slices.Repeat(b.Rules[0], before+1)
 	rules[before].Shadow = true
@@ -66,7 +67,8 @@ func malformedBatch(f *fixture) {
 		require.Equal(f, make([]capping.Verdict, 3), verdicts, want)
 	}
 	b := f.batch(f.message(), users)
-	require.ErrorContains(f, f.store.Filter(context.Background(), b, nil), "per user, got 3 groups and 0 verdicts")
+	require.ErrorContains(f, f.store.Filter(context.Background(), b, nil),
+		"each user, got 3 group numbers and 0 verdicts")
 	require.ErrorContains(f, f.store.Filter(context.Background(), &capping.Batch{}, nil), "retention")
 	for _, user := range users {
 		require.Zero(f, f.log(user).Len())

@@ -25,9 +25,10 @@ type backedUp struct {
 
 // Help returns the help text below the flags.
 func (c *BackupCommand) Help() string {
-	return "Requests an archive of the embedded store from a running service. The archive contains every send that " +
-		"was recorded before the command started. It ends with a checksum, which capper restore verifies. The API " +
-		"key needs the scope admin, and the URL is that of the admin listener if there is one."
+	return "Requests an archive of the embedded store (the local database) from a running service. The archive " +
+		"contains every send that was recorded before the command started. The archive ends with a checksum, which " +
+		"the command 'capper restore' verifies. The API key needs the scope admin. If the service has an admin " +
+		"listener (server.admin_listen), --url must name this listener."
 }
 
 // Run downloads a backup archive of the service's store and checks that the archive is complete.

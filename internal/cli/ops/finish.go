@@ -10,12 +10,12 @@ import (
 	"capper/internal/terminal"
 )
 
-// migratedDir returns the new name of the embedded store's directory for the last pass of a migration. A service with
-// the old configuration then cannot use the store any more.
+// migratedDir returns the new name of the embedded store's directory for the last pass of a migration. Because of the
+// new name, a service with the old configuration can no longer use the store.
 func migratedDir(dir string) string { return dir + ".migrated" }
 
-// lookFor reads the kind of user ids of the embedded store, if the last pass of a migration is also the first. The kind
-// of user ids is in a file beside the directory of the embedded store. The file keeps its name when the migration
+// If the last pass of a migration is also the first pass, lookFor reads the kind of user ids of the embedded store. The
+// kind of user ids is in a file beside the directory of the embedded store. The file keeps its name when the migration
 // renames the directory.
 func (w *work) lookFor(dir string) (err error) {
 	if w.state.Store == "" {
@@ -66,8 +66,8 @@ func (w *work) checkFinishing(dir string) error {
 			begun)
 	case exists(dir):
 		return terminal.Hinted(fmt.Errorf(
-			"directory %s exists again although the last pass renamed it: "+
-				"the store may have changes that no pass can find", dir),
+			"directory %s exists again, although the last migration pass renamed it: "+
+				"a service may have changed this store since that pass", dir),
 			"empty Redis and start the migration again with another --work")
 	}
 	return nil

@@ -31,7 +31,7 @@ type ImportCommand struct {
 	Files []string `arg:"" placeholder:"FILE" help:"Files with one send in each row, directories of such files, file name patterns, or - for standard input. Format: CSV with a header, TSV, NDJSON or Parquet, plain or compressed with gzip or zstd."`
 
 	Channel         string  `placeholder:"NAME" help:"Channel of sends whose row names no channel."`
-	MessageID       string  `placeholder:"ID" help:"Message id for sends whose row has no message id. Default: none; the service then identifies such a send by its time."`
+	MessageID       string  `placeholder:"ID" help:"Message id for sends whose row has no message id. Default: none; the service identifies a send without a message id by its time."`
 	Namespace       *string `placeholder:"NAME" help:"Namespace of all sends; the command rejects rows with another namespace. Default: the namespace in each row, or no namespace."`
 	UserColumn      string  `placeholder:"NAME" help:"Name of the column with the user ids. Default: the column 'user_id'."`
 	AtColumn        string  `placeholder:"NAME" help:"Name of the column with the time of each send. Default: the column 'at'."`
@@ -42,14 +42,14 @@ type ImportCommand struct {
 	Format          string  `enum:",csv,tsv,ndjson,parquet" default:"" help:"Format of the files: csv, tsv, ndjson or parquet. Default: the command detects the format from each file's name."`
 	FinalNewline    string  `enum:"auto,optional" default:"auto" help:"Whether the last line of a text file must end with a line break: auto (required only in long files) or optional."`
 	IDs             string  `name:"ids" enum:",dense,uint64,uuid,text" default:"" help:"Kind of the user ids in the files: dense, uint64, uuid or text. The command fails if the service uses another kind. Default: the kind of the service, or dense with --dry-run."`
-	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of invalid rows, which the command skips. If more rows are invalid, the command imports nothing. Default: 0."`
+	MaxBadRows      int64   `placeholder:"N" help:"Maximum number of invalid rows that the command skips. If more rows are invalid, the command imports nothing. Default: 0."`
 
 	DryRun   bool          `help:"Read all files and show the result without importing anything."`
-	Verify   bool          `help:"After the import, send all rows a second time, and report sends that the first pass had not recorded."`
+	Verify   bool          `help:"After the import, import all rows a second time, and report sends that the first import had not recorded."`
 	Patience time.Duration `default:"5m" help:"Maximum time to retry sends that the service could not record."`
 	Batch    int           `default:"10000" help:"Number of sends in one call to the service."`
 	Parallel int           `default:"4" help:"Number of calls that the command makes to the service at the same time."`
-	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Directory for temporary files when more than a million sends are sorted. Default: the temporary directory of the system."`
+	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Directory for temporary files, which the command writes if it must sort more than a million sends. Default: the temporary directory of the system."`
 }
 
 // The type report is the output of the import command with --json.
@@ -106,15 +106,15 @@ func (c *ImportCommand) Run(ctx context.Context, on *terminal.Streams) (err erro
 	return found.fault()
 }
 
-// keyRule is a hint below error texts about the API key that an import needs.
+// keyRule is a hint for errors: it describes the API key that an import needs.
 const keyRule = "the key in " + cli.KeyVariable +
 	" needs the scopes read and admin; a key with a namespace cannot have admin"
 
 // If the clocks of the service and of this machine differ by more than farClock, the command prints a warning.
 const farClock = 10 * time.Second
 
-// The method ask reads the channels and the clock of the service in advance. The command can then reject rows with
-// unknown channels or future times.
+// The method ask reads the channels and the clock of the service, so that the command can reject rows with unknown
+// channels or future times.
 func (c *ImportCommand) ask(
 	ctx context.Context,
 	on *terminal.Streams,

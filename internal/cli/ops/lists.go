@@ -37,10 +37,10 @@ func CopyChanges(ctx context.Context, from, to live.Store) (n int, err error) {
 		}
 	}
 	if err := group.Wait(); err != nil {
-		return n, fmt.Errorf("copy the changes to sets: %w", err)
+		return n, fmt.Errorf("copy the changes to sets (named groups of users): %w", err)
 	}
 	if err := to.Renew(ctx, nil); err != nil {
-		return n, fmt.Errorf("read the copied changes to sets: %w", err)
+		return n, fmt.Errorf("read the copied changes to sets (named groups of users): %w", err)
 	}
 	for _, r := range records {
 		if missing := to.Lists().Superseded(r); missing > 0 {

@@ -38,11 +38,12 @@ type migrated struct {
 
 // Help returns the help text below the flags.
 func (c *MigrateCommand) Help() string {
-	return "Copies the sends of the embedded store of a running service and the changes that calls made to sets to " +
-		"Redis, and reads all of them back. Counts of messages and logs of pacers are not copied. Another " +
-		"pass copies the changes since the previous one. Then stop the service, run the last pass with " +
-		"--finish, and start the service with --config. The API key needs the scope admin, and the URL is that of " +
-		"the admin listener if there is one."
+	return "Copies recorded sends, and changes of sets by API calls, from the embedded store (the local database) of " +
+		"a running service to Redis. The command reads the copies back and compares them. The command does not copy " +
+		"the counts of messages and the logs of pacers. Each further run copies what has changed since the previous " +
+		"run. At the end, stop the service, run the command with --finish, and start the service with the " +
+		"configuration file of --config. The API key needs the scope admin. If the service has an admin listener " +
+		"(server.admin_listen), --url must name this listener."
 }
 
 // Run makes one pass of the migration from the embedded store to Redis.
@@ -54,7 +55,8 @@ func (c *MigrateCommand) Run(ctx context.Context, on *terminal.Streams) (err err
 	}
 	if cfg.Store.Kind != config.Redis {
 		return terminal.WithStatus(terminal.BadInput, fmt.Errorf(
-			"%s: store.kind: must be redis, got %s: --config must name the configuration for after the migration",
+			"%s: store.kind: must be redis, got %s: "+
+				"--config must name the configuration that the service uses after the migration",
 			c.Config, cfg.Store.Kind))
 	}
 	work, err := openWork(c.Work, c.Finish != "")

@@ -16,7 +16,7 @@ const (
 	portion = 4096 // number of users whose logs are merged and read back together
 	readers = 64   // number of simultaneous reads of logs
 	patient = time.Minute
-	margin  = 10 * time.Second // shortly before its expiry, a send may be missing in one store
+	margin  = 10 * time.Second // a send that expires within this time may be missing in one store
 )
 
 // The type target is the store to which a migration copies the logs of users.
@@ -171,8 +171,8 @@ func (b *batch) merge(ctx context.Context, users []capping.UserID, logs []cappin
 	ctx, cancel := context.WithTimeout(ctx, patient)
 	defer cancel()
 	if err := b.pass.Target.Merge(ctx, m, make([]capping.Merged, len(m.Users))); err != nil {
-		return fmt.Errorf("copy the recorded sends of the users from %s to %s into Redis: %w", b.pass.name(m.Users[0]),
-			b.pass.name(m.Users[len(m.Users)-1]), err)
+		return fmt.Errorf("copy the recorded sends of the users between %s and %s into Redis: %w",
+			b.pass.name(m.Users[0]), b.pass.name(m.Users[len(m.Users)-1]), err)
 	}
 	return nil
 }

@@ -14,9 +14,9 @@ import (
 
 // RestoreCommand is the command `capper restore FILE --to DIR`.
 type RestoreCommand struct {
-	File            string `arg:"" help:"Archive file that capper backup wrote."`
-	To              string `placeholder:"DIR" help:"Directory for the restored embedded store (store.embedded.path), which must be empty or absent. Default: only check the archive."`
-	AcceptLostSends bool   `help:"Restore the archive even if the previous store recorded later sends, which are then lost: users may receive more messages than their limits allow. Later changes of sets, such as opt-outs, are lost too."`
+	File            string `arg:"" help:"Archive file that the command 'capper backup' has written."`
+	To              string `placeholder:"DIR" help:"Directory for the restored embedded store (the setting store.embedded.path). The directory must be empty or absent. Without --to, the command only checks the archive."`
+	AcceptLostSends bool   `help:"Restore the archive even if the previous store recorded sends after the backup. These sends are lost, so users may receive more messages than their limits allow. Changes of sets after the backup, such as opt-outs, are lost, too."`
 	JSON            bool   `help:"Print the result as JSON."`
 }
 
@@ -33,11 +33,12 @@ type restored struct {
 
 // Help returns the help text below the flags.
 func (c *RestoreCommand) Help() string {
-	return "Restores the embedded store of a stopped service. The whole archive is read and checked before anything " +
-		"is written; a directory that is not empty is rejected. After the restore the service has the sends and the " +
-		"changes of sets by calls from before the backup, and reports since when sends are missing. Changes of sets " +
-		"since the backup are lost: users who unsubscribed receive messages until capper set replay has made " +
-		"the changes of the audit again."
+	return "Restores the embedded store (the local database) of a stopped service. The command reads and checks the " +
+		"whole archive before it writes anything, and rejects a directory that is not empty. After the restore, the " +
+		"service has the sends, and the changes of sets by API calls, from before the backup. The service reports " +
+		"the time since which sends are missing. Changes of sets after the backup are lost: users who unsubscribed " +
+		"after the backup receive messages until 'capper set replay' repeats these changes from the audit (the log " +
+		"of all calls)."
 }
 
 // Run checks the backup archive. If the command line has the flag --to, Run also extracts the archive to a directory.

@@ -17,7 +17,7 @@ import (
 // The type count is a whole number on the command line, which may have the suffix k, M or G.
 type count int64
 
-// A float64 represents all whole numbers up to the constant exact without an error.
+// The constant exact is the largest whole number up to which a float64 represents all whole numbers exactly.
 const exact = 1 << 53
 
 // UnmarshalText parses a number on the command line, such as 270M, 30k or 1000000.
@@ -42,12 +42,12 @@ type SizeCommand struct {
 	Users     count         `required:"" placeholder:"N" help:"Number of users who receive messages, such as 270M."`
 	IDs       string        `name:"ids" enum:"dense,uint64,uuid,text" default:"dense" help:"Kind of the user ids: dense, uint64, uuid or text. The flag --density applies only to dense ids."`
 	Sends     float64       `default:"5" help:"Average number of stored sends per user, counted over the longest window of all limits."`
-	Density   float64       `default:"1" help:"Share of numbers in use, among all numbers from the lowest to the highest user id. For example, 0.04 means that 4 of 100 numbers are user ids."`
+	Density   float64       `default:"1" help:"Fraction of the numbers between the lowest and the highest user id that are user ids. For example, 0.04 means that 4 of 100 numbers are user ids."`
 	Days      float64       `default:"7" help:"Number of days in the longest window of all limits."`
 	Campaigns float64       `default:"10" help:"Number of campaigns per day."`
 	Blast     *count        `placeholder:"N" help:"Number of users in the largest campaign. Default: a tenth of all users."`
 	Within    time.Duration `default:"10m" help:"Maximum time in which the service must decide about all users of the largest campaign."`
-	Calls     float64       `default:"0" help:"Number of calls per second for a single user, while the largest campaign runs."`
+	Calls     float64       `default:"0" help:"Number of calls per second that ask about one user each, while the largest campaign runs."`
 	Shards    *int          `placeholder:"N" help:"Number of Redis masters. Default: the smallest number that can carry the load."`
 	Replicas  int           `default:"2" help:"Number of replicas of each Redis master."`
 	Instances int           `default:"2" help:"Number of instances of the service."`

@@ -67,7 +67,8 @@ func (s *state) takes(dir, id string, mark uint64) error {
 		return s.errAnother(dir)
 	case mark <= s.Mark:
 		return terminal.Hinted(fmt.Errorf(
-			"directory %s holds an older copy of the store than the last pass read: later sends are missing", dir),
+			"directory %s holds an older copy of the store than the last migration pass read: later sends are missing",
+			dir),
 			"name the directory that the service used (store.embedded.path)")
 	}
 	return nil

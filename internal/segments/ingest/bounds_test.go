@@ -83,11 +83,11 @@ func TestBoundsThatMakeNoSense(t *testing.T) {
 			"percentage such as 20%, got",
 		"allow_new: [b]\nsegments: [{name: a}]": `allow_new[0]: "b": must be the name of a segment or set in this build`,
 		"allow_first: [all]":                    `allow_first[0]: "all": must be one of [empty-segments empty-sets empty-files bad-rows]`,
-		"sets: [{name: a, min_users: 3}]": "sets[0]: bounds such as " +
-			"max_change and min_users, and only_grows, require publish: true for a set",
+		"sets: [{name: a, min_users: 3}]": "sets[0]: only_grows and bounds such as " +
+			"max_change and min_users require publish: true in the same set",
 		"segments: [{name: a, max_user: 3}]":                                      "max_user",
 		"segments: [{name: a, inputs: [{path: x, max_change: 3}]}]":               "max_change",
-		"sets: [{name: a, min_users: [1]}, {name: b, max_change: {a: 1}}]":        "sets[1]: bounds such as max_change",
+		"sets: [{name: a, min_users: [1]}, {name: b, max_change: {a: 1}}]":        "sets[1]: only_grows and bounds",
 		"segments: [{name: a, inputs: [x]}]\nmin_users: 3":                        "min_users",
 		"segments: [{name: a, inputs: [x], newer_than: 3h}]\ndefaults: {path: x}": "newer_than",
 	} {

@@ -90,9 +90,9 @@ func (f *buildFile) segment(v yamltree.Value) {
 	f.into.Bounds.Of[r.Name] = own
 }
 
-// The method set parses a set of the build file. If the build file has "publish: true" for the set, the generation will
-// contain the set, and the set may have limits. A set without "publish: true" is not published, but other segments and
-// sets can refer to it.
+// The method set parses a set of the build file. If the build file has "publish: true" for the set, the generation
+// (published version) will contain the set, and the set may have limits. A set without "publish: true" is not
+// published, but other segments and sets can refer to it.
 func (f *buildFile) set(v yamltree.Value) {
 	var r Definition
 	var own publish.SegmentBounds
@@ -113,7 +113,7 @@ func (f *buildFile) set(v yamltree.Value) {
 	})
 	v.Fields(fields)
 	if !r.Publish && bounded {
-		v.Fault("bounds such as max_change and min_users, and only_grows, require publish: true for a set")
+		v.Fault("only_grows and bounds such as max_change and min_users require publish: true in the same set")
 	}
 	if !r.Publish && !asOf.IsZero() {
 		v.FaultOf("as_of", "requires publish: true")
@@ -147,8 +147,8 @@ func (f *buildFile) table(v yamltree.Value) {
 	f.inputWith(&inputs, more)(v)
 	switch {
 	case prefix == "" && own != publish.SegmentBounds{}:
-		v.Fault("max_change, max_week_change and free_below require a table with set_prefix; set them on each " +
-			"segment instead")
+		v.Fault("max_change, max_week_change and free_below require a table with set_prefix: " +
+			"for a table of segments, set these fields in each segment")
 	case prefix == "":
 		f.into.Tables = append(f.into.Tables, inputs...)
 	default:
@@ -229,7 +229,7 @@ func (f *buildFile) overlaps(v yamltree.Value) {
 }
 
 // maxBadRows returns the build file's field with the number of bad rows that the build may skip. The command-line flag
-// for bad rows takes precedence over this field.
+// for bad rows takes precedence over the field in the build file.
 func (f *buildFile) maxBadRows() yamltree.Field {
 	flag := f.into.MaxBadRows
 	return checked(func(text string) error {

@@ -17,7 +17,8 @@ type file struct {
 }
 
 // The method expand returns the files of the inputs in order, and replaces each pattern by the matching files. A
-// pattern without a matching file is an error. Otherwise, a late export would cause empty segments.
+// pattern without a matching file is an error. If a missing file were no error, a late export would cause empty
+// segments.
 func (r *reader) expand(ctx context.Context, inputs []Input) ([]file, error) {
 	var files []file
 	stdins := 0
@@ -49,7 +50,7 @@ func noMatch(pattern string, leftOut []string) error {
 	if len(leftOut) == 0 {
 		return fmt.Errorf("no file matches %q", pattern)
 	}
-	return fmt.Errorf("no data file matches %q, but %d other files do, such as %q", pattern, len(leftOut),
+	return fmt.Errorf("no data file matches %q, but only %d other files, such as %q", pattern, len(leftOut),
 		leftOut[0])
 }
 

@@ -65,8 +65,8 @@ func (p *Plan) AddSetTable(prefix string, inputs ...Input) {
 
 // Definition defines the users of a segment or set: all users in any of Inputs or Union who are also in each of
 // Intersect and in none of Minus. The fields Union, Intersect and Minus name segments or sets; the plan may define
-// these in any order. A definition that names a segment uses the segment's users before the build resolves overlaps of
-// segments.
+// these in any order. A definition that names a segment sees all users of this segment, even users whom the build later
+// removes because of overlaps.
 type Definition struct {
 	Name      string
 	Inputs    []Input
@@ -84,8 +84,8 @@ func (p *Plan) check() error {
 	if len(p.Segments) == 0 && len(p.Tables) == 0 && !p.SetsAlone {
 		if len(p.SetTables) > 0 || slices.ContainsFunc(p.Sets, func(s Definition) bool { return s.Publish }) {
 			return errors.New(
-				"segments are missing: without them, the default limits would apply to every user. Publish the sets " +
-					"together with the segments")
+				"segments are missing, so the default limits would apply to every user: " +
+					"publish the sets together with the segments")
 		}
 		return errors.New("nothing to build: give at least one segment or table")
 	}
@@ -106,7 +106,7 @@ func (p *Plan) check() error {
 		faults = append(faults, checkPrefix(t.Prefix))
 		for _, other := range p.SetTables[:i] {
 			if strings.HasPrefix(t.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, t.Prefix) {
-				faults = append(faults, fmt.Errorf("set prefixes %q and %q: one must not begin with the other",
+				faults = append(faults, fmt.Errorf("set prefixes %q and %q: neither must begin with the other",
 					other.Prefix, t.Prefix))
 			}
 		}
@@ -155,8 +155,8 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// mayBeInTable reports whether all users of a segment or set may come from the rows of a table. The definition of such
-// a segment or set needs no input.
+// mayBeInTable reports whether all users of a segment or set may come from the rows of a table. The definition of a
+// segment or set that may be in a table needs no input.
 func (p *Plan) mayBeInTable(r *Definition) bool {
 	return len(p.Tables) > 0 || r.Publish && p.inSetTable(r.Name)
 }
@@ -165,7 +165,7 @@ func (p *Plan) inSetTable(name string) bool {
 	return slices.ContainsFunc(p.SetTables, func(t SetTable) bool { return strings.HasPrefix(name, t.Prefix) })
 }
 
-// The method published returns the sets of the plan that the build will publish.
+// The method "published" returns the sets of the plan that the build will publish.
 func (p *Plan) published() []Definition {
 	return slices.DeleteFunc(slices.Clone(p.Sets), func(s Definition) bool { return !s.Publish })
 }
@@ -182,7 +182,7 @@ func (p *Plan) SetGrowth(name string, growth publish.Growth) error {
 }
 
 // SetAsOf stores, in the plan, the as_of (time up to which the set reflects API calls) that the operator stated. The
-// argument "name" is the name of a published set, or of a folder of sets such as "country/*".
+// argument "name" of SetAsOf is the name of a published set, or of a folder of sets such as "country/*".
 func (p *Plan) SetAsOf(name string, at time.Time) error {
 	if !p.publishesSet(name) {
 		return fmt.Errorf("%q: must be the name of a set to publish", name)
@@ -203,12 +203,12 @@ func (p *Plan) asOf(set string) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// publishesSet works like Publishes, but for sets alone.
+// publishesSet works like Publishes, but only for sets.
 func (p *Plan) publishesSet(name string) bool {
 	return slices.ContainsFunc(p.published(), named(name)) || p.inSetTable(name)
 }
 
-// The function named returns a function that reports whether a definition has the given name, or is in the given
+// The function "named" returns a function that reports whether a definition has the given name, or is in the given
 // folder, such as "country/*".
 func named(name string) func(Definition) bool {
 	folder, isFolder := strings.CutSuffix(name, "*")
@@ -217,9 +217,9 @@ func named(name string) func(Definition) bool {
 	}
 }
 
-// Publishes reports whether a name is that of a segment or published set of the plan, or of a folder of such sets
-// ("country/*"). Publishes cannot find a name that occurs in no other place than the rows of tables, because the build
-// has not read the tables yet.
+// The method Publishes reports whether a name is that of a segment or published set of the plan, or of a folder of such
+// sets ("country/*"). Publishes cannot find a name that occurs only in the rows of tables, because the build has not
+// read the tables yet.
 func (p *Plan) Publishes(name string) bool {
 	return slices.Contains(p.Order, name) || slices.ContainsFunc(p.Segments, named(name)) || p.publishesSet(name)
 }

@@ -87,7 +87,7 @@ func TestSetsThatCannotBe(t *testing.T) {
 		many = append(many, set(fmt.Sprintf("g/%d", i)))
 	}
 	for want, p := range map[string]*Plan{
-		"segments are missing: without them": {Sets: []Definition{set("a")}},
+		"segments are missing, so the default": {Sets: []Definition{set("a")}},
 		`"Mars": must be a time zone`: {Segments: []Definition{vip},
 			Sets: []Definition{set("tz/Mars")}},
 		`set name "default": is reserved`: {Segments: []Definition{vip},
@@ -104,7 +104,7 @@ func TestSetsThatCannotBe(t *testing.T) {
 		`"a" refers to itself: ["a" "a"]`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "a", Publish: true, Union: []string{"a"}}}},
 		`set prefix "tz"`: {Segments: []Definition{vip}, SetTables: []SetTable{{Prefix: "tz"}}},
-		`set prefixes "tz/" and "tz/Asia/": one must not begin with the other`: {Segments: []Definition{vip},
+		`set prefixes "tz/" and "tz/Asia/": neither must begin with the other`: {Segments: []Definition{vip},
 			SetTables: []SetTable{{Prefix: "tz/"}, {Prefix: "tz/Asia/"}}},
 	} {
 		_, err := Run(t.Context(), p, Config{}, quiet)

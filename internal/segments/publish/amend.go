@@ -12,17 +12,17 @@ import (
 	"capper/internal/segments"
 )
 
-// Amended returns the generation that an amend (a publish that replaces only some sets) would make live in place of the
-// generation in the argument "base". The returned candidate (built but unpublished generation) has the sets of the
-// candidate c. For all other sets and the segments, the returned candidate refers to the objects of the live
-// generation. The bitmaps of the candidate c and of the live state "base" must have the user numbers of one dictionary;
-// see Over. If the argument "add" is true, the users of the candidate's sets join the users of the live sets.
-// Otherwise, the users of the candidate's sets replace the live users. The argument "began" is the time when the amend
-// started to read its inputs.
+// The method Amended returns the generation that an amend (a publish that replaces only some sets) would make live in
+// place of the generation in the argument "base". The returned candidate (built but unpublished generation) has the
+// sets of the candidate c. For all other sets and the segments, the returned candidate refers to the objects of the
+// live generation. The bitmaps of the candidate c and of the live state "base" must have the user numbers of one
+// dictionary; see Over. If the argument "add" is true, the users of the candidate's sets join the users of the live
+// sets. If "add" is false, the users of the candidate's sets replace the live users. The argument "began" of Amended is
+// the time when the amend started to read its inputs.
 //
 // If a set's as_of (time up to which the set reflects API calls) is earlier than the as_of of the live set, the amend
-// would undo a later build or amend. If such a set only grows, Amended therefore keeps the live users. For any other
-// such set, Amended returns a refusal.
+// would undo later changes. If a set with an earlier as_of only grows, Amended keeps the live users. For any other set
+// with an earlier as_of, Amended returns a refusal.
 func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended *Candidate, refusals []string) {
 	amended = &Candidate{Carried: base.manifest, Partial: true}
 	if c.Dictionary != nil {
@@ -46,8 +46,9 @@ func (c *Candidate) Amended(base *LiveState, add bool, began time.Time) (amended
 		case add || older && was.Growth.OnlyGrows:
 			next = next.joined(was)
 		case older:
-			refusals = append(refusals, fmt.Sprintf("set %q is live as of %s, but the file speaks for %s, which is "+
-				"earlier: state a later time with --as-of if the file is right", is.Name, AsOfText(newest),
+			refusals = append(refusals, fmt.Sprintf("set %q is published with changes up to %s, "+
+				"but the file contains changes only up to %s: give a later time with --as-of if the file is right",
+				is.Name, AsOfText(newest),
 				AsOfText(is.AsOf)))
 		}
 		amended.Sets = append(amended.Sets, next)
@@ -68,8 +69,8 @@ func (s *LiveState) IsSegment(name string) bool {
 }
 
 // The method amended returns a copy of the set for an amend (a publish that replaces only some sets). If the as_of of
-// the set is unknown, the copy gets the start time of the amend as AmendedAsOf. A later build with older files
-// therefore does not remove the users of the amend.
+// the set is unknown, the copy gets the start time of the amend as AmendedAsOf. Because of AmendedAsOf, a later build
+// with older files does not remove the users of the amend.
 func (s *Set) amended(began time.Time) Set {
 	next := *s
 	if next.AmendedAsOf = s.AsOf; s.AsOf.IsZero() {
@@ -78,7 +79,8 @@ func (s *Set) amended(began time.Time) Set {
 	return next
 }
 
-// AsOfText formats the as_of of a set (time up to which the set reflects API calls). The text contains milliseconds.
+// AsOfText formats the as_of of a set (time up to which the set reflects API calls). The text from AsOfText contains
+// milliseconds.
 func AsOfText(at time.Time) string {
 	if at.IsZero() {
 		return "an unknown time"
@@ -110,10 +112,10 @@ type Kept struct {
 
 // KeepAmended returns a changed copy of a build's candidate that does not undo amends (publishes of some sets) in the
 // live state "base". If an amend of a set is not older than the build's input file for the set, the copy has the users
-// of the live set. If such a set only grows, the copy has the users of both the build and the live set. The result "by"
-// of KeepAmended is the live state "base" with bitmaps in the user numbers of the returned candidate. If a set keeps
-// users whose ids c does not contain, the returned candidate (built but unpublished generation) has other user numbers
-// than c.
+// of the live set. If an amended set of this kind only grows, the copy has the users of both the build and the live
+// set. The result "by" of KeepAmended is the live state "base" with bitmaps in the user numbers of the returned
+// candidate. If a set keeps users whose ids c does not contain, the returned candidate (built but unpublished
+// generation) has other user numbers than c.
 func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState, kept []Kept, err error) {
 	copied := *c
 	over, copied.Sets = &copied, slices.Clone(c.Sets)
@@ -142,13 +144,13 @@ func (c *Candidate) KeepAmended(base *LiveState) (over *Candidate, by *LiveState
 	return over, by, kept, err
 }
 
-// Exists reports whether the location has a live generation (published version in use). Without a live generation, an
-// amend (publish of some sets) is not possible.
+// The method Exists reports whether the location has a live generation (published version in use). Without a live
+// generation, an amend (publish of some sets) is not possible.
 func (s *LiveState) Exists() bool { return s.manifest != nil }
 
-// AmendedSince reports whether all publishes between the earlier state "before" and the state s were amends (publishes
-// of some sets). A build that lost a publishing race against amends alone may repeat its last steps with the newer
-// state.
+// AmendedSince reports whether only amends happened between the earlier state "before" and the state s. An amend is a
+// publish that replaces only some sets. If a build lost a publishing race only to amends, the build may repeat its last
+// steps with the newer state.
 func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before *LiveState) (bool, error) {
 	if s.manifest == nil || before.manifest == nil {
 		return false, nil
@@ -162,8 +164,8 @@ func (s *LiveState) AmendedSince(ctx context.Context, at objects.Source, before 
 	return amendsBetween(ctx, at, before.manifest, s.manifest, known...)
 }
 
-// amendsAlone reports whether all publishes between two generations (published versions) were amends (publishes of some
-// sets). The two generations must have the same user numbers.
+// amendsAlone reports whether every publish between two generations (published versions) was an amend (a publish that
+// replaces only some sets). The two generations must have the same user numbers.
 func amendsAlone(before, now *segments.Manifest) bool {
 	if now.Generation <= before.Generation || strings.HasPrefix(now.Reason, RollbackReason) ||
 		!sameSegments(now.Segments, before.Segments) {

@@ -136,8 +136,9 @@ func TestAnAmendOfAnEarlierFile(t *testing.T) {
 	base, err := (&Session{}).ReadForAmend(t.Context(), at, c)
 	require.NoError(t, err)
 	_, refusals := c.Amended(base, false, segmentstest.Epoch)
-	require.Equal(t, []string{`set "paused" is live as of 2026-11-20T09:15:00Z, but the file speaks for ` +
-		`2026-11-20T08:15:00Z, which is earlier: state a later time with --as-of if the file is right`}, refusals)
+	require.Equal(t, []string{`set "paused" is published with changes up to 2026-11-20T09:15:00Z, but the file ` +
+		`contains changes only up to 2026-11-20T08:15:00Z: give a later time with --as-of if the file is right`},
+		refusals)
 
 	// Without a time, the start of the amend protects its users.
 	done, err = amend(t, at, true, asOf("paused", time.Time{}, 8))

@@ -12,7 +12,7 @@ import (
 )
 
 // Carried describes a set whose live users a rollback keeps. The rollback may also add users of the earlier generation
-// to the set.
+// (published version) to the set.
 type Carried struct {
 	Set   string `json:"set"`
 	Users uint64 `json:"users"`
@@ -50,14 +50,14 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 	if base.Generation == nil {
 		if len(back)+len(keep) > 0 {
 			return nil, fmt.Errorf(
-				"--also-roll-back and --keep-set: must be unset, because the live generation cannot be read")
+				"--also-roll-back and --keep-set: must be unset, because the published sets cannot be read")
 		}
 		return p, nil
 	}
 	live := CandidateOf(base.Generation)
 	for _, name := range slices.Concat(back, keep) {
 		if !slices.ContainsFunc(live.Sets, func(s Set) bool { return named(s.Name, []string{name}) }) {
-			return nil, fmt.Errorf("%q: must be a set of the live generation, or a folder of such sets (tz/*)", name)
+			return nil, fmt.Errorf("%q: must be a published set, or a folder of published sets (such as tz/*)", name)
 		}
 	}
 	zones := p.lacksZone(live.Sets, back)
@@ -84,7 +84,7 @@ func PlanRollback(earlier *segments.Generation, base *LiveState, back, keep []st
 
 func isZone(name string) bool { return strings.HasPrefix(name, segments.ZonePrefix) }
 
-// The function named reports whether a list contains the name of the set, or a folder of sets ("tz/*") that contains
+// The function "named" reports whether a list contains the name of the set, or a folder of sets ("tz/*") that contains
 // the set.
 func named(set string, list []string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
@@ -93,8 +93,9 @@ func named(set string, list []string) bool {
 	})
 }
 
-// acceptedSince reports whether, after the generation "earlier", users left the set in a build with an operator's
-// approval. acceptedSince ignores users who left by a rollback, because a second rollback may restore them.
+// acceptedSince reports whether, after the generation "earlier" (published version), users left the set in a build with
+// an operator's approval. acceptedSince ignores users who left by a rollback, because a second rollback may restore
+// them.
 func acceptedSince(live, earlier *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return a.Set == set && a.At.After(earlier.CreatedAt) && !strings.HasPrefix(a.Reason, RollbackReason)
@@ -130,8 +131,8 @@ func (p *RollbackPlan) put(s Set, joined bool) {
 }
 
 // The method carry plans a rollback of a set that only grows: the set keeps its live users. Users of the earlier
-// generation who left the set without an operator's approval return to it, because a rollback may repair a truncated
-// list.
+// generation (published version) who left the set without an operator's approval return to it, because a rollback may
+// repair a truncated list.
 func (p *RollbackPlan) carry(is *Set, leftOnPurpose bool) {
 	i := p.index(is.Name)
 	if i < 0 || leftOnPurpose {
@@ -199,8 +200,8 @@ func (p *RollbackPlan) reason() string {
 	return text
 }
 
-// The method undo returns the live state "base" without the recorded approvals for sets that the rollback changes. Such
-// an approval no longer applies, because the users who left the set are in the set again after the rollback.
+// The method undo returns the live state "base" without the recorded approvals for sets that the rollback changes. An
+// approval of a loss no longer applies, because the users who left the set are in the set again after the rollback.
 func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	kept, live := *base, *base.manifest
 	changed := map[string]bool{}
@@ -213,9 +214,9 @@ func (p *RollbackPlan) undo(base *LiveState) *LiveState {
 	return &kept
 }
 
-// The method forgets reports whether the earlier manifest lacks an approval that services still need. A service may use
-// a generation from before the approval. Such a service needs the approval to accept a generation without the users who
-// left the set.
+// The method "forgets" reports whether the earlier manifest lacks an approval that services still need. A service may
+// use a generation (published version) from before the approval. A service with an older generation needs the approval
+// to accept a generation without the users who left the set.
 func (p *RollbackPlan) forgets(base *LiveState) bool {
 	return slices.ContainsFunc(p.undo(base).manifest.Accepted, func(a segments.Accepted) bool {
 		return a.Set != "" && !slices.ContainsFunc(p.Earlier.Manifest.Accepted, func(has segments.Accepted) bool {
@@ -258,8 +259,9 @@ type Grown struct {
 
 // SetsThatGrew returns the sets of a refused candidate (built but unpublished generation) that may still go live.
 // SetsThatGrew selects the sets that only grow and that users joined, and keeps all live users of these sets. The
-// segments and all other sets of the returned candidate have their live content. The argument "refused" is a function
-// that reports whether the guard refused a set for another reason. If no set may go live, the returned list is empty.
+// segments and all other sets of the returned candidate have their live content. The argument "refused" of SetsThatGrew
+// is a function that reports whether the guard refused a set for another reason. If no set may go live, the returned
+// list is empty.
 func (c *Candidate) SetsThatGrew(live *segments.Generation, refused func(set string) bool) (*Candidate, []Grown) {
 	only := CandidateOf(live)
 	only.Carried, only.Partial = c.Carried, true

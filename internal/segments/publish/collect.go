@@ -21,9 +21,9 @@ type Garbage struct {
 	SizeBytes   int64            `json:"size_bytes"`
 }
 
-// A Collector (command gc) finds and removes unneeded objects: all generations except the newest (field Keep), and
-// bitmaps and dictionaries that no remaining generation uses. A Collector never removes the live generation, or an
-// object that was stored less than Grace ago.
+// A Collector (command gc) finds and removes unneeded objects: all generations (published versions) except the newest
+// (field Keep), and bitmaps and dictionaries that no remaining generation uses. A Collector never removes the live
+// generation, or an object that was stored less than Grace ago.
 type Collector struct {
 	Location objects.Location
 	Keep     int // at least 1
@@ -35,8 +35,8 @@ type Collector struct {
 }
 
 // minTempAge is the minimum age at which a Collector (command gc) removes a temporary file. A publisher may still be
-// writing a younger temporary file. No generation refers to a temporary file, so nothing but the file's age protects it
-// from removal.
+// writing a younger temporary file. No generation (published version) refers to a temporary file, so only the file's
+// age protects it from removal.
 const minTempAge = 24 * time.Hour
 
 // Find returns the objects that Remove would remove, and removes nothing.
@@ -73,13 +73,14 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 		}
 	}
 	if g.Live == "" && len(list) > 0 {
-		return nil, errors.New("no generation is live: gc removes nothing until one is published")
+		return nil, errors.New("no stored generation is in use: gc removes nothing until a generation is published")
 	}
 	return g, g.collect(ctx, c.Location, used, before, now().Add(-max(c.Grace, minTempAge)))
 }
 
-// The method collect adds the objects that a Collector may remove to g: first the manifests of old generations, then
-// old and unused objects. The method collect ignores objects whose names package publish does not create.
+// The method collect adds the objects that a Collector may remove to g: first the manifests of old generations
+// (published versions), then old and unused objects. The method collect ignores objects whose names package publish
+// does not create.
 func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[string]bool, before,
 	tempBefore time.Time) error {
 	for _, prefix := range []string{segments.GenerationsPrefix, segments.BitmapsPrefix, segments.DictionariesPrefix,
@@ -112,8 +113,8 @@ func (g *Garbage) collect(ctx context.Context, at objects.Location, used map[str
 
 // Remove finds and removes unneeded objects. Meanwhile, Remove holds a lease (the object gc.json), and publishers wait
 // until this lease ends. If current.json changes, Remove stops with objects.ErrLostRace. If another Collector (command
-// gc) is running, Remove returns errCollecting. The result lists the removed objects, even after an error in the middle
-// of the removal.
+// gc) is running, Remove returns errCollecting. The result of Remove lists the removed objects, even after an error in
+// the middle of the removal.
 func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 	if c.Lease <= 0 {
 		return nil, fmt.Errorf("lease %s: must be more than 0", c.Lease)
@@ -137,7 +138,8 @@ func (c *Collector) Remove(ctx context.Context) (*Garbage, error) {
 }
 
 // removeUnder rewrites current.json with other bytes (the fence), so that running publishers start again and wait for
-// the Collector's lease. removeUnder then reads the live generation, and removes unneeded objects.
+// the Collector's lease (right to remove objects). removeUnder then reads the live generation (published version in
+// use), and removes unneeded objects.
 func (c *Collector) removeUnder(ctx context.Context, l *lease) (*Garbage, error) {
 	tag, err := fence(ctx, c.Location)
 	if err != nil {

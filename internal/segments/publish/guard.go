@@ -80,8 +80,8 @@ func IsWithdrawn(refusal string) bool {
 }
 
 // Judge decides whether a proposal may go live at a location, and refuses changes that look like an accident. If the
-// build does not mention the setting "only grows" of a set, Judge uses the setting in the earlier generation. If a read
-// from the location fails, Judge returns an error.
+// build does not mention the setting "only grows" of a set, Judge uses the setting in the earlier generation (published
+// version). If a read from the location fails, Judge returns an error.
 func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now time.Time) (*Findings, error) {
 	f := &Findings{Refusals: slices.Concat(p.Shortfalls, b.judgeSizes(p.Candidate))}
 	controls, err := p.Base.Controls(ctx, at)
@@ -106,7 +106,8 @@ func (b *Bounds) Judge(ctx context.Context, at objects.Source, p *Proposal, now 
 func (f *Findings) refuse(refusals ...string) { f.Refusals = append(f.Refusals, refusals...) }
 
 // The method compare judges the changes that the proposal makes since the last publish and since a week ago. For a
-// first publish, the method compare looks for flaws instead, because there is no earlier generation.
+// first publish, the method compare looks for flaws instead, because there is no earlier generation (published
+// version).
 func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *controls, p *Proposal, f *Findings,
 	now time.Time) error {
 	before, what, fault := p.Base.Generation, "live", p.Base.Fault
@@ -128,7 +129,8 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 		}
 	}
 	if fault != nil {
-		f.refuse(fmt.Sprintf("the %s generation cannot be read, so nothing can be compared: %v", what, fault))
+		f.refuse(fmt.Sprintf("the %s generation cannot be read, so the guard cannot compare the users: %v",
+			what, fault))
 		return b.nothingToAccept(fmt.Sprintf("the %s generation cannot be read", what))
 	}
 	none := p.Candidate.NoSegment(before)
@@ -148,8 +150,8 @@ func (b *Bounds) compare(ctx context.Context, at objects.Source, controls *contr
 	return b.compareWeek(ctx, at, controls, p, f, judged, accepted, now)
 }
 
-// nothingToAccept handles the operator's approvals for a publish without a comparison. An approval of a change is wrong
-// in this case, so nothingToAccept returns an error.
+// nothingToAccept handles the operator's approvals for a publish without a comparison. Without a comparison, an
+// approval of a change is wrong, so nothingToAccept returns an error.
 func (b *Bounds) nothingToAccept(why string) error {
 	if len(b.Accept) == 0 {
 		return nil

@@ -72,5 +72,6 @@ func TestJudge(t *testing.T) {
 	require.NoError(t, at.Delete(t.Context(), live.Segments[0].Key))
 	found = judge(proposed(t, at, bitmap.Range(0, 81)))
 	require.Len(t, found.Refusals, 1)
-	require.Contains(t, found.Refusals[0], "the newest generation cannot be read, so nothing can be compared: ")
+	require.Contains(t, found.Refusals[0],
+		"the newest generation cannot be read, so the guard cannot compare the users: ")
 }

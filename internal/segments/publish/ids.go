@@ -33,8 +33,8 @@ type LocationIDs struct {
 // ReadIDs returns the kind and hash key of a location's user ids for a build. The argument "wanted" of ReadIDs is the
 // kind of ids that the operator states. If "wanted" is nil, the operator wants the location's present kind of ids. If
 // the location has no ids yet, ReadIDs returns the wanted kind and a new random hash key. The error is a
-// *segments.IDsError if the location has another kind, or if its ids.json does not belong to its newest generation.
-// ReadIDs does not write to the location.
+// *segments.IDsError if the location has another kind, or if its ids.json does not belong to its newest generation
+// (published version). ReadIDs does not write to the location.
 func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*LocationIDs, error) {
 	f, found, err := segments.ReadIDsFile(ctx, at)
 	if err != nil {
@@ -103,15 +103,15 @@ func newestManifest(ctx context.Context, at objects.Source) (*segments.Manifest,
 	return segments.ReadManifest(ctx, at, newest)
 }
 
-// sameIDs reports whether users have the same numbers in the live manifest and in the candidate. sameIDs also requires
-// that both have a BackFile (file with the user ids), or neither has one.
+// sameIDs reports whether users have the same numbers in the live manifest and in the candidate (built but unpublished
+// generation). sameIDs also requires that both have a BackFile (file with the user ids), or neither has one.
 func (c *Candidate) sameIDs(live *segments.Manifest) bool {
 	is := c.contentOf(nil, nil)
 	return is.SameNumbers(live) && len(is.Objects()) == len(live.Objects())
 }
 
 // checkIDs returns a *segments.IDsError if the ids of the live generation (published version in use) and of the
-// candidate have different kinds or hash keys.
+// candidate (built but unpublished generation) have different kinds or hash keys.
 func (c *Candidate) checkIDs(base *LiveState) error {
 	live := base.manifest
 	switch {
@@ -150,7 +150,8 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 	case err != nil:
 		return err
 	case found && is != wanted:
-		return fmt.Errorf("%w: the kind or key in %s changed since the start of the build", objects.ErrLostRace,
+		return fmt.Errorf("%w: the kind of ids, or their hash key, changed in file %s after the start of the build",
+			objects.ErrLostRace,
 			segments.IDsKey)
 	case found:
 		return nil
@@ -171,7 +172,8 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 func ForComparison(earlier, later *segments.Generation) (*segments.Generation, error) {
 	if !earlier.Manifest.SameIDs(later.Manifest) {
 		return nil, segments.IDsErrorf(
-			"generations %s and %s of the segments cannot be compared, because their ids have different kinds or keys",
+			"generations %s and %s of the segments cannot be compared, "+
+				"because their ids have different kinds or hash keys",
 			earlier.Manifest.Generation, later.Manifest.Generation)
 	}
 	return earlier.RenumberedBy(later.Dictionary)
@@ -195,9 +197,9 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 	return earlier, &unified, err
 }
 
-// Numbered converts a candidate from SetsThatGrew and the live state "base" to the user numbers of one dictionary. The
-// dictionary has the users of both. The receiver c must be the original candidate (built but unpublished generation),
-// whose method SetsThatGrew was called.
+// The method Numbered converts a candidate from SetsThatGrew and the live state "base" to the user numbers of one
+// dictionary. The common dictionary has the users of the candidate and of the live state. The receiver c must be the
+// original candidate (built but unpublished generation), whose method SetsThatGrew was called.
 func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *LiveState, error) {
 	if c.Dictionary == nil {
 		return grown, base, nil
@@ -226,9 +228,9 @@ func (c *Candidate) Numbered(grown *Candidate, base *LiveState) (*Candidate, *Li
 	return &next, &by, nil
 }
 
-// The method texts returns the ids of the users with the given numbers. For dense ids (32-bit integers), the result is
-// nil, because these ids equal the numbers. The argument "before" is the earlier generation, which has the ids of users
-// who have left; it may be nil.
+// The method "texts" returns the ids of the users with the given numbers. For dense ids (32-bit integers), the result
+// is nil, because these ids equal the numbers. The argument "before" of the method "texts" is the earlier generation
+// (published version), which has the ids of users who have left; it may be nil.
 func (c *Candidate) texts(numbers []uint32, before *segments.Generation) (list []string) {
 	if c.Dictionary == nil {
 		return nil

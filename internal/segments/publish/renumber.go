@@ -18,9 +18,10 @@ import (
 // from ReadForAmend. For dense ids (32-bit integers), Over returns the candidate and base unchanged.
 //
 // If the live dictionary has all ids of the candidate (built but unpublished generation), the result refers to the
-// stored dictionary and BackFile (file with the user ids). Otherwise, the result has a new dictionary that also
-// contains the candidate's ids, and all bitmaps have the user numbers of the new dictionary. If an amend (publish of
-// some sets) removes users from a set, the ids of these users remain in the dictionary until the next build.
+// stored dictionary and BackFile (file with the user ids). If the live dictionary lacks ids of the candidate, the
+// result has a new dictionary with all ids, and all bitmaps have the user numbers of the new dictionary. If an amend
+// (publish of some sets) removes users from a set, the ids of these users remain in the dictionary until the next
+// build.
 func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	if err := c.checkIDs(base); err != nil {
 		return nil, nil, err
@@ -51,8 +52,7 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
 		return errors.New(
-			"the command amend adds new user ids, " +
-				"but the live generation was read without the bitmaps that new ids require")
+			"the command amend adds new user ids, but has not read all published bitmaps, which new ids require")
 	}
 	var further []uint32
 	for number, in := range numbers {
@@ -73,7 +73,8 @@ func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint3
 }
 
 // ReleaseNames frees the memory of the Back (conversion of user numbers to ids) if ReadForAmend has read the whole live
-// generation. A later read of the live generation also reads the BackFile (file with the user ids) again.
+// generation (published version in use). A later read of the live generation also reads the BackFile (file with the
+// user ids) again.
 func (s *LiveState) ReleaseNames() {
 	if s.whole != nil {
 		s.whole.Back, s.Generation.Back = nil, nil
@@ -97,7 +98,7 @@ func describe(g *segments.Generation) (*segments.Manifest, map[string]*bitmap.Bi
 }
 
 // numberedAs returns a copy of the candidate c with the dictionary of the candidate "amend", and with the content that
-// "amend" takes over from the live generation.
+// "amend" takes over from the live generation (published version in use).
 func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 	next := *c
 	next.Scheme, next.Dictionary, next.Back, next.named = amend.Scheme, amend.Dictionary, amend.Back, amend.named
@@ -106,9 +107,9 @@ func (c *Candidate) numberedAs(amend *Candidate) *Candidate {
 }
 
 // withUsersOf adds users whom the build's sets take over from the live state "base" to the dictionary of the build. A
-// set of the build can thus keep users whom an amend added, although no input file of the build contains their ids. The
-// bitmaps of the argument "base" must have the user numbers of the build's dictionary. The bitmaps in the returned
-// LiveState have the user numbers of the dictionary with the added users.
+// set of the build can thus keep users whom an amend (publish of some sets) added, although no input file of the build
+// contains their ids. The bitmaps of the argument "base" must have the user numbers of the build's dictionary. The
+// bitmaps in the returned LiveState have the user numbers of the dictionary with the added users.
 func (c *Candidate) withUsersOf(base *LiveState) (*Candidate, *LiveState, error) {
 	beyond := c.numbersBeyond()
 	if len(beyond) == 0 {

@@ -187,8 +187,8 @@ func (c *Control) MayChange(id, set string) error {
 	if !c.HasKeys() || key != nil && (len(key.Sets) == 0 || slices.Contains(key.Sets, set)) {
 		return nil
 	}
-	return wire.NewFailure(api.CodeForbidden, "the API key %q is not bound to the set %q: an operator can add the set "+
-		"to the key's sets under server.api_keys", id, wire.Clip([]byte(set)))
+	return wire.NewFailure(api.CodeForbidden, "the API key %q may not use the set %q: "+
+		"an operator can add the set to the key's sets under server.api_keys", id, wire.Clip([]byte(set)))
 }
 
 // MayPace returns nil if the client may request permits from all of the given pacers. If the client may not use one
@@ -196,8 +196,8 @@ func (c *Control) MayChange(id, set string) error {
 func (c *Control) MayPace(client string, pacers []string) error {
 	for i, pacer := range pacers {
 		if !c.rules.MayPace(client, pacer) {
-			return wire.FieldFailure(api.CodeForbidden, fmt.Sprintf("pacers[%d]", i), "the client %q is not bound to "+
-				"the pacer %q: an operator can add the pacer to clients.%s.pacers", client, pacer, client)
+			return wire.FieldFailure(api.CodeForbidden, fmt.Sprintf("pacers[%d]", i), "the client %q may not use the "+
+				"pacer %q: an operator can add the pacer to clients.%s.pacers", client, pacer, client)
 		}
 	}
 	return nil

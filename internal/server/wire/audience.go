@@ -166,12 +166,13 @@ func (of *found) tooMany(ctx context.Context, most int) error {
 	parts := max(of.query.Part.Of, 1) * int((users+uint64(most)-1)/uint64(most))
 	if of.query.Part.Of == 0 && of.query.Cursor == nil && parts <= api.MaxParts {
 		return FieldFailure(api.CodeTooLarge, "audience",
-			"%d users: one call covers at most %d: set max_users to at most %d and follow audience.next of each "+
-				"response; or request at least %d parts one by one",
+			"%d users are selected, but one call covers at most %d: set max_users to at most %d and follow "+
+				"audience.next of each response; or request at least %d parts one by one",
 			users, most, most, parts)
 	}
 	return FieldFailure(api.CodeTooLarge, "audience",
-		"%d users: one call covers at most %d: set max_users to at most %d and follow audience.next of each response",
+		"%d users are selected, but one call covers at most %d: "+
+			"set max_users to at most %d and follow audience.next of each response",
 		users, most, most)
 }
 

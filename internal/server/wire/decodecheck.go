@@ -24,13 +24,13 @@ func (d *decoder) images(name string) error {
 		return d.unknown(name)
 	}
 	if d.bounds.Scheme == nil {
-		return Invalid(name, "this deployment's ids are dense: use user_ids or users_bitmap")
+		return Invalid(name, "this deployment's ids are dense (32-bit numbers): use user_ids or users_bitmap")
 	}
 	if other := d.otherUsers(name); other != "" {
 		return d.bounds.bothGiven(name, other)
 	}
 	if !d.accept('[') {
-		return Invalid(name, "%s is not an array of images", d.value())
+		return Invalid(name, "%s is not an array of id images (64-bit hashes of ids)", d.value())
 	}
 	d.given.Given = &Given{scheme: new(ids.Scheme), images: true}
 	for !d.accept(']') {
@@ -62,7 +62,7 @@ func (d *decoder) image(field string) error {
 	}
 	user, ok := parseImage(strings.ToLower(string(text)))
 	if !ok {
-		return Invalid(at, "%q is not an image, which has 16 hexadecimal digits", Clip(text))
+		return Invalid(at, "%q is not an id image: an id image has 16 hexadecimal digits", Clip(text))
 	}
 	d.given.Users = append(d.given.Users, user)
 	return nil

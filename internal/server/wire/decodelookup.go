@@ -105,7 +105,8 @@ func DecodeCount(body []byte, bounds Bounds) (*CountRequest, error) {
 		return d.queryOrUnknown(name)
 	})
 	if err == nil && !d.seen["audience"] {
-		err = Invalid("audience", "is required: the expression says whom to count; all means every user")
+		err = Invalid("audience", "is required: the expression selects the users to count; "+
+			"the expression all selects every user")
 	}
 	r.Query = d.asked
 	return r, err

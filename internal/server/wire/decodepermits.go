@@ -70,7 +70,7 @@ func DecodeReturn(body []byte) (*ReturnRequest, error) {
 	case r.RequestID == "":
 		return nil, Invalid("request_id", "is required: permits without a request_id cannot be given back")
 	case r.Permits == 0:
-		return nil, Invalid("permits", "must be the number of the call that took them, got 0")
+		return nil, Invalid("permits", "must be the number of permits in the call that took them, got 0")
 	}
 	return r, nil
 }

@@ -155,10 +155,11 @@ func (d *setDecoder) most() int { return min(d.bounds.IDs, api.MaxSetUsers) }
 // ascending order.
 func (d *setDecoder) images(field string) ([]capping.UserID, error) {
 	if d.bounds.Scheme == nil {
-		return nil, Invalid(field, "this deployment's ids are dense: use %s", strings.TrimSuffix(field, "_images"))
+		return nil, Invalid(field, "this deployment's ids are dense (32-bit numbers): use %s",
+			strings.TrimSuffix(field, "_images"))
 	}
 	if !d.accept('[') {
-		return nil, Invalid(field, "%s is not an array of images", d.value())
+		return nil, Invalid(field, "%s is not an array of id images (64-bit hashes of ids)", d.value())
 	}
 	if d.accept(']') {
 		return nil, nil
@@ -175,7 +176,8 @@ func (d *setDecoder) images(field string) ([]capping.UserID, error) {
 		}
 		user, ok := parseImage(string(text))
 		if !ok {
-			return nil, Invalid(at, "%q is not an image: an image has 16 hexadecimal digits in lower case", Clip(text))
+			return nil, Invalid(at, "%q is not an id image: an id image has 16 hexadecimal digits in lower case",
+				Clip(text))
 		}
 		users = append(users, user)
 		if d.accept(']') {
@@ -203,7 +205,7 @@ func (d *setDecoder) time(now, latest time.Time) (capping.Instant, error) {
 	case err != nil || !rfc3339.Match(text):
 		return 0, Invalid(field, "%q is not an RFC 3339 time such as 2026-11-21T09:00:00Z", Clip(text))
 	case at.After(latest):
-		return 0, Invalid(field, "%s is in the future: the time is now %s, and a change counts from a past time", text,
+		return 0, Invalid(field, "%s is in the future: the time is now %s, and a change must have a past time", text,
 			now.UTC().Format(api.Milliseconds))
 	case capping.InstantOf(at) <= 0 || at.Before(earliest):
 		return 0, Invalid(field, "%s is too early: the time must be after %s", text, earliest.Format(time.RFC3339))
@@ -234,7 +236,7 @@ func (d *setDecoder) check() error {
 			if !c.addedImages {
 				name = c.added.name(i, add)
 			}
-			return Invalid(d.field[&c.Remove], "user %s is also in %s: a call adds a user or removes the user", name,
+			return Invalid(d.field[&c.Remove], "user %s is also in %s: a call must either add or remove a user", name,
 				d.field[&c.Add])
 		}
 	}

@@ -35,7 +35,8 @@ func (p Pin) Generation(field, name string) (*segments.Snapshot, error) {
 		return nil, f
 	}
 	if gone := (*segments.GoneError)(nil); !errors.As(err, &gone) || name == "" {
-		f := NewFailure(api.CodeUnavailable, "no generation of segments is loaded: /v1/status shows the reason")
+		f := NewFailure(api.CodeUnavailable, "no generation (published version) of the segments is loaded: "+
+			"/v1/status shows the reason")
 		f.Cause = err
 		return nil, f
 	}

@@ -114,14 +114,15 @@ func MessageOrder(parameters map[string]string) (order messages.Order, after *me
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) < cursorSize || len(raw) > cursorSize+capping.MaxMessageText ||
 		!utf8.Valid(bytes.ReplaceAll(raw[cursorSize:], []byte{0xff}, nil)) {
-		return 0, nil, Invalid("cursor", "%s is not the next of an earlier page", Clip([]byte(text)))
+		return 0, nil, Invalid("cursor", "%s is not the value of next in an earlier response", Clip([]byte(text)))
 	}
 	if messages.Order(raw[0]) != order {
-		return 0, nil, Invalid("cursor", "%s is the next of a page with another sort", Clip([]byte(text)))
+		return 0, nil, Invalid("cursor", "%s comes from a response with another sort: use the same sort in every call",
+			Clip([]byte(text)))
 	}
 	value := binary.BigEndian.Uint64(raw[1:])
 	if value > math.MaxInt64 {
-		return 0, nil, Invalid("cursor", "%s is not the next of an earlier page", Clip([]byte(text)))
+		return 0, nil, Invalid("cursor", "%s is not the value of next in an earlier response", Clip([]byte(text)))
 	}
 	return order, &messages.Position{Value: int64(value), Key: messages.Key{
 		Message: capping.MessageOf(string(raw[cursorSize:])), Channel: capping.Channel(raw[cursorSize-1])}}, nil

@@ -14,7 +14,7 @@ import (
 func (b *Bounds) hasForm(name string) error {
 	switch {
 	case name == "users_packed" && b.Scheme == nil:
-		return Invalid(name, "this deployment's ids are dense: use user_ids, users_bitmap or audience")
+		return Invalid(name, "this deployment's ids are dense (32-bit numbers): use user_ids, users_bitmap or audience")
 	case name == "users_packed" && b.Scheme.Width() == 0, name == "users_bitmap" && b.Scheme != nil:
 		return Invalid(name, "this deployment's ids are %s: use %s", b.Scheme.Kind(), b.otherForms())
 	}

@@ -71,7 +71,7 @@ func CursorOf(parameters map[string]string, scheme *ids.Scheme, usual, most int)
 			first, ok = parseImage(text)
 		}
 		if !ok {
-			return 0, 0, Invalid("cursor", "%s is not the next of an earlier page", Clip([]byte(text)))
+			return 0, 0, Invalid("cursor", "%s is not the value of next in an earlier response", Clip([]byte(text)))
 		}
 	}
 	if text, given := parameters["limit"]; given {

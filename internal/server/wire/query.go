@@ -102,7 +102,7 @@ func (d *decoder) part() (*api.Part, error) {
 	})
 	for _, name := range members {
 		if err == nil && !given[name] {
-			err = Invalid("part."+name, "is required: part needs of and index")
+			err = Invalid("part."+name, "is required: a part needs both of and index")
 		}
 	}
 	if err == nil && p.Index >= p.Of {

@@ -320,7 +320,7 @@ func (d *importDecoder) user() (capping.UserID, error) {
 func (d *importDecoder) image() (capping.UserID, error) {
 	field := d.path("image")
 	if d.bounds.Scheme == nil {
-		return 0, Invalid(field, "this deployment's ids are dense: use user_id")
+		return 0, Invalid(field, "this deployment's ids are dense (32-bit numbers): use user_id")
 	}
 	text, err := d.str(field)
 	if err != nil {
@@ -328,7 +328,8 @@ func (d *importDecoder) image() (capping.UserID, error) {
 	}
 	user, ok := parseImage(string(text))
 	if !ok {
-		return 0, Invalid(field, "%q is not an image: an image has 16 hexadecimal digits in lower case", Clip(text))
+		return 0, Invalid(field, "%q is not an id image: an id image has 16 hexadecimal digits in lower case",
+			Clip(text))
 	}
 	d.userIDs.given.skip()
 	return user, nil

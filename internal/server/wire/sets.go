@@ -28,9 +28,10 @@ func Changeable(s *segments.Snapshot, rules live.Rules, set string, sees func(se
 	}
 	switch {
 	case strings.HasPrefix(set, segments.ZonePrefix):
-		return NewFailure(api.CodeConflict, "%q is a set of a time zone: builds alone change it", Clip([]byte(set)))
+		return NewFailure(api.CodeConflict, "%q is a set of a time zone: only builds change such sets",
+			Clip([]byte(set)))
 	case slices.Contains(names, set):
-		return NewFailure(api.CodeConflict, "%q is a segment: builds alone change it", Clip([]byte(set)))
+		return NewFailure(api.CodeConflict, "%q is a segment: only builds change segments", Clip([]byte(set)))
 	case slices.Contains(sets, set) || rules.IsLive(set):
 		return nil
 	}

@@ -17,8 +17,8 @@ const (
 )
 
 // A clockGuard detects a clock that is far ahead of the real time. The clockGuard compares the clock with a known time
-// plus the time that the monotonic clock has counted since then. The known time is the file system's time when the
-// store was opened, or the time of the last identity mark if that is later.
+// plus the time that the monotonic clock has counted since this known time. The known time is the file system's time
+// when the store was opened, or the time of the last identity mark if that is later.
 type clockGuard struct {
 	bound  time.Duration
 	known  time.Time
@@ -32,8 +32,8 @@ func (g *clockGuard) check(now capping.Instant) error {
 		return nil
 	}
 	return fmt.Errorf("the clock shows %v, more than %s ahead of the file system's clock: "+
-		"sends recorded with this time would block their users: correct the clock, or restart the service if "+
-		"the clock is right", now.Time(),
+		"sends recorded with this time would block users for too long: "+
+		"correct the clock, or restart the service if the clock is right", now.Time(),
 		capping.Span(g.bound))
 }
 
@@ -65,8 +65,8 @@ func (d *DB) now() (time.Time, capping.Instant, error) {
 	return at, now, nil
 }
 
-// checkRest compares the clock with the time of the last identity mark (counter that exposes an old copy), when the
-// store starts.
+// When the store starts, checkRest compares the clock with the time of the last identity mark (counter that exposes an
+// old copy).
 func (d *DB) checkRest(last time.Time, file string) error {
 	rest, bound := d.config.Clock().Sub(last), d.config.ClockBound
 	switch {
@@ -77,7 +77,8 @@ func (d *DB) checkRest(last time.Time, file string) error {
 	case rest > max(bound, longestRest):
 		return fmt.Errorf(
 			"file %s says that the store was last used at %s, but the clock shows %s, which is much later: "+
-				"sends with a wrong time would block users: correct the clock, or remove the file if it is right",
+				"sends with a wrong time would block users for too long: "+
+				"correct the clock, or remove the file if the clock is right",
 			file, stamp(last), stamp(d.config.Clock()))
 	}
 	return nil

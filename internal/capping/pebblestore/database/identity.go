@@ -19,8 +19,9 @@ import (
 )
 
 // The type identity is the content of the file PATH.id beside the directory of the store. The file PATH.id remains if
-// the store's directory is emptied, replaced by an older copy, or not mounted. The database holds the same values. The
-// store writes the values to the database first, so they are never older there than in the file PATH.id.
+// the store's directory is emptied, replaced by an older copy, or not mounted. The database holds the same values as
+// the file PATH.id. The store writes the values to the database before it writes them to the file PATH.id, so the
+// database never has older values.
 type identity struct {
 	ID   string    `json:"id"`
 	Mark uint64    `json:"mark"`          // increases while the store is used
@@ -83,16 +84,19 @@ func (c Config) checkCreation() error {
 	case err != nil:
 		return err
 	case known != nil && c.MustExist:
-		return fmt.Errorf("the store is missing, but file %s says that it was last used at %s: mount its volume or "+
-			"restore its directory; or, to start with an empty store that allows every user again, remove the file "+
+		return fmt.Errorf("the store is missing, but file %s says that it was last used at %s: "+
+			"mount its volume or restore its directory; "+
+			"or, to start with an empty store that allows every user again, remove the file "+
 			"and start once with create: true", c.identityFile(), stamp(known.At))
 	case known != nil:
-		return fmt.Errorf("the store is missing, but file %s says that it was last used at %s: mount its volume or "+
-			"restore its directory; or, to start with an empty store that allows every user again, remove the file",
+		return fmt.Errorf("the store is missing, but file %s says that it was last used at %s: "+
+			"mount its volume or restore its directory; "+
+			"or, to start with an empty store that allows every user again, remove the file",
 			c.identityFile(), stamp(known.At))
 	case c.MustExist:
-		return errors.New("the store does not exist and create is false: check the path and that its volume is " +
-			"mounted; or, to start with an empty store that allows every user again, start once with create: true")
+		return errors.New("the store does not exist and create is false: " +
+			"check the path and that its volume is mounted; " +
+			"or, to start with an empty store that allows every user again, start once with create: true")
 	}
 	return nil
 }
@@ -114,16 +118,18 @@ func (d *DB) identify(config Config) error {
 	switch file := config.identityFile(); {
 	case known == nil:
 	case own.ID != "" && own.ID != known.ID:
-		return fmt.Errorf("this directory holds another store than file %s describes, which was last used at %s: "+
-			"restore that store, or remove the file to continue with this one", file, stamp(known.At))
+		return fmt.Errorf(
+			"this directory holds another store than the one that file %s identifies (last used at %s): "+
+				"restore the identified store, or remove the file to continue with the store in this directory",
+			file, stamp(known.At))
 	case own.Mark < known.Mark:
 		ends := "at " + stamp(own.At)
 		if own.Mark == 0 {
 			ends = "before its first mark"
 		}
-		return fmt.Errorf("the store lacks its newest sends: file %s shows use until %s, but the records end %s: "+
-			"an older copy was restored, or files are lost or damaged: restore the newest copy, or "+
-			"remove the file to continue without those sends", file, stamp(known.At), ends)
+		return fmt.Errorf("the store lacks its newest sends: file %s says that the store was last used at %s, "+
+			"but the records end %s: an older copy was restored, or files are lost or damaged: "+
+			"restore the newest copy, or remove the file to continue without those sends", file, stamp(known.At), ends)
 	}
 	if known != nil {
 		if err := d.checkRest(known.At, config.identityFile()); err != nil {
@@ -152,8 +158,8 @@ func (d *DB) storedIdentity() (own identity, err error) {
 	}
 	if len(mark) != 16 || len(id) == 0 {
 		return own, fmt.Errorf(
-			"identity mark %x (counter that exposes an old copy) of store %q must have 16 bytes, and the store must "+
-				"have an id",
+			"identity mark %x (counter that exposes an old copy) of store %q must have 16 bytes, "+
+				"and the store must have an id",
 			mark, id)
 	}
 	at := capping.Instant(binary.BigEndian.Uint64(mark[8:]))
@@ -177,7 +183,7 @@ func (d *DB) Mark() error {
 }
 
 // The method mark increases the identity mark (a number that shows which copy is newer) in the database and in the file
-// PATH.id. The caller must hold the lock d.marking.
+// PATH.id. The caller of the method mark must hold the lock d.marking.
 func (d *DB) mark() error {
 	next := identity{d.identity.ID, d.identity.Mark + 1, d.config.Clock(), d.config.IDs.Pointer()}
 	if _, err := d.Now(); err != nil {
@@ -208,7 +214,7 @@ func (d *DB) mark() error {
 }
 
 // The type watch holds the state of the method Watch between two calls. Only the goroutine that calls Watch uses the
-// fields.
+// fields of the type watch.
 type watch struct {
 	markedAt time.Time
 	seen     int64 // the value of written at the last call
@@ -218,16 +224,16 @@ type watch struct {
 // under steady writes.
 const markInterval = time.Minute
 
-// Watch checks that the files of the store still exist. If a new identity mark (counter that exposes an old copy) is
-// due, Watch also increases the mark. A new mark is due after a minute of writes, after the last write, and after a
-// copy of the database. The mark after a copy makes the restored copy recognizable as older. One goroutine calls Watch
-// about once a second.
+// The method Watch checks that the files of the store still exist. If a new identity mark (counter that exposes an old
+// copy) is due, Watch also increases the mark. A new mark is due after a minute of writes, after the last write, and
+// after a copy of the database. The mark after a copy of the database makes a restored copy recognizable as older. One
+// goroutine calls Watch about once a second.
 //
 // The store increases the identity mark after the last write, so that the next start notices damage at the end of the
 // write-ahead log. Pebble treats a damaged record as the unfinished end of the write-ahead log, unless a later block
-// says that the log was synced beyond this record. Behind the last synced record, no such block exists. If the records
-// at the end are damaged, the database lacks the last identity mark, and Open returns an error. Without an identity
-// mark after the last write, the next start would lose the sends in damaged records without an error.
+// says that the log was synced beyond this record. After the last synced record, the log has no block that says so. If
+// the records at the end are damaged, the database lacks the last identity mark, and Open returns an error. Without an
+// identity mark after the last write, the next start would lose the sends in damaged records without an error.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)
@@ -255,8 +261,8 @@ func Look(path string) (data, known bool, err error) {
 	return data, found != nil, err
 }
 
-// The function known returns the id and the identity mark of the store from the file PATH.id beside the directory. If
-// the file PATH.id does not exist, known returns the zero Copy.
+// The function "known" returns the id and the identity mark of the store from the file PATH.id beside the directory. If
+// the file PATH.id does not exist, "known" returns the zero Copy.
 func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -284,7 +290,7 @@ type restored struct {
 const restoredFile = "RESTORED"
 
 // The function adopt is the last step of a restore: afterwards, the restored files are a store with the identity mark
-// of the backup. The argument "since" is the time of the restore.
+// of the backup. The argument "since" of the function adopt is the time of the restore.
 func adopt(store Copy, since time.Time) error {
 	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {
@@ -305,8 +311,8 @@ func adopt(store Copy, since time.Time) error {
 // database was never restored.
 func (d *DB) Restored() *restored { return d.restored }
 
-// loadRestored loads the description of the backup from which the database was restored. If the description cannot be
-// read, the database opens without the description.
+// loadRestored loads the description of the backup from which the database was restored. If the description of the
+// backup cannot be read, the database opens without the description.
 func (d *DB) loadRestored() {
 	content, err := readFile(d.config.FS, d.config.FS.PathJoin(d.config.Path, restoredFile))
 	found := new(restored)

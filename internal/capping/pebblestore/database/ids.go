@@ -29,18 +29,19 @@ var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
 // The method checked returns the IDs in the form that the store compares: for dense ids (32-bit integers), the zero
 // IDs. If the format marker (value that names the version of the stored format) cannot hold the kind of ids or the
-// check word, checked returns an error.
+// check word, the method checked returns an error.
 func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
 			return i, fmt.Errorf(
-				"ids: dense ids have no key, so the field \"check\" (fingerprint of the key) must be empty, got %q",
+				"ids: the field 'check' (fingerprint of the key for hashing ids) must be empty for dense ids, got %q",
 				i.Check)
 		}
 		return IDs{}, nil
 	}
 	if !word.MatchString(i.Kind) || !word.MatchString(i.Check) {
-		return i, fmt.Errorf("ids: kind %q and fingerprint of the key (check) %q must consist of letters and digits",
+		return i, fmt.Errorf(
+			"ids: the kind %q and the key's fingerprint (check) %q must consist of letters, digits, '-' and '_'",
 			i.Kind, i.Check)
 	}
 	return i, nil
@@ -66,8 +67,8 @@ func (i *IDs) value() IDs {
 func (d *DB) IDs() IDs { return d.config.IDs }
 
 // checkKnownIDs returns an error if the file PATH.id beside the directory names another kind or key of ids. Only the
-// format marker in the database is reliable. The check of the file comes earlier, because Pebble must open and write
-// its files before the marker can be read.
+// format marker in the database is reliable. checkKnownIDs checks the file first, because the marker can be read only
+// after Pebble has opened and written its files.
 func (c Config) checkKnownIDs() error {
 	known, err := c.readIdentityFile()
 	if err != nil || known == nil {

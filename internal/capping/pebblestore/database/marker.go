@@ -131,8 +131,8 @@ func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	return &capping.FormatError{Marker: marker, Found: from, Oldest: oldest, Newest: newest, Want: Marker(logFormat)}
 }
 
-// markEmpty writes the format marker (value that names the version of the stored format) into the database if the
-// database is empty, and returns an error otherwise.
+// If the database is empty, markEmpty writes the format marker (value that names the version of the stored format).
+// Otherwise, markEmpty returns an error.
 func (d *DB) markEmpty(marker string) error {
 	it, err := d.NewIter(nil)
 	if err != nil {
@@ -149,11 +149,11 @@ func (d *DB) markEmpty(marker string) error {
 }
 
 // HasChanges reports whether a live change (change of a set by an API call) was ever written to the store. For a store
-// for id images, HasChanges always returns true, because the format marker does not show this.
+// of id images, HasChanges always returns true, because the format marker of these stores does not show live changes.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
 // If the store does not have the format marker for live changes yet, MarkChanges adds this marker to the batch. The
-// caller must commit the batch.
+// caller of MarkChanges must commit the batch.
 func (d *DB) MarkChanges(batch *pebble.Batch) {
 	if !d.changes.Swap(true) {
 		_ = batch.Set(MarkerKey, []byte(Marker(changesFormat)), nil) // fails only for indexed batches
@@ -170,8 +170,8 @@ type upgrade struct {
 // are in the newest format.
 func (d *DB) Upgrade() *upgrade { return d.upgrade.Load() }
 
-// upgradeKey is the database key of the upgrade's progress (the fields From and Next). The key exists only while logs
-// in an older format may exist.
+// upgradeKey is the database key of the upgrade's progress (the fields From and Next). The upgrade's key exists only
+// while logs in an older format may exist.
 var upgradeKey = []byte("\x00upgrade")
 
 func (d *DB) loadUpgrade() error {
@@ -181,7 +181,7 @@ func (d *DB) loadUpgrade() error {
 	}
 	if len(value) < 2 || value[1] != KeyLog {
 		return fmt.Errorf(
-			"stored upgrade record %x: must be a format number of one byte, and then the key of a user log",
+			"stored upgrade record %x: must be a format number of one byte, followed by the key of a user log",
 			value)
 	}
 	d.upgrade.Store(&upgrade{int(value[0]), logFormat, value[1:]})
@@ -220,8 +220,8 @@ func (u *upgrade) percent() int {
 func (u *upgrade) value() []byte { return append([]byte{byte(u.From)}, u.Next...) }
 
 // NoteUpgraded records that all logs with keys before the key "next" are in the newest format. If "next" is nil, all
-// logs in the database are in the newest format. This record becomes durable together with all earlier commits or after
-// them.
+// logs in the database are in the newest format. The record of NoteUpgraded becomes durable together with all earlier
+// commits, or after them.
 func (d *DB) NoteUpgraded(next []byte) {
 	batch := d.NewBatch()
 	defer batch.Close()

@@ -17,8 +17,7 @@ import (
 // nonce of a record in the log has the same number of digits.
 const LiveHex = 8
 
-// livePage is the largest size, in bytes, of the page that one call reads from a live change log (log of changes to
-// sets by API calls). A read of a live change log ends when it has reached livePage bytes.
+// livePage is the size, in bytes, at which one read of a live change log (log of changes to sets by API calls) ends.
 const livePage = 1_000_000
 
 // liveOutdated is the reply of filter.lua if the caller does not have the latest live changes (changes of sets by API
@@ -26,7 +25,7 @@ const livePage = 1_000_000
 const liveOutdated = "L"
 
 // AppendLiveKey appends the Redis key of one partition's live change log (log of changes to sets by API calls). No
-// bucket of users has such a Redis key.
+// bucket of users has the Redis key of a live change log.
 func AppendLiveKey(dst []byte, prefix string) []byte {
 	return append(append(dst, prefix...), "-live"...)
 }
@@ -43,7 +42,7 @@ type LiveVersion struct {
 func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	if len(text) <= 2*LiveHex {
 		return v, fmt.Errorf(
-			"live change log in Redis: the name of the latest record must have more than %d characters, got %q",
+			"log of set changes in Redis: the name of the latest record must have more than %d characters, got %q",
 			2*LiveHex, text)
 	}
 	v.ID, v.Nonce = text[:LiveHex], text[LiveHex:2*LiveHex]
@@ -85,14 +84,15 @@ func (m LiveMeta) String() string {
 // its content.
 type LiveField struct{ Name, Nonce, Content string }
 
-// Number returns the number of a record with the changes of one call. For a packed record, the result "ok" is false.
+// The method Number returns the number of a record with the changes of one call. For a packed record, the result "ok"
+// is false.
 func (f *LiveField) Number() (n int, ok bool) {
 	n, err := strconv.Atoi(f.Name)
 	return n, err == nil
 }
 
-// Pack returns the number of a packed record, that is, a record with the changes of many calls. For a record of one
-// call, the result "ok" is false.
+// The method Pack returns the number of a packed record, that is, a record with the changes of many calls. For a record
+// of one call, the result "ok" is false.
 func (f *LiveField) Pack() (k int, ok bool) {
 	if f.Name == "" || f.Name[0] != 'p' {
 		return 0, false
@@ -190,8 +190,8 @@ func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err
 }
 
 // LiveBegin begins the restoration of a partition that has lost its records of live changes (changes of sets by API
-// calls). During a restoration, all instances store their live changes in this partition again. LiveEnd ends the
-// restoration.
+// calls). During a restoration, all instances store their live changes in the partition with the loss again. LiveEnd
+// ends the restoration.
 func LiveBegin(ctx context.Context, s *Script, client redis.Scripter, prefix string, ttl time.Duration, id, nonce,
 	token string) error {
 	return runLive(ctx, s, client, prefix, 'l', ttl.Milliseconds(), id, nonce, token).Err()
@@ -230,8 +230,8 @@ func runLive(ctx context.Context, s *Script, client redis.Scripter, prefix strin
 }
 
 // DecodeLivePacked decodes the reply of live.lua to a call that replaces records by packed records. If another call had
-// changed the live change log (log of changes to sets by API calls), the script wrote nothing, and the result "done" is
-// false.
+// changed the live change log (log of changes to sets by API calls), the script wrote nothing. If the script wrote
+// nothing, the result "done" is false.
 func DecodeLivePacked(list []string) (done bool, before, after string, err error) {
 	if len(list) != 3 || list[0] != "D" && list[0] != "N" {
 		return false, "", "", ErrReply

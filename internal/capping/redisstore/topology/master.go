@@ -137,7 +137,7 @@ func (t *Topology) elect(told []history) (*history, error) {
 	return chosen, errors.Join(rivals...)
 }
 
-// The method inherits reports whether the server h has all data of the current master. The server h has all data if h
+// The method "inherits" reports whether the server h has all data of the current master. The server h has all data if h
 // was a replica of the current master before a promotion, or if the current master now replicates from h.
 func (t *Topology) inherits(h *history, told []history) bool {
 	if t.master == nil {
@@ -153,6 +153,6 @@ func (t *Topology) inherits(h *history, told []history) bool {
 }
 
 func rival(h *history) error {
-	return fmt.Errorf("node %s: is a separate master without the recorded sends: "+
-		"make it a replica, or remove it from addrs and restart capper", h.node.addr)
+	return fmt.Errorf("node %s: is a second, independent master without the recorded sends: "+
+		"make the node a replica of the other master, or remove it from addrs and restart capper", h.node.addr)
 }

@@ -13,7 +13,8 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// ofKeys reports whether the text of a permission error is about keys. Otherwise, the error is about a command.
+// ofKeys reports whether the text of a permission error is about keys. If ofKeys returns false, the permission error is
+// about a command.
 func ofKeys(text string) bool {
 	for _, said := range []string{"access one of the keys", "access at least one of the keys", "access a key"} {
 		if strings.Contains(text, said) {
@@ -48,7 +49,7 @@ func (r *rights) err(who string, e *Rules) error {
 	return errors.Join(r.denied(who, e), r.missing(who))
 }
 
-// The method denied returns an error about the commands and keys that the Redis user may not use.
+// The method "denied" returns an error about the commands and keys that the Redis user may not use.
 func (r *rights) denied(who string, e *Rules) error {
 	var lacking []string
 	if len(r.commands) > 0 {
@@ -72,8 +73,8 @@ func (r *rights) missing(who string) error {
 	}
 	slices.Sort(r.unknown)
 	return fmt.Errorf(
-		"%s: does not know the commands %s: remove rename-command for them from the configuration of Redis: "+
-			"restrict users by permissions instead; only config may be renamed",
+		"%s: does not know the commands %s: remove rename-command for these commands from the Redis configuration, "+
+			"and restrict users by permissions instead; only the command config may be renamed",
 		who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 

@@ -14,9 +14,9 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Discover finds out whether the configured addresses are nodes of a cluster or single servers, checks that the servers
-// belong together, and reads the routes (the node of each partition). For an address that does not answer, Discover
-// returns a warning.
+// Discover finds out whether the configured addresses are nodes of a cluster or single servers, and checks that the
+// servers belong together. Discover also reads the routes (the node of each partition). For an address that does not
+// answer, Discover returns a warning.
 func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) {
 	if t.config.SentinelMaster == "" {
 		if warnings, err = t.findKind(ctx); err != nil {
@@ -27,7 +27,7 @@ func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) 
 		return nil, err
 	}
 	if len(t.Masters()) == 0 {
-		return nil, errors.New("redis: no node serves any slot: the cluster is down or was never created")
+		return nil, errors.New("redis: no node serves any hash slot: the cluster is down or was never created")
 	}
 	if t.cluster {
 		err = t.findStrangers(ctx)
@@ -45,8 +45,8 @@ func (t *Topology) learn(ctx context.Context) error {
 	}
 }
 
-// findKind asks the server at every configured address whether it is a node of a cluster. At least one server must
-// reply. Either all servers that reply must be cluster nodes, or none of them.
+// findKind asks the server at every configured address whether it is a node of a cluster. At least one of the servers
+// must reply. Either all servers that reply must be cluster nodes, or none of them.
 func (t *Topology) findKind(ctx context.Context) (warnings []string, err error) {
 	// The distance to the servers is not known yet.
 	ctx, cancel := context.WithTimeout(ctx, tripsOfAttempt*max(time.Second, t.config.AttemptTimeout))
@@ -167,8 +167,8 @@ func (t *Topology) askRights(ctx context.Context) error {
 	return nil
 }
 
-// The method diagnose looks for the reason why the first configured address does not answer. The result is a hint for
-// the operator, or "" if no reason was found.
+// The method diagnose looks for the reason why the first configured address does not answer. The result of the method
+// diagnose is a hint for the operator, or "" if no reason was found.
 func (t *Topology) diagnose(ctx context.Context) string {
 	hint, talks := t.config.Diagnose(ctx)
 	if talks {

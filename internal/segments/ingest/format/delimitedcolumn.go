@@ -46,8 +46,8 @@ func isName(column string) bool {
 }
 
 // findColumn returns the index of the requested column (a name, or a number from 1). If no column is requested,
-// findColumn returns the index of the column with the usual name. Without such a column, findColumn returns the result
-// of the function in the argument "likely".
+// findColumn returns the index of the column with the usual name. Without a column with a usual name, findColumn
+// returns the result of the function in the argument "likely".
 func findColumn(asked, usual string, first []string, header bool, likely func(first []string, header bool) (int,
 	error)) (int, error) {
 	if n, err := strconv.Atoi(asked); err == nil {
@@ -148,7 +148,8 @@ func (l *layout) isID(field []byte) bool {
 // the file.
 func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 	if o.Kind == Text && o.Table {
-		return nil, fmt.Errorf("a table needs two columns: if the file has two, set --format csv or tsv")
+		return nil, fmt.Errorf("a table needs two columns, but the format text has one: " +
+			"if the file has two columns, set --format csv or tsv")
 	}
 	shape := &layout{dialect: d, segment: -1, columns: len(first), scheme: o.Scheme}
 	shape.header = o.hasHeader(first)

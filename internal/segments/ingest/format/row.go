@@ -103,9 +103,9 @@ func instantOf(text string, zone *time.Location) (int64, error) {
 }
 
 // latestAt returns the latest instant at which clocks of a time zone showed the given time, in milliseconds since 1970.
-// If clocks showed the time twice, latestAt returns the later instant, because limits then count the send for longer.
-// If clocks skipped the time, found is false. latestAt assumes that clocks change at most once within two days, and
-// that no offset exceeds one day.
+// If clocks showed the time twice, latestAt returns the later instant, so that limits count the send for longer. If
+// clocks skipped the time, found is false. latestAt assumes that clocks change at most once within two days, and that
+// no offset exceeds one day.
 func latestAt(wall time.Time, zone *time.Location) (latest int64, found bool) {
 	for _, side := range [2]time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := wall.Add(side).In(zone).Zone()
@@ -161,8 +161,9 @@ func (r *sendReader) rowOf(fields *record) (row SendRow, err error) {
 		return row, fmt.Errorf("%s: %s is in the future: the time is now %s",
 			r.names[columnAt], stamp(at), stamp(now))
 	case at > now && row.MessageID == "":
-		return row, fmt.Errorf("%s: %s is in the future: the time is now %s: "+
-			"the time identifies a send without a message id", r.names[columnAt], stamp(at), stamp(now))
+		return row, fmt.Errorf(
+			"%s: %s is in the future: the time is now %s: capper identifies a send without a message id by its time",
+			r.names[columnAt], stamp(at), stamp(now))
 	case r.Channels != nil && row.Channel != "" && !r.Channels[row.Channel]:
 		return row, fmt.Errorf("channel %q is not configured", Clip([]byte(row.Channel)))
 	}
@@ -203,7 +204,7 @@ func (r *sendReader) userOf(row *SendRow, field []byte) error {
 }
 
 // namespaceOf returns the namespace of a send from the row's field. If the field is empty, the send is in the namespace
-// without a name. If the file has no such field, the namespace is SendOptions.Namespace.
+// without a name. If the file has no field for the namespace, the namespace is SendOptions.Namespace.
 func (r *sendReader) namespaceOf(field []byte) (string, error) {
 	if field == nil {
 		if r.Namespace == nil {

@@ -135,7 +135,7 @@ func TestTimesThatAreAhead(t *testing.T) {
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{
 		"2: at: 2026-11-20T12:00:00.001Z is in the future: the time is now 2026-11-20T12:00:00Z: " +
-			"the time identifies a send without a message id",
+			"capper identifies a send without a message id by its time",
 		"5: at: 2026-11-20T12:00:01.001Z is in the future: the time is now 2026-11-20T12:00:00Z"}, bad)
 }
 
