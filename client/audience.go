@@ -52,7 +52,7 @@ func (c *Client) AudiencePreview(ctx context.Context, a *Audience, channel strin
 	return c.Count(ctx, &CountRequest{Audience: a, Channel: &channel})
 }
 
-// CountRequest asks for the number of users in an audience. The request records no sends.
+// CountRequest asks for the number of users in an audience. A CountRequest records no sends.
 type CountRequest struct {
 	Audience *Audience // required
 	// Total asks only for the total number of users, which costs much less. The result then has no Segments and no
@@ -67,9 +67,10 @@ type CountRequest struct {
 // users, Count makes several API calls. If the service rejects a call with too many users, Count makes calls with fewer
 // users.
 //
-// All API calls of one preview use the same generation of the segments and the same configuration. The fields
-// PreviewGeneration and ConfigVersion of the result name this generation and this configuration. If the generation or
-// the configuration changes between two API calls, Count starts again, up to Config.Attempts times.
+// All API calls of one preview use the same generation (published version) of the segments and the same configuration.
+// The fields PreviewGeneration and ConfigVersion of the result name the generation and the configuration of the
+// preview. If the generation or the configuration changes between two API calls, Count starts again, up to
+// Config.Attempts times.
 func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount, error) {
 	if r.Audience == nil {
 		return nil, errors.New("count users: the audience expression must be set")
@@ -88,8 +89,8 @@ func (c *Client) Count(ctx context.Context, r *CountRequest) (*api.AudienceCount
 	}
 }
 
-// errDecidedByTwo reports that the API calls of one preview used two generations of the segments, or two
-// configurations. A preview adds up the results of its API calls, so results from two generations or two
+// errDecidedByTwo reports that the API calls of one preview used two generations (published versions) of the segments,
+// or two configurations. A preview adds up the results of its API calls, so results from two generations or two
 // configurations would be meaningless.
 var errDecidedByTwo = errors.New(
 	"count users: the segments or the configuration changed during the count, or differ between instances: try again")
@@ -120,7 +121,8 @@ func (c *Client) previewOnce(ctx context.Context, r *CountRequest) (*api.Audienc
 }
 
 // The method preview makes an API call for each part of an audience, and stores the sum of the previews in the argument
-// "into". The method also stores the generation and the configuration version that the service used.
+// "into". The method also stores the generation (published version) and the configuration version that the service
+// used.
 func (c *Client) preview(ctx context.Context, parts *Parts, r *CountRequest, into *api.AudienceCount) error {
 	var mu sync.Mutex
 	into.Preview = nil
@@ -169,8 +171,8 @@ type ForecastRequest struct {
 	Used     bool            // also count the users by the number of their sends that count now
 }
 
-// Forecast returns the decisions that filter calls would return at the given times, if no message is sent until then.
-// Forecast records no sends.
+// Forecast returns the decisions that filter calls would return at the given times, if no message is sent before these
+// times. Forecast records no sends.
 func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecast, error) {
 	if err := (&given{r.Users, r.IDs, r.Bitmap, r.Packed, r.Audience}).check("forecast"); err != nil {
 		return nil, err
@@ -190,17 +192,17 @@ func (c *Client) Forecast(ctx context.Context, r *ForecastRequest) (*api.Forecas
 	return answer, nil
 }
 
-// Parts is an audience in one generation of the segments, divided so that each part fits into an API call. The parts
-// contain the definition of each named expression instead of its name, so that a reload of the service's
-// configuration does not change the parts.
+// Parts is an audience in one generation (published version) of the segments, divided so that each part fits into an
+// API call. The parts contain the definition of each named expression instead of its name, so that a reload of the
+// service's configuration does not change the parts.
 type Parts struct {
 	Generation string // generation of all parts, so that a publish in between changes none of them
 	Users      uint64 // users of all parts
 	List       []Audience
 }
 
-// Parts divides the audience, in one generation of the segments, into at most api.MaxParts parts of about
-// Config.BatchBitmap users. An empty audience has no parts.
+// Parts divides the audience, in one generation (published version) of the segments, into at most api.MaxParts parts of
+// about Config.BatchBitmap users. An empty audience has no parts.
 func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 	if a.ofOneCall() {
 		return nil, errors.New(
@@ -216,7 +218,7 @@ func (c *Client) Parts(ctx context.Context, a *Audience) (*Parts, error) {
 // ofOneCall reports whether Part, MaxUsers or Cursor restricts the audience; these fields apply to a single API call.
 func (a *Audience) ofOneCall() bool { return a.Part != nil || a.MaxUsers != 0 || a.Cursor != "" }
 
-// inUse reports whether the audience refers to the generation that the service uses now.
+// inUse reports whether the audience refers to the generation (published version) that the service uses now.
 func (a *Audience) inUse() bool { return a.Generation == "" && a.Cursor == "" }
 
 // The function cut divides an audience into parts of about "size" users each. The argument count is the result of
@@ -246,11 +248,11 @@ func (p *Parts) batches() iter.Seq[batch] {
 }
 
 // AudienceError reports that FilterAll or ReleaseAll ended before all parts of an audience had a result. If the service
-// no longer has the segments generation of the audience, HasCode returns true for the AudienceError and CodeGone. After
-// an AudienceError, the service keeps the sends that it has already recorded. If the service no longer has that
-// generation, callers may repeat FilterAll with the same message id and the current generation. The repeated FilterAll
-// returns the users of the recorded sends in the list Replayed. After any other error, a new call of FilterAll with the
-// Generation of the AudienceError completes the interrupted call.
+// no longer has the segments generation (published version) of the audience, HasCode(err, CodeGone) returns true for
+// the AudienceError. After an AudienceError, the service keeps the sends that it has already recorded. If the service
+// no longer has the generation of the AudienceError, callers may repeat FilterAll with the same message id and the
+// current generation. The repeated FilterAll returns the users of the recorded sends in the list Replayed. After any
+// other AudienceError, a new call of FilterAll with the Generation of the AudienceError completes the interrupted call.
 type AudienceError struct {
 	Generation  string // generation of the run
 	Parts, Done int    // Done: number of parts for which the service has returned a response
@@ -285,8 +287,8 @@ func (r *reached) add(users int) {
 	r.users += uint64(users)
 }
 
-// The method fault returns an AudienceError with the error err and the numbers of parts and users that have a result,
-// or nil if err is nil.
+// The method fault returns an AudienceError with the error err, and with the numbers of parts and users that have a
+// result. If err is nil, fault returns nil.
 func (p *Parts) fault(r reached, err error) error {
 	if err == nil {
 		return nil

@@ -37,8 +37,8 @@ func (c *Client) FilterAll(ctx context.Context, r *FilterRequest,
 	return c.FilterParts(ctx, r, parts, each)
 }
 
-// FilterParts works like FilterAll, but only for the given parts of r.Audience. The argument "parts" holds all parts of
-// the audience, or only those that an earlier, interrupted call has not completed.
+// FilterParts works like FilterAll, but only for the given parts of r.Audience. The argument "parts" of FilterParts
+// holds all parts of the audience, or only those that an earlier, interrupted call has not completed.
 func (c *Client) FilterParts(ctx context.Context, r *FilterRequest, parts *Parts,
 	each func(*FilterRequest, *FilterResult) error) error {
 	var done reached

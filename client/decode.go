@@ -57,7 +57,7 @@ type lists[ID, Denial any] struct {
 }
 
 // read decodes the lists of users in a response, and returns a JSON object with all other members of the response. The
-// result "ok" is false if the text does not have the form of JSON that the service writes.
+// result "ok" of the method read is false if the text does not have the form of JSON that the service writes.
 func (l *lists[ID, Denial]) read(text []byte, id func(*cursor) ID, denial func(*cursor) Denial) (rest []byte, ok bool) {
 	c := &cursor{rest: bytes.Trim(text, " \t\r\n")}
 	of := map[string]*[]ID{"allowed": &l.allowed, "replayed": &l.replayed, "unavailable": &l.unavailable}
@@ -111,7 +111,7 @@ func (c *cursor) open(begin, end byte) bool {
 	return !c.bad
 }
 
-// The method more moves to the next member of a JSON object or list, and reports whether the member exists.
+// The method "more" moves to the next member of a JSON object or list, and reports whether the member exists.
 func (c *cursor) more(end byte) bool {
 	if len(c.rest) > 0 && c.rest[0] == end {
 		c.take(end)
@@ -121,7 +121,7 @@ func (c *cursor) more(end byte) bool {
 	return !c.bad
 }
 
-// listOf reads a list. An empty list is not nil.
+// listOf reads a list. For an empty JSON list, listOf returns an empty list, and not nil.
 func listOf[T any](c *cursor, one func(*cursor) T) []T {
 	list := []T{}
 	for more := c.open('[', ']'); more; more = c.more(']') {

@@ -1,18 +1,19 @@
-// Package client is the Go client of the HTTP API of capper, a service that limits how many messages a person receives.
+// Package client is the Go client of the HTTP API of capper, a service that limits the number of messages that a person
+// receives.
 //
 // # The rule for callers
 //
-// A caller must send only to the users in the result's field Allowed, and must retry the users in the field Unavailable
-// with the same message id. Filter retries unavailable users itself, up to Config.Attempts times. The result of Filter
-// holds the users who are still unavailable. After an error of Filter, nobody may receive the message, because the
-// service has returned no decision.
+// A caller must send only to the users in the result's field Allowed. The caller must retry the users in the field
+// Unavailable with the same message id. Filter retries unavailable users itself, up to Config.Attempts times. The
+// result of Filter holds the users who are still unavailable. After an error of Filter, nobody may receive the message,
+// because the service has returned no decision.
 //
 // # Ids
 //
 // The field Users of a request holds dense ids, which are numbers below 2^32. If the user ids of a deployment are
 // UUIDs, 64-bit numbers or texts, a request needs the field IDs instead. UUIDs and 64-bit numbers may also be in the
-// field Packed; the response then has bitmaps of positions in Packed. ExplainID, EraseID and SetChange.AddIDs take
-// UUIDs, 64-bit numbers and texts, too. Client.IDs returns the kind of ids of a deployment.
+// field Packed. For a request with Packed, the response has bitmaps of positions in Packed. ExplainID, EraseID and
+// SetChange.AddIDs also take UUIDs, 64-bit numbers and texts. Client.IDs returns the kind of ids of a deployment.
 //
 // # Retries
 //
@@ -45,18 +46,18 @@
 // the service. The client requests all parts of an audience from one generation of the segments. Because all parts come
 // from one generation, the parts stay the same if a new generation is published in the meantime. The decisions about
 // the users of each part of an audience use the current segments generation. If FilterAll ends early for an audience,
-// it returns an *AudienceError. To continue afterwards, the caller passes AudienceError.Generation to a new call of
-// FilterAll. If the service no longer has the generation (CodeGone), the caller calls FilterAll again without a
-// generation. The limits count each send of the two runs only once. If some users of an audience are unavailable, the
-// client repeats the call with their ids or with a bitmap. Parts and FilterParts are the two steps of FilterAll, for
-// campaign engines that keep a queue of parts. To count an audience, a caller needs an API key with the scopes filter
-// and read.
+// it returns an *AudienceError. To continue an interrupted call of FilterAll, the caller passes
+// AudienceError.Generation to a new call. If the service no longer has the generation (CodeGone), the caller calls
+// FilterAll again without a generation. The limits count each send of both calls only once. If some users of an
+// audience are unavailable, the client repeats the call with their ids or with a bitmap. Parts and FilterParts are the
+// two steps of FilterAll, for campaign engines that keep a queue of parts. To count an audience, a caller needs an API
+// key with the scopes filter and read.
 //
 // # Sets
 //
 // ChangeSet adds users to a set, for example a person who unsubscribes, and removes users from it. As soon as ChangeSet
-// has returned, later decisions of all instances use an addition. A removal takes effect on the other instances within
-// about a second. Sets and SetMembers list the changes that API calls made to sets.
+// has returned, later decisions of all instances use an addition. On instances that did not receive the call, a removal
+// takes effect within about a second. Sets and SetMembers list the changes that API calls made to sets.
 //
 // # Messages
 //
@@ -74,7 +75,7 @@
 // permit one second after its slot (start time). If the shortest window of the pacer's limits is below one second, the
 // Pacer discards the permit after this window. The method Close gives unused permits back, so that other senders can
 // use them. Permits whose slots are more than 6 s in the future have a lease, which the Pacer extends. If the sender
-// dies, the lease ends, and the service takes these permits back.
+// dies, the lease ends, and the service takes the permits of the lease back.
 //
 // A pacer limits the slots (start times) of sends, not their arrival at a message provider. For example, if the network
 // delay to the provider becomes 10 ms shorter, two sends can arrive 10 ms closer together than their slots.

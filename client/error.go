@@ -56,7 +56,7 @@ func (e *Error) Error() string {
 	return e.named(fmt.Sprintf("%s: %s", e.Code, e.Message))
 }
 
-// The method named adds the request id to an error text, so that a caller can ask the service's operators about the
+// The method "named" adds the request id to an error text, so that a caller can ask the service's operators about the
 // failed request.
 func (e *Error) named(text string) string {
 	if e.RequestID == "" {

@@ -44,8 +44,8 @@ type refusal struct {
 	until time.Time
 }
 
-// The method again returns the stored QueueTooLongError with the remaining wait, or nil when the stored error no longer
-// applies.
+// The method "again" returns the stored QueueTooLongError with the remaining wait, or nil when the stored error no
+// longer applies.
 func (r *refusal) again(now time.Time) error {
 	if r.err == nil || !now.Before(r.until) {
 		return nil
@@ -55,8 +55,8 @@ func (r *refusal) again(now time.Time) error {
 	return &e
 }
 
-// The type demand decides about the time and the size of a Pacer's next request for permits. A request for permits asks
-// for the permits that callers will probably use within the time Ahead plus two round trips.
+// The type demand computes the time and the size of a Pacer's next request for permits. A request for permits asks for
+// the permits that callers will probably use within the time Ahead plus two round trips.
 type demand struct {
 	ahead time.Duration
 	asked time.Time     // time of the last request for permits
@@ -81,10 +81,10 @@ func (d *demand) horizon() time.Duration { return d.ahead + 2*d.trip }
 func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 
 // The method batch returns the number of permits to request: the number that callers will probably use within the
-// horizon (the planned period). The method computes this number from the permits that were used since the last request.
-// A batch of permits has at most twice as many permits as the last request for permits. If a limit of the pacer is
-// nearly reached, a batch has at most the permits that the limit allows within the horizon (the planned period). Other
-// senders then get the permits that the batch left out.
+// horizon (the planned period). The method computes the number of permits from the permits that were used since the
+// last request. A batch of permits has at most twice as many permits as the last request for permits. If a limit of the
+// pacer is nearly reached, a batch has at most the permits that the limit allows within the horizon (the planned
+// period). Other senders get the permits that a smaller batch leaves out.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -110,7 +110,7 @@ func (d *demand) learn(answer *timely) {
 }
 
 // The method due returns the time of the next request for permits, or false if no request is needed until a new caller
-// arrives. The argument "lacking" is the number of permits that waiting callers still need.
+// arrives. The argument "lacking" of the method due is the number of permits that waiting callers still need.
 func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	d := &p.demand
 	at := p.stock.last().Add(-d.lead())
@@ -126,8 +126,8 @@ func (p *Pacer) due(lacking, batch int) (time.Time, bool) {
 	return at, true
 }
 
-// ask() starts a request for permits if the time for a request has come. If the time has not come yet, ask() returns
-// the time of the next request, or false if no request is needed until a new caller arrives.
+// ask() starts a request for permits if the time for a request has come. If the time for a request has not come yet,
+// ask() returns this time. If no request is needed until a new caller arrives, ask() returns false.
 func (p *Pacer) ask(now time.Time) (later time.Time, ok bool) {
 	if p.idle != nil { // closed
 		return now, false
@@ -163,8 +163,8 @@ type asking struct {
 	lease    leasing
 }
 
-// The method request returns a new request for permits. The argument "awaited" is false if no caller waits; the request
-// then accepts only slots (start times) in the near future.
+// The method request returns a new request for permits. If no caller waits, the argument "awaited" is false, and the
+// request accepts only slots (start times) in the near future.
 func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	wait := p.longest()
 	if !awaited {
@@ -176,7 +176,8 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	}, since: now}
 }
 
-// placeAhead is how far ahead a Pacer reserves slots (start times of sends) for callers without a maximum wait.
+// For callers without a maximum wait, the requests of a Pacer accept slots (start times of sends) at least up to
+// placeAhead in the future.
 const placeAhead = time.Second
 
 // The method longest returns the longest wait for a slot (start time) that a request for permits accepts.
@@ -251,7 +252,7 @@ func (p *Pacer) arrive(request *asking, answer *timely, now time.Time) {
 // changed limits.
 const mostPause = 10 * time.Second
 
-// The method until returns the pause before the next request for permits, if the service expects free slots (start
+// The method "until" returns the pause before the next request for permits, if the service expects free slots (start
 // times) after the time d. The pause is partly random, so that the same client is not always the last to request
 // permits.
 func (p *Pacer) until(d time.Duration) time.Duration {
@@ -275,15 +276,15 @@ type timely struct {
 // The method trip returns the round trip time of the response.
 func (a *timely) trip() time.Duration { return a.arrived.Sub(a.sent) }
 
-// The constant promptly is a limit for round trip times. A response with permits that arrives within this time is not
-// too late, unless a limit has a very short window.
+// The constant promptly is a limit for round trip times. A response with permits that arrives within the time promptly
+// is not too late, unless a limit has a very short window.
 const promptly = 100 * time.Millisecond
 
 // The method bound computes the maximum age of the permits of a response. A response with permits is in time if it
 // arrives within 100 ms after the request. If the Pacer used permits of a late response, its sends could coincide with
 // sends of other callers that have later slots (start times). Over a slow network, a response may also take up to four
-// times as long as the quickest of the last round trips. Without this exception, every response over a slow network
-// would be too late, and the Pacer could not use the permits.
+// times as long as the quickest of the last round trips. Without the exception for slow networks, every response over a
+// slow network would be too late, and the Pacer could not use the permits.
 func (a *timely) bound(quickest time.Duration) {
 	a.usable = max(a.UsableFor(), min(8*quickest, time.Second))
 	a.inTime = max(min(promptly, a.usable/2), min(4*quickest, a.usable/4*3))
@@ -336,8 +337,8 @@ func (p *Pacer) call(ctx context.Context, request *asking) (*timely, error) {
 	}
 }
 
-// The method recovered calls PacerConfig.OnAnswer for the first response after failed attempts. A response in which the
-// service rejects the request is also a response in this sense.
+// The method "recovered" calls PacerConfig.OnAnswer for the first response after failed attempts. A response that
+// rejects the request also counts as the first response.
 func (p *Pacer) recovered(err error) {
 	if !p.failing || err != nil && Passing(err) {
 		return
@@ -349,8 +350,8 @@ func (p *Pacer) recovered(err error) {
 }
 
 // The method attempt sends a request for permits to the service once, without retries. A repeated request has a lease
-// from the start. Without the lease, the service would keep the permits for the sender until their slots, even if the
-// sender dies.
+// (time limit for unused permits) from the start. Without the lease, the service would keep the permits for the sender
+// until their slots, even if the sender dies.
 func (p *Pacer) attempt(ctx context.Context, request *asking, answer *api.Permits) error {
 	leased := request.repeated && time.Duration(request.MaxWait) > leaseFor && p.leases()
 	request.repeated = true

@@ -31,14 +31,14 @@ type FilterRequest struct {
 	Waves   bool      // group the denied users by the hour in which they become eligible
 }
 
-// FilterResult is the result of a filter call: which users are allowed, denied or unavailable. The way in which the
-// request names its users decides which fields of the FilterResult are filled. If the request has the field Users, the
-// fields Allowed, Replayed, Denied and Unavailable of the FilterResult are filled. If the request has IDs, or an
-// Audience of text ids, the fields of the FilterResult whose names end in IDs are filled. If the request has a Bitmap,
-// or an Audience of dense ids, the bitmaps of the FilterResult are filled. If the request has an Audience of UUIDs or
-// uint64 ids, the fields of the FilterResult whose names end in Packed are filled. If the request has Packed, the
-// bitmaps of the FilterResult hold positions in Packed, counted from 0. If an id occurs repeatedly in the field Packed
-// of the request, the bitmaps hold the position of its first occurrence.
+// FilterResult is the result of a filter call: which users are allowed, denied or unavailable. The fields of the
+// FilterResult that are filled depend on the way in which the request names its users. If the request has the field
+// Users, the fields Allowed, Replayed, Denied and Unavailable of the FilterResult are filled. If the request has IDs,
+// or an Audience of text ids, the fields of the FilterResult whose names end in IDs are filled. If the request has a
+// Bitmap, or an Audience of dense ids, the bitmaps of the FilterResult are filled. If the request has an Audience of
+// UUIDs or uint64 ids, the fields of the FilterResult whose names end in Packed are filled. If the request has Packed,
+// the bitmaps of the FilterResult hold positions in Packed, counted from 0. If an id occurs repeatedly in the field
+// Packed of the request, the bitmaps hold the position of its first occurrence.
 type FilterResult struct {
 	Allowed     []uint32 // users who may receive the send, in the order of the request
 	Replayed    []uint32 // allowed users whose send an earlier call with the message id and channel had recorded
@@ -70,8 +70,8 @@ type FilterResult struct {
 	ConfigVersion string // configuration version that the decisions used
 }
 
-// Wave is a group of denied users who all become eligible in the hour that begins at From, so that a caller can retry
-// these users together.
+// Wave is a group of denied users who become eligible within the same hour, which begins at From. A caller can retry
+// the users of a Wave together.
 type Wave struct {
 	From    time.Time // start of the hour
 	ReadyAt time.Time // time from which all users of the group are eligible
@@ -185,7 +185,7 @@ func (c *Client) filterOnce(ctx context.Context, r *FilterRequest) (*FilterResul
 	return result, nil
 }
 
-// The function filtered makes a filter call and converts the response with the function in the argument "of".
+// The function "filtered" makes a filter call and converts the response with the function in the argument "of".
 func filtered[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *FilterResult) (*FilterResult,
 	error) {
 	var answer Answer

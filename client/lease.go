@@ -13,21 +13,23 @@ import (
 // lease back).
 const leaseFor = 6 * time.Second
 
-// The type leasing is the state of the lease that a Pacer has for the permits of one request.
+// The type leasing is the state of the lease (time limit for unused permits) that a Pacer has for the permits of one
+// request.
 type leasing struct {
 	ends time.Time // zero: no lease has begun
 	next time.Time // the earliest time of the next call that extends the lease
 	call bool      // a call that extends the lease is running
 }
 
-// The method lapsed reports whether the service may have taken a permit back, because the lease ended before the
-// permit's slot.
+// The method "lapsed" reports whether the service may have taken a permit back, because the lease (time limit for
+// unused permits) ended before the permit's slot.
 func (l *leasing) lapsed(now, slot time.Time) bool {
 	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
 }
 
-// The method due returns the time of the next call that begins or extends the lease (right to use permits), or false if
-// the lease needs no call. The argument "last" is the last slot (start time) of the permits that the request got.
+// The method due returns the time of the next call that begins or extends the lease (right to use permits). If the
+// lease needs no call, due returns false. The argument "last" of the method due is the last slot (start time) of the
+// permits that the request got.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {
 	case l.call:
@@ -38,7 +40,7 @@ func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	return l.next, last.After(l.ends)
 }
 
-// The method called updates the lease after an API call that began or extended it, or failed to. The duration of a
+// The method "called" updates the lease after an API call that began or extended it, or failed to. The duration of a
 // lease (right to use permits) counts from the first API call that may have begun the lease.
 func (l *leasing) called(sent, now time.Time, err error) {
 	var refused *Error
@@ -53,7 +55,8 @@ func (l *leasing) called(sent, now time.Time, err error) {
 	}
 }
 
-// lacksLeases reports whether the error comes from an earlier version of the service that does not support leases.
+// lacksLeases reports whether the error comes from an earlier version of the service that does not support leases (time
+// limits for unused permits).
 func lacksLeases(err error) bool {
 	var refused *Error
 	return errors.As(err, &refused) && refused.Field == "lease"
@@ -82,8 +85,9 @@ func (p *Pacer) keepLeases(now time.Time) (next time.Time, ok bool) {
 	return next, ok
 }
 
-// keepLease repeats a request for permits with a lease, so that the service begins or extends the lease. If the
-// response to the repeated request has fewer permits than before, the service has taken the missing permits back.
+// keepLease repeats a request for permits with a lease (time limit for unused permits), so that the service begins or
+// extends the lease. If the response to the repeated request has fewer permits than before, the service has taken the
+// missing permits back.
 func (p *Pacer) keepLease(request *asking) {
 	sent := time.Now()
 	answer, err := p.repeat(request.PermitsRequest)

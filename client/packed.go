@@ -7,7 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Packed holds user ids as bytes one after the other. Packed ids take a third of the space of ids as strings. In packed
+// Packed holds user ids as bytes without separators. Packed ids take a third of the space of ids as strings. In packed
 // form, a UUID takes 16 bytes and a uint64 id takes 8 bytes, big endian. Dense ids and text ids have no packed form.
 type Packed struct {
 	Bytes []byte
@@ -67,8 +67,8 @@ func (p *Packed) slice(first, last int) *Packed {
 	return &Packed{Bytes: p.Bytes[p.Width*first : p.Width*last], Width: p.Width}
 }
 
-// The function among converts positions in a part of a request to positions in the whole request. The element whole[i]
-// is the position, in the whole request, of the id at position i of the part.
+// The function "among" converts positions in a part of a request to positions in the whole request. The element
+// whole[i] is the position, in the whole request, of the id at position i of the part.
 func among(whole []uint32, positions *roaring.Bitmap) *roaring.Bitmap {
 	found := make([]uint32, 0, positions.GetCardinality())
 	for _, position := range positions.ToArray() {
@@ -110,7 +110,7 @@ type ignored struct{}
 // UnmarshalJSON accepts every value.
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// The function decoded decodes a response and converts it with the function in the argument "of".
+// The function "decoded" decodes a response and converts it with the function in the argument "of".
 func decoded[Answer, Result any](content []byte, of func(*Answer) *Result) (*Result, error) {
 	var answer Answer
 	if err := decode(content, &answer); err != nil {

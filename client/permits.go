@@ -16,8 +16,8 @@ import (
 // not earlier. The age of a permit counts from the call of Permits; callers must drop permits that are older than
 // UsableFor. If a call of Permits took longer than half of UsableFor, the caller should repeat the request with its
 // RequestID. The response to a repeated request for permits shows the slots (start times) that are still in the future.
-// If the field Replayed of the response is true, permits with a wait of 0 may be old. The service may have granted them
-// during the first call of Permits with this RequestID. After an error of Permits, the caller must not send.
+// If the field Replayed of the response is true, permits with a wait of 0 may be old. The service may have granted old
+// permits during the first call of Permits with this RequestID. After an error of Permits, the caller must not send.
 //
 // If a request has no RequestID, Permits gives it a random one, so that a retry takes no permits twice.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {
@@ -43,7 +43,8 @@ func (c *Client) Pacer(ctx context.Context, name string) (*api.PacerState, error
 }
 
 // PacerLog returns the state of a pacer for one message or for one key. The pacer must count each message or key
-// separately, and one of the arguments messageID and key must be "". The message is in the namespace of the API key.
+// separately, and one of the arguments messageID and key must be "". PacerLog looks up the message in the namespace of
+// the API key.
 func (c *Client) PacerLog(ctx context.Context, name, messageID, key string) (*api.PacerState, error) {
 	query := url.Values{}
 	if messageID != "" {

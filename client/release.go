@@ -11,8 +11,8 @@ import (
 	"capper/client/api"
 )
 
-// ReleaseRequest selects recorded sends that did not take place. After the release, limits no longer count these sends.
-// A ReleaseRequest names its users in exactly one of the fields Users, IDs, Bitmap, Packed and Audience.
+// ReleaseRequest selects recorded sends that did not take place. After the release, limits no longer count the released
+// sends. A ReleaseRequest names its users in exactly one of the fields Users, IDs, Bitmap, Packed and Audience.
 type ReleaseRequest struct {
 	MessageID string
 	Channel   string // "": every channel, and sends without one
@@ -113,7 +113,7 @@ func (r *releaseOfAudience) UnmarshalJSON(answer []byte) (err error) {
 	return err
 }
 
-// The function released makes a release call and converts the response with the function in the argument "of".
+// The function "released" makes a release call and converts the response with the function in the argument "of".
 func released[Answer any](ctx context.Context, c *Client, request any, of func(*Answer) *ReleaseResult) (
 	*ReleaseResult, error) {
 	var answer Answer
@@ -124,8 +124,9 @@ func released[Answer any](ctx context.Context, c *Client, request any, of func(*
 }
 
 // ReleaseAll releases sends like Release for any number of users, in batches like FilterAll. If the users are an
-// Audience, ReleaseAll divides it into parts of one segments generation. A caller of ReleaseAll should set
-// Audience.Generation to the generation of the filter calls, because the current generation may select other users.
+// Audience, ReleaseAll divides it into parts of one segments generation (published version). A caller of ReleaseAll
+// should set Audience.Generation to the generation of the filter calls, because the current generation may select other
+// users.
 func (c *Client) ReleaseAll(ctx context.Context, r *ReleaseRequest, each func(*ReleaseResult) error) error {
 	if err := r.check(); err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 )
 
 // ReturnPermits gives permits back that Permits granted and whose slots (start times) are in the future, so that other
-// senders can use them. The argument r contains the request with which Permits got the permits. The caller of
-// ReturnPermits must not send with the permits that it gives back, even if ReturnPermits returns an error. A second
-// call of ReturnPermits gives permits back only if the field Used is smaller than in the first call.
+// senders can use them. The argument r of ReturnPermits contains the request with which Permits got the permits. The
+// caller of ReturnPermits must not send with the permits that it gives back, even if ReturnPermits returns an error. A
+// second call of ReturnPermits gives permits back only if the field Used is smaller than in the first call.
 func (c *Client) ReturnPermits(ctx context.Context, r api.PermitsReturn) (*api.PermitsReturned, error) {
 	answer := new(api.PermitsReturned)
 	if err := c.call(ctx, "POST", "/v1/permits/return", &r, answer); err != nil {
@@ -50,8 +50,8 @@ func (p *Pacer) Close(ctx context.Context) (returned int, err error) {
 	return returned, err
 }
 
-// The method shut ends the waits of all callers. The first result is a channel that is closed when no request for
-// permits runs. The second result says whether the Pacer was open.
+// The method shut ends the waits of all callers. The first result of the method shut is a channel that is closed when
+// no request for permits runs. The second result of the method shut says whether the Pacer was open.
 func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 	return p.idle, true
 }
 
-// The method ended closes the channel "idle" of a closed Pacer as soon as no request for permits runs any more. The
+// The method "ended" closes the channel "idle" of a closed Pacer as soon as no request for permits runs any more. The
 // caller of the method ended() must hold the Pacer's lock.
 func (p *Pacer) ended() {
 	if p.idle != nil && p.fetching == nil {
@@ -80,9 +80,9 @@ func (p *Pacer) ended() {
 	}
 }
 
-// The method leftover removes all unused permits from the Pacer. The result contains the number of permits of each
-// request that may have permits with future slots (start times). A request without a response is in the result, too,
-// because the service may have granted its permits.
+// The method leftover removes all unused permits from the Pacer. The result of the method leftover contains the number
+// of permits of each request that may have permits with future slots (start times). A request without a response is
+// also in the result, because the service may have granted its permits.
 func (p *Pacer) leftover() map[*asking]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

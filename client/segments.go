@@ -132,8 +132,8 @@ func lookedUp[Answer any](ctx context.Context, c *Client, request any, of func(*
 }
 
 // SegmentBitmap returns the users of a segment or set, and the name of the segments generation (published version) that
-// contains them. The argument "generation" selects an earlier segments generation that the service still has in memory;
-// "" selects the current one.
+// contains them. The argument "generation" of SegmentBitmap selects an earlier segments generation that the service
+// still has in memory; "" selects the current one.
 func (c *Client) SegmentBitmap(ctx context.Context, name, generation string) (users *roaring.Bitmap, of string,
 	err error) {
 	var answer file

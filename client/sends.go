@@ -27,7 +27,7 @@ func (c *Client) ImportIDsInto(ctx context.Context, namespace string, r *api.Imp
 	return imported[api.ImportAnswerStrings](ctx, c, namespace, r, len(r.Sends))
 }
 
-// The function imported makes the API call that imports n sends, and decodes the response.
+// The function "imported" makes the API call that imports n sends, and decodes the response.
 func imported[Answer any](ctx context.Context, c *Client, namespace string, r any, n int) (*Answer, error) {
 	var answer Answer
 	if err := c.call(ctx, "POST", inNamespace("/v1/sends", url.Values{}, namespace), r, &answer); err != nil {

@@ -36,10 +36,10 @@ type SetChange struct {
 const setCalls = 1000
 
 // ChangeSet adds users to a set and removes users from it. When ChangeSet returns without an error, later decisions of
-// all service instances use an addition. A removal takes effect on the other instances within about a second. No crash
-// loses the change. ChangeSet needs an API key with the scope lists. If the change has more than api.MaxSetUsers users,
-// ChangeSet makes several API calls. If ChangeSet makes several API calls, its result counts the users of all calls,
-// and has the time of the last call.
+// all service instances use an addition. On instances that did not receive the call, a removal takes effect within
+// about a second. No crash loses the change. ChangeSet needs an API key with the scope lists. If the change has more
+// than api.MaxSetUsers users, ChangeSet makes several API calls. If ChangeSet makes several API calls, its result
+// counts the users of all calls, and has the time of the last call.
 //
 // After an error of ChangeSet, some users of the change may have been added or removed. If ChangeSet returns a result
 // together with an error, the result counts the users of the API calls with status 200. A caller may safely repeat
@@ -89,7 +89,7 @@ func (change *SetChange) bodies() ([]any, error) {
 	return bodies, nil
 }
 
-// The method at returns the time that the change of a set states, or nil if the time of the call applies.
+// The method "at" returns the time that the change of a set states, or nil if the time of the call applies.
 func (change *SetChange) at() *time.Time {
 	if change.At.IsZero() {
 		return nil
@@ -122,7 +122,7 @@ type changeOfIDs struct {
 
 // bodiesOfIDs returns the request bodies of the API calls for a change of a set that names users by string ids. If the
 // change fits into one API call, the service detects a user who is both added and removed. If the change needs several
-// API calls, the client itself must detect such a user, by comparing the texts of the ids.
+// API calls, the client itself must detect a user who is both added and removed, by comparing the texts of the ids.
 func (change *SetChange) bodiesOfIDs() ([]any, error) {
 	if len(change.Add)+len(change.Remove)+len(change.AddImages)+len(change.RemoveImages) > 0 {
 		return nil, errors.New("AddIDs and RemoveIDs: must not be combined with Add, Remove, AddImages or RemoveImages")
@@ -203,8 +203,9 @@ func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.S
 
 func setPath(set string) string { return "/v1/sets/" + url.PathEscape(set) + "/members" }
 
-// Sets lists the sets of the current generation, and the sets that exist only because of API calls. For each set, Sets
-// returns the number of live changes (changes by API calls). Sets needs an API key with the scope read or lists.
+// Sets lists the sets of the current generation (published version), and the sets that exist only because of API calls.
+// For each set, Sets returns the number of live changes (changes by API calls). Sets needs an API key with the scope
+// read or lists.
 func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 	return read[api.Sets](ctx, c, "/v1/sets")
 }
@@ -228,8 +229,8 @@ func (c *Client) SetMemberIDs(
 	})
 }
 
-// changesIn iterates over the changes of a set on all pages. The argument "of" is a function that returns the changes
-// on a page, and the cursor of the next page.
+// changesIn iterates over the changes of a set on all pages. The argument "of" of changesIn is a function that returns
+// the changes on a page, and the cursor of the next page.
 func changesIn[Page, Change any](ctx context.Context, c *Client, set string, since time.Time,
 	of func(*Page) ([]Change, *string)) iter.Seq2[*Change, error] {
 	return func(yield func(*Change, error) bool) {

@@ -14,9 +14,9 @@ type stock struct {
 }
 
 // stockRun is a series of permits whose slots (start times) have equal distances. The service granted a permit at some
-// time between the call and the response, so the Pacer knows the slot (start time) of the permit only roughly. Before
-// using a permit, the Pacer waits until the latest time at which the slot (start time) of the permit can be. For the
-// age of a permit, the Pacer assumes the earliest time at which the slot (start time) of the permit can be.
+// time between the call and the response. The Pacer therefore knows the slot (start time) of the permit only roughly.
+// Before using a permit, the Pacer waits until the latest time at which the slot (start time) of the permit can be. For
+// the age of a permit, the Pacer assumes the earliest time at which the slot (start time) of the permit can be.
 type stockRun struct {
 	at      time.Time // latest possible slot of the first permit, on the monotonic clock
 	every   time.Duration
@@ -38,7 +38,7 @@ func (r *stockRun) due(now time.Time) int {
 	}
 }
 
-// The method last returns the slot (start time) of the last permit of the run (permits with equal distances).
+// The method "last" returns the slot (start time) of the last permit of the run (permits with equal distances).
 func (r *stockRun) last() time.Time { return r.at.Add(time.Duration(r.permits-1) * r.every) }
 
 // The method cut removes the first n permits from the run (permits with equal distances) and returns the slot of the
@@ -52,8 +52,8 @@ func (r *stockRun) cut(n int) (slot time.Time) {
 // add puts the permits of a response into the stock (the Pacer's unused permits). The wait for a permit counts from the
 // arrival of the response, and the age of a permit counts from the start of the client's attempt. In the response to a
 // repeated call, a permit whose slot has passed has a wait of 0. A permit whose slot has passed may be old: the service
-// may have granted it as early as the first attempt of the call. The Pacer may use a permit whose slot (start time) has
-// passed for the time "inTime", counted from the first attempt of the call.
+// may have granted it as early as the first attempt of the call. If the slot (start time) of a permit has passed, the
+// Pacer may use the permit until the time "inTime" after the first attempt of the call.
 func (s *stock) add(answer *timely, of *asking) {
 	for _, slot := range answer.Slots {
 		if slot.Permits < 1 {
@@ -69,7 +69,7 @@ func (s *stock) add(answer *timely, of *asking) {
 	s.sort()
 }
 
-// The method lasts returns, for each request with unused permits, the slot (start time) of the last permit.
+// The method "lasts" returns, for each request with unused permits, the slot (start time) of the last permit.
 func (s *stock) lasts() map[*asking]time.Time {
 	lasts := map[*asking]time.Time{}
 	for i := range s.runs {
@@ -90,8 +90,8 @@ func (s *stock) remove(of *asking) {
 	})
 }
 
-// The method lapse removes unused permits whose lease ends before their slot, because the service takes such permits
-// back.
+// The method lapse removes unused permits whose lease (time limit for unused permits) ends before their slot, because
+// the service takes such permits back.
 func (s *stock) lapse(now time.Time) {
 	left := s.runs[:0]
 	for _, run := range s.runs {
@@ -112,8 +112,8 @@ func (s *stock) sort() {
 	slices.SortStableFunc(s.runs, func(a, b stockRun) int { return a.at.Compare(b.at) })
 }
 
-// putBack adds n permits to the Pacer's unused permits again. The argument "at" is the latest slot (start time) of
-// these permits. The next callers get these permits before all other permits.
+// putBack adds n permits to the Pacer's unused permits again. The argument "at" of putBack is the latest slot (start
+// time) of the n permits. The next callers get the permits from putBack before all other permits.
 func (s *stock) putBack(n int, at time.Time, keep time.Duration) {
 	if n > 0 {
 		s.permits += n
@@ -152,7 +152,7 @@ func (s *stock) take(now time.Time, n int) (t taken) {
 	return t
 }
 
-// The method ahead removes all unused permits from the Pacer. For each request that has permits with slots (start
+// The method "ahead" removes all unused permits from the Pacer. For each request that has permits with slots (start
 // times) after now, ahead() returns the number of its permits.
 func (s *stock) ahead(now time.Time) map[*asking]int {
 	permits, ahead := map[*asking]int{}, map[*asking]bool{}
@@ -199,10 +199,10 @@ func (s *stock) cut(n int) (slot time.Time) {
 	return slot
 }
 
-// The method next returns the slot of the next unused permit. The stock must not be empty.
+// The method next returns the slot of the next unused permit. The method next must not be called for an empty stock.
 func (s *stock) next() time.Time { return s.runs[0].at }
 
-// The method last returns the slot (start time) of the last unused permit, or the zero time if there is none.
+// The method "last" returns the slot (start time) of the last unused permit, or the zero time if there is none.
 func (s *stock) last() (last time.Time) {
 	for _, r := range s.runs {
 		if r.last().After(last) {

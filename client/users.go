@@ -9,7 +9,7 @@ import (
 )
 
 // The type given holds the fields of a request that can name the users of a call. A request must contain exactly one of
-// these fields.
+// the fields of the type given.
 type given struct {
 	users    []uint32
 	ids      []string

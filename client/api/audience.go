@@ -129,7 +129,7 @@ type UseStep struct {
 	Users int `json:"users"`
 }
 
-// ForecastPoint holds the result that a filter call would return at the time At, if no message is sent until then.
+// ForecastPoint holds the result that a filter call would return at the time At, if no message is sent before At.
 type ForecastPoint struct {
 	At      time.Time `json:"at"`
 	Summary Summary   `json:"summary"`

@@ -25,7 +25,7 @@ type SendsCheck struct {
 }
 
 // MissingSends lists users for whom the store has no recorded send of the message. The store keeps the logs of all
-// these users in the same partition.
+// users in a MissingSends in the same partition.
 type MissingSends struct {
 	Partition *int     `json:"partition,omitempty"` // for Redis only
 	Node      string   `json:"node,omitempty"`      // for Redis only: the server of the partition

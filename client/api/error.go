@@ -5,7 +5,7 @@ import "net/http"
 // Code is the stable name of an API error, by which programs recognise it.
 type Code string
 
-// These constants are all codes of API errors. Each code belongs to one HTTP status.
+// These constants are all codes of API errors. Each error code belongs to one HTTP status.
 const (
 	CodeInvalidRequest   = "invalid_request"
 	CodeUnauthorized     = "unauthorized"

@@ -105,7 +105,7 @@ type Denial struct {
 
 // LimitSuppressed, LimitHoldout and LimitQuiet name the rules other than limits that deny sends to users. If a rule
 // other than a limit denied a send, the field Limit of the Denial is "suppressed", "holdout" or "quiet". The counts of
-// denied users use the same names.
+// denied users use the same names as the field Limit.
 const (
 	LimitSuppressed = "suppressed" // the user is in a suppressed set
 	LimitHoldout    = "holdout"    // the user belongs to the control group, which receives nothing

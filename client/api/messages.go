@@ -10,9 +10,9 @@ type Messages struct {
 	Next     *string   `json:"next"` // value of the parameter "cursor" for the next page; nil: no more
 }
 
-// Message holds the counts of a message on one channel. Allowed and Released count the recorded sends; these counts are
-// exact unless the field AtLeast is true. All other fields of a Message count results of filter calls, so a user who
-// was in two filter calls about the message counts twice.
+// Message holds the counts of a message on one channel. The fields Allowed and Released count the recorded sends; these
+// counts are exact unless the field AtLeast is true. All other fields of a Message count results of filter calls, so a
+// user who was in two filter calls about the message counts twice.
 type Message struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`
@@ -48,8 +48,8 @@ type Message struct {
 }
 
 // MessageUsers counts the distinct users of a message on one channel by their latest result in the audit (record of
-// decisions). Asked is the sum of all other counts in a MessageUsers. A user with a recorded send of the message
-// counts as allowed, even if a later call denied the message to the user.
+// decisions). The field Asked is the sum of all other counts in a MessageUsers. A user with a recorded send of the
+// message counts as allowed, even if a later call denied the message to the user.
 type MessageUsers struct {
 	Asked    int64 `json:"asked"`
 	Allowed  int64 `json:"allowed"`  // with a send that was not released
@@ -65,8 +65,8 @@ type MessageUsers struct {
 	Generation string                         `json:"generation,omitempty"`
 }
 
-// MessageSegmentUsers counts the distinct users of a message who are in one segment. Asked is the sum of all other
-// counts in a MessageSegmentUsers.
+// MessageSegmentUsers counts the distinct users of a message who are in one segment. The field Asked is the sum of all
+// other counts in a MessageSegmentUsers.
 type MessageSegmentUsers struct {
 	Asked       int64 `json:"asked"`
 	Allowed     int64 `json:"allowed"`

@@ -62,7 +62,7 @@ type Permits struct {
 
 // UsableFor returns the time for which a permit may be used, counted from its slot (start time). The time is a second,
 // or the shortest window in the response if that window is shorter. The client must drop a permit that is older than
-// UsableFor, because other senders may have received permits since then.
+// UsableFor, because other senders may have received permits in the meantime.
 func (p *Permits) UsableFor() time.Duration {
 	usable := time.Second
 	for i := range p.Pacers {

@@ -21,9 +21,9 @@ type PermitsReturned struct {
 }
 
 // PacerReturned is the number of slots (start times of sends) of one pacer that are free again after a client gave
-// permits back. The number of free slots is below the number of returned permits if the pacer was reset after the
-// grant, or if the pacer's log cannot remove some slots. A slot that the pacer's log cannot remove stays in use until
-// its time has passed.
+// permits back. The number of free slots is smaller than the number of returned permits if the pacer was reset after
+// the grant, or if its log cannot remove some slots. A slot that the pacer's log cannot remove stays in use until its
+// time has passed.
 type PacerReturned struct {
 	Name     string `json:"name"`
 	Returned int    `json:"returned"`

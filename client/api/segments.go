@@ -79,10 +79,10 @@ type LookupPacked struct {
 }
 
 // HeaderGeneration is the HTTP header in which GET /v1/segments/{name}/bitmap returns the name of the segments
-// generation. The body of the response to GET /v1/segments/{name}/bitmap is a bitmap in the portable roaring format
-// (application/octet-stream). In the URL path, a "/" in the name of a segment is written as %2F. The query parameter
-// "generation" of GET /v1/segments/{name}/bitmap selects an earlier segments generation that the service still has in
-// memory.
+// generation (published version). The body of the response to GET /v1/segments/{name}/bitmap is a bitmap in the
+// portable roaring format (application/octet-stream). In the URL path, a "/" in the name of a segment is written as
+// %2F. The query parameter "generation" of GET /v1/segments/{name}/bitmap selects an earlier segments generation that
+// the service still has in memory.
 const HeaderGeneration = "X-Segments-Generation"
 
 // Members is the response to GET /v1/segments/{name}/members: a page of the ids in a segment or set, in ascending
@@ -96,7 +96,7 @@ type Members struct {
 
 // MemberStrings is a page of the ids in a segment or set, in a deployment whose ids are uint64, uuid or text.
 // MemberStrings lists the ids in the order of their id images (64-bit hashes of ids). The order of ids by their id
-// images is the same in all generations.
+// images is the same in all generations (published versions).
 type MemberStrings struct {
 	Generation string   `json:"generation"`
 	Name       string   `json:"name"`

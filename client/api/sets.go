@@ -53,7 +53,8 @@ type Sets struct {
 	Sets       []SetInfo `json:"sets"`       // in the order of their names
 }
 
-// SetInfo describes a set: its users from the last build, and the live changes (changes by API calls) since then.
+// SetInfo describes a set: its users from the last build, and the live changes (changes by API calls) since the last
+// build.
 type SetInfo struct {
 	Name       string     `json:"name"`
 	Users      *uint64    `json:"users,omitempty"` // users in the generation; nil: the generation lacks the set

@@ -35,7 +35,8 @@ type Fleet struct {
 	Made      time.Time      `json:"made,omitzero"`       // time at which the store was created empty
 }
 
-// SegmentsStatus is the state of the segments, such as the generation in use and the error of the last refresh.
+// SegmentsStatus is the state of the segments, such as the generation (published version) in use and the error of the
+// last refresh.
 type SegmentsStatus struct {
 	Generation string    `json:"generation"`
 	CreatedAt  time.Time `json:"created_at,omitzero"`
@@ -65,8 +66,8 @@ type SegmentsStatus struct {
 	ZonelessUsers *uint64 `json:"zoneless_users,omitempty"`
 }
 
-// GuardedSet is a set with a limit on lost users: the service rejects a segments generation in which too many users
-// left the set.
+// GuardedSet is a set with a limit on lost users: the service rejects a segments generation (published version) in
+// which too many users left the set.
 type GuardedSet struct {
 	Name       string `json:"name"`
 	Suppressed bool   `json:"suppressed"` // false: only quiet hours name the set

@@ -134,8 +134,8 @@ type DecisionsOfID struct {
 }
 
 // DecidedIDs lists the users about whom the service has decided, by result, in a deployment whose ids are not dense. If
-// the generation in use does not contain an id, the list has "image:" with the 16 hexadecimal digits of the id's image
-// (64-bit hash) instead. No user is in two lists.
+// the generation (published version) in use does not contain an id, the list has "image:" with the 16 hexadecimal
+// digits of the id's image (64-bit hash) instead. No user is in two lists of a DecidedIDs.
 type DecidedIDs struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

@@ -122,7 +122,7 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 }
 
 // DecidedUsers is the response to GET /v1/decisions: the users of a message on a channel, grouped by their latest
-// result in the audit (record of decisions). Each user is in only one bitmap.
+// result in the audit (record of decisions). Each user is in only one bitmap of the response.
 type DecidedUsers struct {
 	MessageID string `json:"message_id"`
 	Namespace string `json:"namespace,omitempty"`

@@ -78,7 +78,8 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return nil
 }
 
-// describeTracing describes the traced requests, and the collector to which the service sends spans.
+// describeTracing describes the tracing settings: the fraction of calls that the service traces, and the collector that
+// receives the spans.
 func describeTracing(cfg *config.Config) string {
 	t := cfg.Tracing
 	if t.Endpoint == "" {
@@ -147,8 +148,8 @@ func channelNames(policy *capping.Policy, set capping.ChannelSet) string {
 	return strings.Join(names, " and ")
 }
 
-// describeWithheld describes the configured rules that deny users regardless of earlier sends, and the named audience
-// expressions.
+// describeWithheld describes the rules that deny messages to users independently of earlier sends, such as quiet hours.
+// describeWithheld also describes the named audience expressions.
 func describeWithheld(cfg *config.Config) (lines []string) {
 	p := cfg.Policy
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -240,8 +241,8 @@ func describeExempt(cfg *config.Config) string {
 	return of + "from " + from[0] + ", past " + strings.Join(passed, ", ")
 }
 
-// describeGuard describes the maximum age of a set, and the loss of users with which the service rejects a new segments
-// generation.
+// describeGuard describes the maximum age of a set, and the maximum percentage of users who may leave the set at once.
+// With a larger loss, the service rejects a new generation (published version of all sets).
 func describeGuard(mayLose float64, maxAge time.Duration) string {
 	text := fmt.Sprintf("at most %v %% of its users may leave at once", mayLose)
 	if mayLose >= 100 {

@@ -44,7 +44,8 @@ func printLimits(on *terminal.Streams, p *api.Policy) error {
 	return printWithheld(on, p)
 }
 
-// printWithheld prints the rules of the policy that deny users regardless of earlier sends.
+// printWithheld prints the rules of the policy that deny messages to users independently of earlier sends, such as
+// quiet hours.
 func printWithheld(on *terminal.Streams, p *api.Policy) error {
 	rows := [][]any{{"SUPPRESSED", "CHANNELS", "EXEMPT SENDS"}}
 	for i := range p.Suppress {
@@ -107,7 +108,8 @@ func limitRows(segment string, limits []api.Limit) (rows [][]any) {
 	return rows
 }
 
-// If quiet hours or calendar limits follow each user's time zone, the API names zoneOfUser as their time zone.
+// zoneOfUser is the time zone in API responses for quiet hours and calendar limits that follow the time zone of each
+// user.
 const zoneOfUser = "user"
 
 func windowText(l *api.Limit) string {

@@ -85,8 +85,8 @@ func printStatus(on *terminal.Streams, s *api.Status, kind string) error {
 	return terminal.Table(on.Out, terminal.Left, rows...)
 }
 
-// guardedRows returns table rows for the guarded sets. A set is guarded if the service rejects a new segments
-// generation in which the set loses too many users.
+// guardedRows returns table rows for the guarded sets. A set is guarded if the service rejects a new generation
+// (published version of all sets) in which the set loses too many users.
 func guardedRows(s *api.Status) (rows [][]any) {
 	if r := s.Segments.Refused; r != nil {
 		rows = append(rows, []any{"refused", fmt.Sprintf("generation %s since %s (%s)", r.Generation,

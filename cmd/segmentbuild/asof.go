@@ -57,8 +57,8 @@ func printAsOfChanges(w io.Writer, changes []asOfChange) error {
 	return lines.print(w)
 }
 
-// The type grouped groups names of sets by a text, so that a report prints each text once. The groups are in the order
-// in which the texts were added.
+// The type grouped collects the names of sets that share a text, such as an as-of time, so that a report prints each
+// text once. The groups are in the order in which the texts were added.
 type grouped struct {
 	texts []string
 	names map[string][]string
@@ -85,7 +85,8 @@ func (g *grouped) print(w io.Writer) (err error) {
 	return err
 }
 
-// The function folded replaces the names of several sets in one folder by one entry, such as "country/* (3 sets)".
+// The function folded replaces several set names with the same text before the slash by one entry, such as "country/*
+// (3 sets)".
 func folded(names []string) (list []string) {
 	in := map[string]int{}
 	for _, name := range names {

@@ -12,8 +12,8 @@ import (
 	"capper/internal/terminal"
 )
 
-// A badRowList writes the bad rows of the inputs to the file of the flag --bad-rows-to, one JSON object per line. After
-// the reading of the inputs, the file of bad rows gets its final name, even if reading failed.
+// A badRowList writes the bad rows of the inputs to the file of the flag --bad-rows-to, one JSON object per line. The
+// file of bad rows has a temporary name until the command has read all inputs, or until an error.
 type badRowList struct {
 	mu   sync.Mutex
 	file *terminal.File

@@ -36,7 +36,7 @@ func newIDsReport(c *publish.Candidate) *idsReport {
 
 // noteIDs adds facts and warnings about user ids to the report. The warnings are about nearly equal ids, and about
 // different ids with the same image (64-bit number that stands for the id). The argument "published" is the candidate
-// for the publish, which may have more ids than the result of the build.
+// (version to publish), which may have more ids than the result of the build.
 func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidate) {
 	r.IDs, r.idWarnings = newIDsReport(published), nil
 	if twins := result.Twins; twins.IDs > 0 {
@@ -57,7 +57,7 @@ func (r *buildReport) noteIDs(result *ingest.Result, published *publish.Candidat
 	r.Warnings = slices.Clone(r.idWarnings)
 }
 
-// isIDsError reports whether the reason of an error is another kind or hash key of user ids.
+// isIDsError reports whether an error occurred because user ids have a wrong kind or a wrong hash key.
 func isIDsError(err error) bool {
 	var wrong *segments.IDsError
 	return errors.As(err, &wrong)

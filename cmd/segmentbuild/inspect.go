@@ -30,8 +30,8 @@ type inspectCommand struct {
 type inspection struct {
 	Generation string             `json:"generation,omitempty"`
 	Manifest   *segments.Manifest `json:"manifest,omitempty"`
-	// CheckedAt is the time of the last complete build, if this build published the generation or built the same
-	// content again.
+	// CheckedAt is the time of the last complete build. If this build had other content than the generation, CheckedAt
+	// is nil.
 	CheckedAt *time.Time  `json:"checked_at,omitempty"`
 	Segments  []inspected `json:"segments"`
 	// Overlaps[i][j] is the number of users who are in segment i and in segment j.

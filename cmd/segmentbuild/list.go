@@ -120,7 +120,7 @@ func rowOf(l *publish.Listing) []any {
 		l.Manifest.ToolVersion, cmp.Or(l.Manifest.Reason, acceptedIn(l.Manifest))}
 }
 
-// acceptedIn returns a text with the changes that the flags --accept permitted in the publish of the generation
+// acceptedIn returns a text with the changes that the flags --accept permitted when a build published the generation
 // (published version).
 func acceptedIn(m *segments.Manifest) string {
 	var list []string
@@ -163,7 +163,8 @@ func printState(w io.Writer, list []publish.Listing) (err error) {
 	return err
 }
 
-// notLive returns a text with the name of the last complete build's generation, if this generation is no longer live.
+// If services no longer use the generation of the last complete build, notLive returns a text with the name of this
+// generation.
 func notLive(l *publish.Listing) string {
 	if l.Live {
 		return ""

@@ -68,8 +68,8 @@ type lossWarnings struct {
 	remedy func(*publish.Change) string
 }
 
-// The method of returns the warnings about sets that lose users. For several sets in one folder, the method of returns
-// one common warning.
+// The method of returns the warnings about sets that lose users. For several sets whose names have the same text before
+// the slash, the method of returns one common warning.
 func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	var folders []string
 	inFolder := map[string][]publish.Change{}
@@ -148,8 +148,8 @@ func (l *lossWarnings) zones(c *publish.Candidate, before *segments.Generation) 
 	return []string{fmt.Sprintf("services that use time zones of users will keep generation %s: %v", l.live, lost)}
 }
 
-// The method folder returns one warning about all sets of a folder that lose users. The warning names the set that
-// loses most users.
+// The method folder returns one warning about several sets that lose users, and whose names have the same text before
+// the slash. The warning names the set that loses most users.
 func (l *lossWarnings) folder(folder string, changes []publish.Change) string {
 	most := slices.MaxFunc(changes, func(a, b publish.Change) int { return cmp.Compare(a.Removed, b.Removed) })
 	if len(changes) == 1 {

@@ -25,7 +25,8 @@ type buildReport struct {
 	Location   string `json:"location"`
 	Generation string `json:"generation,omitempty"`
 	Before     string `json:"before,omitempty"` // name of the previous live generation
-	// If no generation is live, ComparedWith names the newest generation, with which the guard compared the build.
+	// If no generation (published version) is live, the guard compares the build with the newest generation.
+	// ComparedWith is the name of the newest generation in this case.
 	ComparedWith string `json:"compared_with,omitempty"`
 	// IDs describes user ids that are not dense (32-bit integers).
 	IDs      *idsReport        `json:"ids,omitempty"`

@@ -53,7 +53,7 @@ func (c *cursor) varint() int64 {
 // The method count reads a number of users, or any other number that fits a Go int.
 func (c *cursor) count() int { return int(c.below(1 << 40)) }
 
-// The method below reads a number, and rejects a number above the argument "most".
+// The method "below" reads a number, and rejects a number above the argument "most".
 func (c *cursor) below(most uint64) uint64 {
 	n := c.uvarint()
 	if n > most {
@@ -63,7 +63,7 @@ func (c *cursor) below(most uint64) uint64 {
 	return n
 }
 
-// The method elements reads the number of elements of a list. Each element takes at least one byte.
+// The method elements reads the number of elements of a list. Each element of the list takes at least one byte.
 func (c *cursor) elements() int { return int(c.below(uint64(len(c.rest)))) }
 
 func (c *cursor) bytes(n uint64) []byte {

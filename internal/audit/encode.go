@@ -74,15 +74,16 @@ func (e *Encoder) AppendGap(dst []byte, g Gap) []byte {
 	return appendFrame(dst, frameGap, p)
 }
 
-// AppendEnd appends the end frame (last entry) of an audit file. The caller must append nothing after the end frame.
+// AppendEnd appends the end frame (last entry) of an audit file. The caller of AppendEnd must append nothing after the
+// end frame.
 func (e *Encoder) AppendEnd(dst []byte) []byte {
 	return AppendEnd(dst, End{Records: e.records, Last: e.next - 1})
 }
 
-// Records returns the number of records in the audit file so far.
+// The method Records returns the number of records in the audit file so far.
 func (e *Encoder) Records() uint64 { return e.records }
 
-// Next returns the sequence number that the next record will get.
+// The method Next returns the sequence number that the next record will get.
 func (e *Encoder) Next() uint64 { return e.next }
 
 // AppendEnd appends the end frame (last entry) to an audit file whose writer died before it wrote the end frame.
@@ -125,8 +126,8 @@ func (r *Record) SizeBound() int64 {
 	return size
 }
 
-// The function check returns an error if an audit file cannot hold the record. The argument "wide" is true if the file
-// holds id images (64-bit hashes) instead of dense ids.
+// The function check returns an error if an audit file cannot hold the record. The argument "wide" of the function
+// check is true if the file holds id images (64-bit hashes) instead of dense ids.
 func check(r *Record, wide bool) error {
 	texts := []string{r.Message.ID, r.Message.Namespace, r.Client, r.Key, r.Generation, r.Config, r.Audience}
 	if r.Change != nil {

@@ -27,7 +27,7 @@ const (
 )
 
 // MaxFrame and the constants below MaxFrame limit the sizes in an audit file. A reader rejects an audit file that
-// exceeds one of these limits.
+// exceeds one of the limits.
 const (
 	// MaxFrame is the maximum size of a frame's payload in bytes. The record of a call with ten million users,
 	// scattered over all ids, takes less than MaxFrame.

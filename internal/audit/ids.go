@@ -53,7 +53,7 @@ func (e *OtherIDsError) Error() string {
 	return fmt.Sprintf("the records have ids of the kind %s, and the ids of this deployment are %s", e.Have, e.Want)
 }
 
-// Same returns an *OtherIDsError if the kind or the key of the user ids differs from the argument "want".
+// The method Same returns an *OtherIDsError if the kind or the key of the user ids differs from the argument "want".
 func (i IDs) Same(want IDs) error {
 	if i == want {
 		return nil
@@ -76,8 +76,8 @@ func parseIDs(kind, check string) (IDs, error) {
 }
 
 // IDsKey is the object key of the document about the user ids at an audit location. The document holds the kind of the
-// ids, and the check word of the ids' key. If the ids are dense (32-bit numbers), the location has no such document.
-// IDsKey lies below OpenPrefix, where earlier versions of capper ignore objects that are not audit files.
+// ids, and the check word of the ids' key. If the ids are dense (32-bit numbers), the location has no document about
+// its user ids. IDsKey lies below OpenPrefix, where earlier versions of capper ignore objects that are not audit files.
 const IDsKey = OpenPrefix + "ids.json"
 
 // idsDocument is the JSON form of IDs (kind and key of user ids).
@@ -106,7 +106,7 @@ func (g *Group) Count() int {
 	return len(g.Images)
 }
 
-// Has reports whether the user is in the group of the audit record.
+// The method Has reports whether the user is in the group of the audit record.
 func (g *Group) Has(user capping.UserID) bool {
 	if g.Users != nil {
 		return user <= capping.MaxDense && g.Users.Contains(capping.Dense(user))
@@ -115,7 +115,7 @@ func (g *Group) Has(user capping.UserID) bool {
 	return found
 }
 
-// All yields the users of a group of an audit record in ascending order.
+// The method All yields the users of a group of an audit record in ascending order.
 func (g *Group) All() iter.Seq[capping.UserID] {
 	if g.Users == nil {
 		return slices.Values(g.Images)
@@ -138,7 +138,8 @@ func (g *Group) AppendUsers(dst []capping.UserID) []capping.UserID {
 	return dst
 }
 
-// NewErasure returns an erasure of the given users. The argument i describes the kind and key of the users' ids.
+// NewErasure returns an erasure of the given users. The argument i of NewErasure describes the kind and key of the
+// users' ids.
 func NewErasure(i IDs, users []capping.UserID, at time.Time) Erasure {
 	e := Erasure{Users: users, At: at}
 	if !i.Dense() {

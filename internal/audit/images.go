@@ -50,7 +50,8 @@ type bitWriter struct {
 	n    uint   // number of these bits, below 64
 }
 
-// The method put appends the lowest n bits of the argument v, with n at most 64. All other bits of v must be 0.
+// The method put appends the lowest n bits of the argument v, with n at most 64. In the argument v, all other bits must
+// be 0.
 func (w *bitWriter) put(v uint64, n uint) {
 	w.last |= v << w.n
 	if w.n += n; w.n >= 64 {
@@ -116,7 +117,7 @@ func (c *cursor) images() []capping.UserID {
 }
 
 // bitReader reads the bits that a bitWriter wrote. After the end of the input, bitReader returns bits with the value 1,
-// so that every sequence of zeros ends. The method end then returns the error that the input was too short.
+// so that every sequence of zeros ends. If the input was too short, the method end returns an error.
 type bitReader struct {
 	in []byte
 	at int // position in bits
@@ -135,7 +136,7 @@ func (r *bitReader) window() uint64 {
 	return window >> (r.at & 7)
 }
 
-// The method bits reads n bits. The argument n is at most 64.
+// The method bits reads n bits. The argument n of the method bits is at most 64.
 func (r *bitReader) bits(n uint) (v uint64) {
 	if n > 32 {
 		v = r.window() & (1<<32 - 1)
@@ -149,8 +150,8 @@ func (r *bitReader) bits(n uint) (v uint64) {
 	return v
 }
 
-// The method zeros reads consecutive bits with the value 0, and the following bit with the value 1. The result is the
-// number of bits with the value 0.
+// The method zeros reads consecutive bits with the value 0, and the following bit with the value 1. The result of the
+// method zeros is the number of bits with the value 0.
 func (r *bitReader) zeros() (n uint64) {
 	for {
 		run := min(bits.TrailingZeros64(r.window()), 48)

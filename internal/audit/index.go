@@ -55,8 +55,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Erasure is a document that lists users whose data was erased. Readers hide these users in all audit records that are
-// older than the field At of the Erasure.
+// Erasure is a document that lists users whose data was erased. Readers hide the users of an Erasure in all audit
+// records that are older than the field At of the Erasure.
 type Erasure struct {
 	Key   string           `json:"key,omitempty"` // key of this document, so that it cannot replace another
 	Users []capping.UserID `json:"user_ids"`      // id images, unless the ids are dense

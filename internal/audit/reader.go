@@ -60,21 +60,21 @@ func NewReader(in io.Reader) (*Reader, error) {
 func (r *Reader) Header() Header { return r.header }
 
 // Offset returns the position in the audit file, in bytes, of the next frame (entry). All frames (entries) of the audit
-// file before this position are intact.
+// file before the position from Offset are intact.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Ended reports whether the Reader has read the end frame (last entry) of the audit file. An audit file with an end
-// frame is closed, and readers expect no further entries.
+// The method Ended reports whether the Reader has read the end frame (last entry) of the audit file. An audit file with
+// an end frame is closed, and readers expect no further entries.
 func (r *Reader) Ended() bool { return r.ended }
 
 // The method So returns the end frame (last entry) that would close the audit file at the current position of the
 // Reader. Callers use So to complete an audit file whose writer died before writing an end frame.
 func (r *Reader) So() End { return End{Records: r.count, Last: r.next - 1} }
 
-// Next returns the next frame of the audit file (a record, a gap or the end). If the audit file ends between two frames
-// (entries), Next returns io.EOF. If the file ends inside a frame, Next returns a *TornError. For all other faults of
-// the audit file, Next returns a *DamageError, or the error of the underlying io.Reader. After an error, every call of
-// Next returns the same error. The caller of Next owns the memory of the returned record.
+// The method Next returns the next frame of the audit file (a record, a gap or the end). If the audit file ends between
+// two frames (entries), Next returns io.EOF. If the file ends inside a frame, Next returns a *TornError. For all other
+// faults of the audit file, Next returns a *DamageError, or the error of the underlying io.Reader. After an error,
+// every call of Next returns the same error. The caller of Next owns the memory of the returned record.
 func (r *Reader) Next() (Frame, error) {
 	if r.failed != nil {
 		return Frame{}, r.failed
@@ -111,8 +111,8 @@ func (r *Reader) read() (frame Frame, err error) {
 
 func (r *Reader) damaged(err error) error { return &DamageError{r.offset, err} }
 
-// The method cut returns the error for an audit file that ends inside a frame (entry). The argument "part" holds the
-// bytes of the incomplete frame.
+// The method cut returns the error for an audit file that ends inside a frame (entry). The argument "part" of the
+// method cut holds the bytes of the incomplete frame.
 func (r *Reader) cut(err error, part []byte) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF) && len(part) > 0:
@@ -148,8 +148,8 @@ func (r *Reader) frame() (kind byte, payload []byte, size int64, err error) {
 // their checksum.
 const headBytes = 1 + 4 + 2
 
-// The method head reads the kind and the length of a frame (entry of an audit file). Both stand before the payload of
-// the frame.
+// The method head reads the kind and the length of a frame (entry of an audit file). The kind and the length stand
+// before the payload of the frame.
 func (r *Reader) head() (head []byte, length uint64, err error) {
 	seen, err := r.in.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) {

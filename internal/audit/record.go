@@ -84,7 +84,7 @@ func Outcomes() (list []Outcome) {
 	return list
 }
 
-// The method known reports whether the outcome is in the list that Outcomes returns.
+// The method "known" reports whether the outcome is in the list that Outcomes returns.
 func (o Outcome) known() bool { return o > 0 && int(o) < len(outcomeNames) }
 
 // String returns the name of the outcome.
@@ -130,8 +130,8 @@ func (g *Group) SetSortedImages(images []capping.UserID, buffer []byte) []byte {
 	return buffer
 }
 
-// The method check returns an error if the group of users is invalid. The argument "wide" is true if the group must
-// hold id images (64-bit hashes) instead of dense ids.
+// The method check returns an error if the group of users is invalid. The argument "wide" of the method check is true
+// if the group must hold id images (64-bit hashes) instead of dense ids.
 func (g *Group) check(wide bool) error {
 	denied := g.Outcome == Denied
 	switch {
@@ -167,8 +167,8 @@ type SegmentCount struct {
 	Unavailable int
 }
 
-// SetChange describes a call that added users to a set or removed users from the set. The groups of the Record hold
-// these users.
+// SetChange describes a call that added users to a set or removed users from the set. The groups of the Record hold the
+// added and removed users.
 type SetChange struct {
 	Set       string
 	At        capping.Instant // the instant at which the changes take effect

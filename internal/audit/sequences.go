@@ -29,8 +29,8 @@ func (s *Sequences) Add(instance string, sequence uint64) {
 	}
 }
 
-// Gaps returns the number of gaps in the sequence numbers of all instances, between the first and the last record of
-// each instance.
+// The method Gaps returns the number of gaps in the sequence numbers of all instances, between the first and the last
+// record of each instance.
 func (s *Sequences) Gaps() (n int64) {
 	for _, q := range s.instances {
 		n += int64(len(q.missing))
@@ -55,7 +55,7 @@ func (q *sequences) add(n uint64) {
 	}
 }
 
-// The method found notes the record of a sequence number that seemed to be missing.
+// The method "found" notes the record of a sequence number that seemed to be missing.
 func (q *sequences) found(n uint64) {
 	i, among := slices.BinarySearchFunc(q.missing, n, func(m span, n uint64) int {
 		switch {

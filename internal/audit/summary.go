@@ -91,8 +91,8 @@ func (s *Summary) Entry(raw []byte) Entry {
 // IDs returns the kind and key of the user ids in the audit file.
 func (s *Summary) IDs() IDs { return s.header.IDs }
 
-// Last returns the end of the latest call in the audit file. If the audit file has no records, Last returns the time at
-// which the file was begun.
+// The method Last returns the end of the latest call in the audit file. If the audit file has no records, Last returns
+// the time at which the file was begun.
 func (s *Summary) Last() capping.Instant {
 	if s.records == 0 {
 		return s.header.Begun

@@ -23,9 +23,9 @@ type Capper struct {
 	clock    func() time.Time
 }
 
-// New returns a Capper that uses the store. The function in the argument "segments" must return the generation of
-// segments that is in use, and must never return nil. The function in the argument "clock" must read the clock with
-// which the store stamps sends.
+// New returns a Capper that uses the store. The function in the argument "segments" must return the generation
+// (published version) of segments that is in use, and must never return nil. The function in the argument "clock" must
+// read the clock with which the store stamps sends.
 func New(store Store, segments func() Segments, policy *Policy, clock func() time.Time) *Capper {
 	c := &Capper{store: store, widen: Widening(store), segments: segments, clock: clock}
 	c.SetPolicy(policy)
@@ -39,20 +39,20 @@ func (c *Capper) Policy() *Policy { return c.policy.Load().Policy }
 // does not change any user's log.
 func (c *Capper) SetPolicy(p *Policy) { c.policy.Store(newInForce(p)) }
 
-// Segments returns the generation of segments in use.
+// Segments returns the generation (published version) of segments in use.
 func (c *Capper) Segments() Segments { return c.segments() }
 
-// Basis holds the generation of segments and the policy that were in force at one instant. A caller with several sends
-// for one response decides all of them with one Basis.
+// Basis holds the generation (published version) of segments and the policy that were in force at one instant. To
+// decide all sends of one response alike, a caller uses one Basis for all of them.
 type Basis struct {
 	segments Segments
 	policy   *inForce
 }
 
-// Basis returns the generation of segments and the policy that are in force now.
+// Basis returns the generation (published version) of segments and the policy that are in force now.
 func (c *Capper) Basis() *Basis { return &Basis{c.segments(), c.policy.Load()} }
 
-// Generation returns the name of the generation of segments.
+// Generation returns the name of the generation (published version) of segments.
 func (b *Basis) Generation() string { return b.segments.Generation() }
 
 // Policy returns the policy of the Basis.

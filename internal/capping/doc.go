@@ -18,14 +18,14 @@
 //	Capper.Filter: segment of each user → users from whom the send is withheld → rules of each
 //	segment and time zone → Store: judge and record the other users → decisions
 //
-// A filter call has one message, and one list of rules applies to each user. Users of one segment have the same rules
-// when their time zones have the same current day, week and month. A store takes up to 256 lists of rules in one batch.
-// The Capper splits a call with more lists of rules into batches that run in parallel.
+// A filter call is about one message. For each user, the store applies one list of rules. Users of one segment have the
+// same rules when their time zones have the same current day, week and month. A store takes up to 256 lists of rules in
+// one batch. The Capper splits a call with more lists of rules into batches that run in parallel.
 //
-// A Limit is what an operator configured. A Rule is a Limit prepared for the channel and instant of one call, with
-// times in milliseconds, so that Go code and Lua scripts can apply it. The function Judge applies rules to one log, and
-// uses neither a clock nor I/O. Stores judge and record a send in one atomic step. Package redisstore judges sends in a
-// Lua script, and a differential test compares the script with Judge.
+// A Limit is a limit as an operator configured it. A Rule is a Limit prepared for the channel and instant of one call.
+// The times in a Rule are in milliseconds, so that Go code and Lua scripts can apply the Rule. The function Judge
+// applies rules to one log, and uses neither a clock nor I/O. Stores judge and record a send in one atomic step.
+// Package redisstore judges sends in a Lua script, and a differential test compares the script with Judge.
 //
 // # Order of the decision
 //
@@ -42,9 +42,9 @@
 //  4. The limits of the user's segment, applied to the log in the store.
 //
 // The Capper checks suppression, the holdout and quiet hours before the call of the store. Suppression, the holdout and
-// quiet hours also deny a send that an earlier call recorded. For example, a user unsubscribes after an attempt that
-// recorded a send. A second attempt is then denied, but limits still count the recorded send. A denial writes nothing
-// to the store.
+// quiet hours also deny a send that an earlier call recorded. For example, a user may unsubscribe after an attempt that
+// recorded a send. After the unsubscription, a second attempt is denied, but limits still count the recorded send. A
+// denial writes nothing to the store.
 //
 // A send with Send.Enforce false is exempt from limits, but counts for later limits. For an exempt send, the Capper
 // ignores limits, quiet hours, the holdout and every suppression without EvenExempt.

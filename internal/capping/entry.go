@@ -33,7 +33,7 @@ func AppendUsers(dst []UserID, ids []uint32) []UserID {
 	return dst
 }
 
-// Channel is the stable number of a configured channel, 1 to 255. Zero means that a send has no channel.
+// Channel is the stable number of a configured channel, 1 to 255. The channel 0 means that a send has no channel.
 type Channel uint8
 
 // Instant is a time in milliseconds since 2024-01-01T00:00:00Z. Log entries store times as Instants. Instants in a log
@@ -73,7 +73,7 @@ type Log []byte
 // Len returns the number of entries.
 func (l Log) Len() int { return len(l) / EntrySize }
 
-// At returns the instant of entry i. Entry 0 is the oldest.
+// The method At returns the instant of entry i. Entry 0 is the oldest.
 func (l Log) At(i int) Instant {
 	e := l[i*EntrySize:]
 	return Instant(e[0])<<32 | Instant(binary.BigEndian.Uint32(e[1:5]))
@@ -112,8 +112,8 @@ func (l Log) Check() error {
 	return nil
 }
 
-// The method find returns the index of the newest log entry with the token and the channel. If this entry does not
-// exist, or is not later than horizon, find returns -1.
+// The method find returns the index of the newest log entry with the token and the channel. If no log entry has the
+// token and the channel, or the newest such entry is not later than horizon, find returns -1.
 func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	for i := l.Len() - 1; i >= 0; i-- {
 		if Token(l[i*EntrySize+6:(i+1)*EntrySize]) == token && l.Channel(i) == channel {
@@ -164,7 +164,7 @@ func (l Log) overflow(channel Channel) int {
 	return oldest
 }
 
-// Live returns the log entries later than horizon. The returned log shares the bytes of l.
+// Live returns the log entries later than horizon. The log from Live shares the bytes of l.
 func (l Log) Live(horizon Instant) Log {
 	i := 0
 	for i < l.Len() && l.At(i) <= horizon {
@@ -173,8 +173,8 @@ func (l Log) Live(horizon Instant) Log {
 	return l[i*EntrySize:]
 }
 
-// Release appends to dst the log without the entries that have the token and the channel, and reports whether the log
-// had such entries. Channel 0 stands for every channel, and also for entries without a channel.
+// Release appends to dst the log without the entries that have the token and the channel. Release also reports whether
+// it omitted any entries. Channel 0 stands for every channel, and also for entries without a channel.
 func (l Log) Release(dst []byte, channel Channel, token Token) (log []byte, released bool) {
 	for i := range l.Len() {
 		e := l[i*EntrySize : (i+1)*EntrySize]

@@ -45,7 +45,7 @@ type Verdict struct {
 	FreesAt  Instant // if Denied: the instant at which every rule has a free slot; Never: waiting does not help
 }
 
-// Reason is the cause of a denial. Stores deny only with the reason ByLimit.
+// Reason is the cause of a denial. A store denies a send only with the reason ByLimit.
 type Reason uint8
 
 // The reasons of a denial. The Capper checks suppression, the holdout and quiet hours in this order, and the limits of

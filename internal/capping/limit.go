@@ -30,10 +30,10 @@ func ChannelSetOf(channels ...Channel) (set ChannelSet) {
 	return set
 }
 
-// All reports whether the set contains all channels.
+// The method All reports whether the set contains all channels.
 func (s ChannelSet) All() bool { return s == ChannelSet{} }
 
-// Has reports whether the channel is in the set.
+// The method Has reports whether the channel is in the set.
 func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
@@ -62,8 +62,8 @@ func (s *ChannelSet) add(other ChannelSet) {
 	}
 }
 
-// The method holds reports whether the channel is in the set s. If s has its zero value, holds returns false for every
-// channel.
+// The method "holds" reports whether the channel is in the set s. If s has its zero value, the method "holds" returns
+// false for every channel.
 func (s *ChannelSet) holds(c Channel) bool { return s[c/64]>>(c%64)&1 == 1 }
 
 // Channels returns the channels of the set in ascending order. Channels returns nil for the set of all
@@ -95,8 +95,8 @@ type Limit struct {
 // AppliesTo reports whether the limit counts and denies sends on the channel.
 func (l *Limit) AppliesTo(c Channel) bool { return l.Channels.Has(c) }
 
-// Covers reports whether the limit counts a send whenever the limit "other" counts the send. For two limits with
-// calendar periods, Covers is false unless their time zones are the same.
+// The method Covers reports whether the limit counts a send whenever the limit "other" counts the send. For two limits
+// with calendar periods, Covers is false unless their time zones are the same.
 func (l *Limit) Covers(other *Limit) bool {
 	if !l.Channels.contains(other.Channels) {
 		return false

@@ -11,7 +11,7 @@ import (
 	"capper/internal/share"
 )
 
-// Policy assigns limits to segments, and defines the sends to withhold. Nobody may change a policy that is in use.
+// Policy assigns limits to segments, and defines the sends to withhold. A policy in use must not be changed.
 type Policy struct {
 	Version  string             // the version of the configuration
 	Channels map[string]Channel // configured channels by name
@@ -64,7 +64,7 @@ type Quiet struct {
 	MayLose  float64        // the largest percentage of users that may leave each set in Sets, as in Suppression
 }
 
-// The method in returns the time zone in which the quiet hours apply: their own zone, or the zone of the user.
+// The method "in" returns the time zone in which the quiet hours apply: their own zone, or the zone of the user.
 func (q *Quiet) in(zone *time.Location) *time.Location {
 	if q.UserZone {
 		return zone
@@ -84,8 +84,8 @@ func (p *Policy) Sets() (names []string) {
 	return slices.Compact(names)
 }
 
-// Missing returns the names of required sets that the generation of segments lacks, sorted. If a send needs a missing
-// set, the decision is Unavailable for every user.
+// Missing returns the names of required sets that the generation (published version) of segments lacks, sorted. If a
+// send needs a missing set, the decision is Unavailable for every user.
 func (p *Policy) Missing(segments Segments) (names []string) {
 	for _, name := range p.Sets() {
 		if _, ok := segments.Set(name); !ok {
@@ -130,8 +130,8 @@ func ChannelConflict(name, number, stored, has string) error {
 			"give a new channel a number that was never used", name, number, stored, has)
 }
 
-// noLimits is the time for which a store keeps sends under a policy without limits. With this retention, callers can
-// retry a message within a day without a second send.
+// noLimits is the time for which a store keeps sends under a policy without limits. With the retention noLimits,
+// callers can retry a message within a day without a second send.
 const noLimits = 24 * time.Hour
 
 // Retention returns the largest age of a log entry that a limit can count: the longest window of the policy plus the
@@ -151,9 +151,10 @@ func longestOf(limits []Limit) (longest time.Duration) {
 	return longest
 }
 
-// Unmatched compares the policy with the segments of a generation. The result "configured" lists segments that have
-// limits, but are missing in the generation (published version). The result "published" lists segments of the
-// generation without limits of their own, which get the default limits. Both lists are sorted.
+// The method Unmatched compares the policy with the segments of a generation. The result "configured" of Unmatched
+// lists segments that have limits in the policy, but are missing in the generation (published version). The result
+// "published" of Unmatched lists segments of the generation without limits of their own, which get the default limits.
+// Both result lists of Unmatched are sorted.
 func (p *Policy) Unmatched(names []string) (configured, published []string) {
 	for segment := range p.Segments {
 		if !slices.Contains(names, segment) {

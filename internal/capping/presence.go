@@ -16,9 +16,9 @@ const (
 	PresenceForgotten
 )
 
-// Recorded looks up, for each of the distinct users, the recorded send of the message on the channel. Recorded writes
-// nothing, and ignores policy and segments: Recorded also finds a send to a user who was suppressed later. Recorded
-// also finds a send that is too old for every limit, while the store still has the log entry.
+// The method Recorded looks up, for each of the distinct users, the recorded send of the message on the channel.
+// Recorded writes nothing, and ignores policy and segments: Recorded also finds a send to a user who was suppressed
+// later. Recorded also finds a send that is too old for every limit, while the store still has the log entry.
 func (c *Capper) Recorded(ctx context.Context, message Message, channel Channel, users []UserID) ([]Presence, error) {
 	full := Rule{Max: LogBound, Hold: MaxRetention.Milliseconds(), Channels: ChannelSetOf(channel)}
 	verdicts := make([]Verdict, len(users))

@@ -52,10 +52,10 @@ func NewUses(b *Basis, channel Channel) *Uses {
 }
 
 // mostSteps is the maximum number of UseSteps (counts of users by number of sends) for one limit. The step for users
-// without sends does not count for this maximum.
+// without sends does not count for the maximum mostSteps.
 const mostSteps = 6
 
-// countingLimits returns, for each limit that denies, shadow limits (limits that deny nobody) to count the sends of
+// For each limit that denies, countingLimits returns shadow limits (limits that deny nobody), which count the sends of
 // each user.
 func countingLimits(limits []Limit) (counting []Limit) {
 	denying := slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Shadow || l.Max == 0 })
@@ -77,7 +77,7 @@ func countingLimits(limits []Limit) (counting []Limit) {
 }
 
 // Basis returns a Basis whose limits only count sends, for the caller's decisions. Callers must decide the users with
-// this Basis before they call the method Add.
+// the returned Basis before they call the method Add.
 func (u *Uses) Basis() *Basis { return u.basis }
 
 // Add counts the users of the given decisions, which must have been made with the Basis of u. Add leaves out users
@@ -101,7 +101,7 @@ func (u *Uses) Add(d *Decisions) {
 	}
 }
 
-// All returns the counts by segment and limit, sorted by segment; limits have the order of the policy.
+// The method All returns the counts by segment and limit, sorted by segment; limits have the order of the policy.
 func (u *Uses) All() (list []Use) {
 	bySegment := map[string][]*useCount{}
 	masks := map[*useCount]uint32{}
@@ -130,8 +130,8 @@ type useStepKey struct {
 	sends int
 }
 
-// The method of returns a Use for each limit of a segment. The argument "reached" of this method holds, for each limit
-// and each number n, a count of users: those with at least n sends.
+// The method "of" returns a Use for each limit of a segment. The argument "reached" of the method "of" holds, for each
+// limit and each number n, a count of users: those with at least n sends.
 func (u *Uses) of(segment string, users int, reached map[useStepKey]int) (list []Use) {
 	for _, l := range u.basis.Policy().Limits(segment) {
 		if !l.AppliesTo(u.channel) {

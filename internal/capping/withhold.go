@@ -9,8 +9,8 @@ import (
 )
 
 // These constants are values of a user's mark: the reason to withhold a send from the user before the store reads the
-// log. A mark is one of these constants, or the index of a suppression in the policy plus 1. The mark 0 means that
-// nothing withholds the send.
+// log. A mark is one of the constants below, or the index of a suppression in the policy plus 1. The mark 0 means that
+// nothing withholds the send from the user.
 const (
 	markHoldout = 255 - iota
 	markQuiet
@@ -31,8 +31,8 @@ type suppressed struct {
 }
 
 // newWithholding returns the suppressed sets, the holdout and the quiet hours that apply to the send now.
-// newWithholding returns an error if the generation of segments lacks one of the sets, or if a set is too old. After
-// such an error, no user may receive the send.
+// newWithholding returns an error if the generation (published version) of segments lacks one of the sets, or if a set
+// is too old. After an error of newWithholding, no user may receive the send.
 func newWithholding(policy *Policy, segments Segments, send *Send, now time.Time) (w withholding, err error) {
 	var lacking, old, outrun []string
 	find := func(name string) Set {
@@ -214,7 +214,7 @@ func (n *nights) mark(marks []uint8) {
 	}
 }
 
-// The method of returns the quiet hours of user i.
+// The method "of" returns the quiet hours of user i.
 func (n *nights) of(i int) *night {
 	zone := uint16(0)
 	if n.zones != nil {
@@ -258,7 +258,7 @@ func (n *nights) night(zone, mask uint16) *night {
 	return found
 }
 
-// The method opens returns the first instant, at or after the given instant, at which the user has no quiet hours.
+// The method "opens" returns the first instant, at or after the given instant, at which the user has no quiet hours.
 func (n *night) opens(at Instant) Instant {
 	if n.timeline == nil {
 		n.timeline = quiet.NewTimeline(n.clocks)

@@ -9,12 +9,12 @@ import (
 	"capper/client"
 )
 
-// Copy copies lines unchanged from a reader to a writer, at the rate of the function Take. A caller may call the method
-// Run of a Copy once.
+// Copy copies lines unchanged from a reader to a writer, at the rate at which the function Take grants permits. A
+// caller may call the method Run only once for each Copy.
 //
-// If Outlet is set, Copy writes lines only after the program that consumes the output has read the previous lines. If
-// Outlet is set, Copy counts a line once the consumer has read the line. If the consumer reads a line after the time of
-// its permit, Copy takes a second permit, because the send happens at the later time.
+// If the field Outlet is set, Copy writes lines only after the consumer (the program that reads the output) has read
+// the previous lines. With an Outlet, Copy counts a line when the consumer has read the line. If the consumer reads a
+// line too late for the line's permit, Copy takes a second permit for the later time.
 type Copy struct {
 	From io.Reader
 	To   io.Writer

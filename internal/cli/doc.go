@@ -1,9 +1,10 @@
 // Package cli implements the commands of capper that call a running service or read the audit. Package ops has the
 // commands about whole stores.
 //
-// The commands about audiences divide the users into batches (Todo), collect the decisions (Results) and write them to
-// files (Outputs). Commands share groups of flags: for the service (Service), for the location of the audit (Place) and
-// for the users of an audience expression (Narrowed). The commands add advice to errors that the service returns.
+// The commands about audiences divide the users into batches (type Todo), collect the decisions (type Results), and
+// write the users to files (type Outputs). Commands share groups of flags: for the service (Service), for the location
+// of the audit (Place) and for the users of an audience expression (Narrowed). The commands add advice to errors that
+// the service returns.
 //
 // The command `capper pace` copies lines at the rate of a pacer (Copy). `capper pace` writes a line after the service
 // has granted a permit for the line. If several permits arrive together, `capper pace` writes several lines together.

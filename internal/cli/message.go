@@ -50,7 +50,7 @@ type call struct {
 	Sequence   uint64 `json:"sequence"`
 }
 
-// segmentTotals holds the numbers of decisions about a message for the users of one segment.
+// segmentTotals holds the numbers of decisions about a message, for the users of one segment.
 type segmentTotals struct {
 	Asked       int64 `json:"asked"`
 	Allowed     int64 `json:"allowed"` // including replayed

@@ -11,8 +11,8 @@ import (
 )
 
 // The type moment is a time on the command line: an age such as 30d or 12h, a time in RFC 3339, or a date. A date on
-// the command line means the beginning of the day in UTC. The zero moment means that the command line does not contain
-// the flag.
+// the command line means the beginning of the day in UTC. The zero value of moment means that the command line does not
+// contain the flag.
 type moment struct {
 	ago  time.Duration
 	at   time.Time

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// An outlet tells the number of bytes in an output, such as a pipe, that the consumer has not read yet.
+// An outlet reports the number of unread bytes in an output such as a pipe. A byte is unread until the consumer has
+// read the byte.
 type outlet interface {
 	// drained waits until the consumer has read the whole output, for at most the time "most". drained returns the
 	// number of unread bytes. If no process can read the output any more, the error is EPIPE.
@@ -19,7 +20,8 @@ type outlet interface {
 // again.
 const drainStep = 50 * time.Millisecond
 
-// A flight is one write of several lines. The consumer of the output reads these lines one after another.
+// The type flight describes the lines of one write to the output. The consumer of the output reads these lines one
+// after another.
 type flight struct {
 	start   int       // beginning of the first line in the block
 	ends    []int     // end of each line in the block

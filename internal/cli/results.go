@@ -12,7 +12,8 @@ import (
 // Results collects the decisions about the users of an audience from the responses of the service. Each user in the
 // Results is allowed, denied or unavailable (without a decision).
 type Results struct {
-	// IDs is the list to whose positions the bitmaps refer. If IDs is nil, the bitmaps contain dense ids.
+	// IDs is a list of user ids. The bitmaps contain positions in this list. If IDs is nil, the bitmaps contain dense
+	// ids (32-bit numbers).
 	IDs                            *IDs
 	Allowed, Replayed, Unavailable *roaring.Bitmap
 	Denied                         map[string]*roaring.Bitmap // by limit
@@ -71,8 +72,8 @@ func (r *Results) addWave(of client.Wave) {
 	}
 }
 
-// The method Retry removes the unavailable users (without a decision) from the results, and returns these users for a
-// retry.
+// The method Retry removes the unavailable users (users without a decision) from the results, and returns these users
+// for a retry.
 func (r *Results) Retry() *roaring.Bitmap {
 	users := r.Unavailable
 	r.Unavailable, r.Summary.Unavailable, r.again = roaring.New(), 0, true

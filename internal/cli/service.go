@@ -17,7 +17,7 @@ type Service struct {
 	JSON bool   `help:"Print the result as JSON."`
 }
 
-// StatusSays is advice for the case that the service repeatedly cannot decide about some users. If the store has lost
+// StatusSays is advice for errors about users whom the service repeatedly could not decide about. If the store has lost
 // the records of these users, a retry does not help.
 const StatusSays = "capper status shows the reason"
 

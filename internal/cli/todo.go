@@ -34,8 +34,8 @@ func (t *Todo) List() *IDs { return t.list }
 func (t *Todo) Again(r *Results) *Todo { return &Todo{users: r.Retry(), list: t.list} }
 
 // TodoParts returns a Todo (users who need a decision) for parts of an audience expression. The argument "scheme"
-// describes the kind and key of the deployment's user ids. The arguments "batch" and "parallel" are for calls that
-// retry unavailable users: the maximum number of users in a call, and the number of simultaneous calls.
+// describes the kind and key of the deployment's user ids. The argument "batch" is the maximum number of users in a
+// call that retries unavailable users. The argument "parallel" is the number of simultaneous calls.
 func TodoParts(parts *client.Parts, scheme *ids.Scheme, batch, parallel int) *Todo {
 	t := &Todo{parts: parts, answered: map[int]uint64{}}
 	if scheme.Kind() != ids.Dense {

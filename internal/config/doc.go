@@ -14,8 +14,8 @@
 // The configuration file contains no secrets. Secrets come from the environment, or from other files that the
 // configuration names. The configuration contains API keys only as SHA-256 hashes.
 //
-// A Watcher reads the configuration file again when the file changes. The Watcher replaces all settings that can change
-// at run time in one step: channels, limits, pacers, API keys and rate limits. If the file has an error, or changes a
-// setting that needs a restart, the Watcher rejects the whole file. The current configuration then stays in use. The
-// Watcher holds no lock while it parses and applies a file.
+// A Watcher reads the configuration file again when the file changes. In one step, the Watcher replaces all settings
+// that can change at run time: channels, limits, pacers, API keys and rate limits. If the file has an error, or changes
+// a setting that needs a restart, the Watcher rejects the whole file and keeps the current configuration. The Watcher
+// holds no lock while it parses and applies a file.
 package config

@@ -18,8 +18,8 @@ import (
 )
 
 // The function defaults returns a configuration with the default values that package config defines. Other packages
-// define the remaining defaults. If the zero value of a field has a meaning of its own, defaults() also sets such a
-// default.
+// define the remaining defaults. The function defaults sets the default of another package only if the zero value of
+// the field has a different meaning.
 func defaults() *Config {
 	c := &Config{
 		Server: Server{

@@ -24,7 +24,7 @@ type Strand struct {
 // The method run converts the strand (series of slots at equal distances) to a Run whose first permit has the number 0.
 func (s *Strand) run() Run { return Run{At: s.At, Every: s.Every, Burst: s.Burst} }
 
-// The method through returns the number of permits in this strand (series of slots) with slots at or before t.
+// The method "through" returns the number of permits in this strand (series of slots) with slots at or before t.
 func (s *Strand) through(t Time) int64 {
 	r := s.run()
 	return r.through(t, s.Permits)
@@ -36,7 +36,7 @@ func (s *Strand) newest() Time {
 	return r.slot(s.Permits - 1)
 }
 
-// The method after returns the first slot in this series of slots (strand) that is later than t, or Never.
+// The method "after" returns the first slot in this series of slots (strand) that is later than t, or Never.
 func (s *Strand) after(t Time) Time {
 	n := s.through(t)
 	if n == s.Permits {
@@ -53,7 +53,7 @@ const Never Time = math.MaxInt64
 // in Ahead. No slot in Ahead is before a slot in Log.Runs.
 type Ahead []Strand
 
-// The method through returns the number of permits in all strands (series of slots) with slots at or before t.
+// The method "through" returns the number of permits in all strands (series of slots) with slots at or before t.
 func (a Ahead) through(t Time) (n int64) {
 	for i := range a {
 		n += a[i].through(t)
@@ -61,8 +61,8 @@ func (a Ahead) through(t Time) (n int64) {
 	return n
 }
 
-// The method after returns the first slot that is later than t in any of the strands (series of slots). If no strand
-// (series of slots) has a slot later than t, after returns Never.
+// The method "after" returns the first slot that is later than t in any of the strands (series of slots). If no strand
+// (series of slots) has a slot later than t, "after" returns Never.
 func (a Ahead) after(t Time) Time {
 	first := Never
 	for i := range a {
@@ -71,8 +71,8 @@ func (a Ahead) after(t Time) Time {
 	return first
 }
 
-// The method before returns the last slot that is not later than t in any of the strands (series of slots). The result
-// "ok" of the method before is false if no strand has a slot at or before t.
+// The method "before" returns the last slot that is not later than t in any of the strands (series of slots). The
+// result "ok" of the method "before" is false if no strand has a slot at or before t.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
 		if n := a[i].through(t); n > 0 {
@@ -107,8 +107,8 @@ func (w *walk) begin(a Ahead, t Time) {
 	}
 }
 
-// The method to moves the walk forward to the instant t. The instant t must not be before the instant that the walk has
-// reached.
+// The method "to" moves the walk forward to the instant t. The instant t must not be before the instant that the walk
+// has reached.
 func (w *walk) to(t Time) {
 	for i := range w.ahead {
 		if w.strands[i].next <= t {
@@ -130,7 +130,8 @@ func (w *walk) move(strand int, t Time) {
 	}
 }
 
-// The method next returns the first slot of any strand after the instant that the walk has reached, or Never.
+// The method next returns the first slot of any strand (series of slots) after the instant that the walk has reached,
+// or Never.
 func (w *walk) next() Time {
 	first := Never
 	for i := range w.ahead {
@@ -139,9 +140,9 @@ func (w *walk) next() Time {
 	return first
 }
 
-// The method behind looks for a strand (series of slots) that alone fills all windows of a limit after the time
-// "since". behind returns the first instant at which the limit may then allow a further permit. If no strand does so,
-// behind returns 0.
+// The method "behind" looks for a strand (series of slots) that alone fills all windows of a limit after the time
+// "since". The method "behind" returns the first instant at which the limit may allow a further permit despite this
+// strand. If no strand does so, "behind" returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]
@@ -156,7 +157,7 @@ func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 // The method newest returns the last slot of all strands (series of slots), and false if there is no strand.
 func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
 
-// The method frees returns the last slot of the strand (series of slots) that ends first.
+// The method "frees" returns the last slot of the strand (series of slots) that ends first.
 func (a Ahead) frees() Time {
 	first := Never
 	for i := range a {
@@ -203,7 +204,7 @@ func (a *Ahead) add(at Time, permits int64) (left int64) {
 
 // Stand adds permits with one slot to Log.Ahead, so that later permits may still get free slots before this slot. If
 // the log would have too many strands (series of slots), Stand moves the earliest slots of the strands to Log.Runs. No
-// later permit can then get a slot before the slots that Stand moved to Log.Runs.
+// later permit can get a slot before the slots that Stand moved to Log.Runs.
 func (l *Log) Stand(at Time, permits int64) {
 	for permits = l.Ahead.add(at, permits); permits > 0; permits = l.Ahead.add(at, permits) {
 		first := l.Ahead.frees()
@@ -216,8 +217,7 @@ func (l *Log) Stand(at Time, permits int64) {
 	}
 }
 
-// Absorb moves the slots up to t from Log.Ahead to Log.Runs. No later permit can then get a slot before the moved
-// slots.
+// Absorb moves the slots up to t from Log.Ahead to Log.Runs. No later permit can get a slot before the moved slots.
 func (l *Log) Absorb(t Time) {
 	for {
 		next, until := -1, t // until: the first slot of the other strands

@@ -1,5 +1,5 @@
-// Package pacing decides how fast sends may start. Package pacing grants permits to start sends, so that all senders
-// together stay within the rates and limits of configured pacers.
+// Package pacing limits the speed at which sends start. Package pacing grants permits to start sends, so that all
+// senders together stay within the rates and limits of configured pacers.
 //
 // # Vocabulary
 //
@@ -36,7 +36,7 @@
 //     instants reaches this slot: the present time, the newest slot in the line, or the next slot under the target's
 //     own limits.
 //   - If another target delays a permit by less than one interval of this target's rate, no other permit fits before
-//     the permit's slot. The slot is then in the line of this target.
+//     the permit's slot. A slot before which no other permit fits is in the line of the target.
 //   - At a target with a rate, Place delays a slot ahead until the distance from the target's previous slot is a whole
 //     number of the rate's intervals. Place delays the slot only if all limits allow the later slot. The delay must
 //     also be small for every target that gets the slot in its line. A delay is small for a target if the delay is
@@ -52,8 +52,8 @@
 //     no further permits.
 //   - If a call asks the store in several steps, the store remembers the grant of each step, and the grant of the first
 //     step longest. A repeated call gets the grants of all steps before the first step that the store does not
-//     remember. The repeated call marks the request as ended at that step, so that a delayed step of the original call
-//     gets no permits.
+//     remember. At the first step that the store does not remember, the repeated call marks the request as ended. A
+//     delayed step of the original call therefore gets no permits.
 //   - No call gets a slot further in the future than the call's own wait, or than the LongestWait of one of its pacers.
 //     A call that waits for a slow pacer therefore reserves slots of another pacer no further ahead than the other
 //     pacer's LongestWait.
@@ -63,7 +63,7 @@
 //
 // A caller can return the last permits of a request, from a given number on, if the slots of these permits are in the
 // future. In one atomic step, the store removes the returned permits from the remembered request and from the log of
-// each target. No permit is returned twice, because the store then remembers only the other permits of the request.
+// each target. No permit is returned twice, because the remembered request no longer contains the returned permits.
 // Limits do not count returned slots. From the first returned slot on, the remaining slots of the log become slots
 // ahead, so that later permits can get the freed slots before the remaining slots.
 //
@@ -71,29 +71,29 @@
 // permits creates slots ahead only up to MostReturned strands (series of slots at equal distances) in a log. If a rate
 // fills one window of a limit after the other, the first slots of all windows form one strand, and the second slots
 // another strand. If a return would need more than MostReturned strands, earlier slots stay in the line. Later permits
-// then do not get freed slots before the newest slot in the line. Earlier slots also stay in the line if more than
+// do not get freed slots that are before the newest slot in the line. Earlier slots also stay in the line if more than
 // MostApart runs follow the first returned slot. A log with more than MostRuns/2 runs drops slots that no limit counts
 // any more, even future slots. A return of dropped slots frees nothing. If several permits of a log have the same slot,
-// Merge may have moved some of these permits there from earlier slots. A slot with several permits therefore stays in
-// the line unless the limits are Exact (Merge never moves a permit). After a return, limits may again count old slots
-// that the log has dropped. Limits then count the dropped slots as if they were at the oldest slot in the log, because
+// Merge may have moved some of these permits to this slot from earlier slots. A slot with several permits therefore
+// stays in the line unless the limits are Exact (Merge never moves a permit). After a return, limits may again count
+// old slots that the log has dropped. Limits count dropped slots as if they were at the oldest slot in the log, because
 // no dropped slot was later. If an operator reset a pacer after the request, a return of permits removes no slots from
 // the pacer's new log. The new log may have slots of other calls at the same instants. The store knows only the
-// earliest possible time of a request: the newest slot of the request less the longest wait of the call.
+// earliest possible time of a request: the newest slot of the request minus the longest wait of the call.
 //
 // If the call belongs to a share (reserved part of a pacer), a return also removes slots from the logs of shares, but
 // only at pacers with a rate. At a pacer without a rate, the log of another share may have slots of other calls at the
-// same instant. The logs of shares at such a pacer therefore count returned slots until these slots pass. At pacers
-// with a rate, every return also removes slots from the far logs (see "Waits of different length").
+// same instant. At a pacer without a rate, the logs of shares therefore count returned slots until these slots pass. At
+// pacers with a rate, every return also removes slots from the far logs (see "Waits of different length").
 //
 // Every caller that knows the request id may return permits with future slots. A sender that waits for a slot has not
 // used the slot's permit yet.
 //
 // # Leases
 //
-// A sender that crashes cannot return its permits, and without a lease limits count these permits until their slots
-// pass. When the lease of a call ends, the service itself returns the call's permits with future slots. Each time the
-// sender repeats the call, the service extends the lease.
+// A sender that crashes cannot return its permits. Without a lease, limits count these permits until their slots pass.
+// When the lease of a call ends, the service itself returns the call's permits with future slots. Each time the sender
+// repeats the call, the service extends the lease.
 //
 //   - A sender may use a permit only if the permit's slot is at most one lease duration after the time of the sender's
 //     latest call that got a response. The time of a call is the time at which the sender sent the call, and the store
@@ -116,18 +116,18 @@
 //
 // # Targets that share
 //
-// A call for permits of a slow and a fast target wastes no slots of the fast target. Calls for the fast target alone
-// get the free slots between the slots that the call for both targets reserved. Each slot that the call for both
-// targets reserved at the fast target delays one other permit there by less than one interval. If calls ask for more
-// permits than a target allows, the calls get the target's slots in order of arrival.
+// A call for permits of a slow and a fast target wastes no slots of the fast target. Calls for only the fast target get
+// the free slots between the slots that the call for both targets reserved. Each slot that the call for both targets
+// reserved at the fast target delays one other permit of the fast target by less than one interval. If calls ask for
+// more permits than a target allows, the calls get the target's slots in order of arrival.
 //
 // Permits of two targets with rates need slots that are whole intervals apart at both targets. Let s be the interval of
 // the slow target, measured in intervals of the fast target, and let f be the fractional part of s. If s ≥ 19·f·(1-f),
 // both targets (the fast one and the slow one) can grant 95 % of their rates. If s < 19·f·(1-f), no algorithm can reach
 // 95 % of both rates. Between two slots of the slow target that are d fast intervals apart, the fast target has at most
 // d slots, rounded down. With f between 0 and 1, the condition s ≥ 19·f·(1-f) holds for s ≥ 4.75 and for every whole
-// number s. With rates of 100/s and 250/s, s is 2.5: the slow target then grants 95 % of its rate, and the fast target
-// 86 %. The test TestASharedPacerGivesOutItsRate measures the part of its rate that each target grants.
+// number s. With rates of 100/s and 250/s, s is 2.5. The slow target grants 95 % of its rate, and the fast target 86 %.
+// The test TestASharedPacerGivesOutItsRate measures the part of its rate that each target grants.
 //
 // # Shares
 //
@@ -138,19 +138,19 @@
 // determine every slot.
 //
 //   - A share's part of a limit is the share's percentage of Max, rounded up. A rate of one permit per interval is
-//     divided like a limit of n permits in n intervals. These n intervals are the period of the rate. The number n is
-//     the smallest number for which each share gets a whole number of intervals: at least the share's percentage of n,
-//     and at most one percentage point more. If all shares together have less than 100 %, at least one interval is left
-//     for other calls. If the n intervals last less than 50 ms, n is multiplied by the smallest whole number that makes
-//     the period at least 50 ms long. For example, n is 15 for a share of 20 % of the rate 250/s.
+//     divided like a limit of n permits in n intervals. The n intervals of a divided rate are the period of the rate.
+//     The number n is the smallest number for which each share gets a whole number of intervals: at least the share's
+//     percentage of n, and at most one percentage point more. If all shares together have less than 100 %, at least one
+//     interval is left for other calls. If the n intervals last less than 50 ms, n is multiplied by the smallest whole
+//     number that makes the period at least 50 ms long. For example, n is 15 for a share of 20 % of the rate 250/s.
 //   - A call without a share needs permits of two targets: the whole pacer, and the rest of the pacer. The limits of
-//     the rest are the pacer's limits less the parts of all shares, but at least 1. While no call uses a share, calls
+//     the rest are the pacer's limits minus the parts of all shares, but at least 1. While no call uses a share, calls
 //     without a share also get the share's part of a rate, and of limits with windows up to SoonWindow. In a limit with
 //     a longer window, the part of each share stays reserved even while no call uses the share. For example, if other
 //     calls took reserved permits from the limit of a day, these permits would come back too late for the share. If no
-//     share has a reserved part at present, a call without a share asks for the whole pacer alone, as if the pacer had
-//     no shares. If the shares that have a reserved part at present have 100 % together, capper refuses a call without
-//     a share, unless the store remembers its request.
+//     share has a reserved part at present, a call without a share asks only for permits of the whole pacer, as if the
+//     pacer had no shares. If shares with 100 % together have a reserved part at present, capper refuses a call without
+//     a share, unless the store remembers the request of this call.
 //   - At a pacer with shares, a call without a share gets only slots within RestAhead from now, or within two intervals
 //     of a slow rate.
 //   - A call of a share asks the store in up to three steps, each for the permits that the call still lacks. The first
@@ -160,31 +160,32 @@
 //   - A share is in demand (in use) for the time KeptFor after each call of the share, even if the call was refused. An
 //     instance of the service knows of its own calls at once, and learns of calls at other instances after at most
 //     readEvery. To tell other instances that a share is in demand, an instance takes a permit from the mark of the
-//     share, a log without any other purpose. In each second with a call of the share, the instance takes one permit of
-//     the mark. Calls without a share, and all calls at pacers with several shares, make the instance read the marks of
-//     the pacer's shares, at most once every readEvery.
+//     share. A mark is a log without any other purpose. In each second with a call of the share, the instance takes one
+//     permit of the mark. Calls without a share, and all calls at pacers with several shares, make the instance read
+//     the marks of the pacer's shares, at most once every readEvery.
 //
 // The first call of an idle share therefore waits until slots within RestAhead, and the longest window up to
-// SoonWindow, have passed. After that, calls of the share get the share's part in each period or window, even if other
-// calls ask for more than the pacer allows. While calls of a share take less than the share's part, nobody gets the
-// remainder of the part. The function RunShares in package pacingtest has measured figures on shares.
+// SoonWindow, have passed. After the first wait, calls of the share get the share's part in each period or window, even
+// if other calls ask for more than the pacer allows. While calls of a share take less than the share's part, nobody
+// gets the remainder of the part. The function RunShares in package pacingtest has measured figures on shares.
 //
 // # Calls without a wait
 //
 // A call whose MaxWait is 0 (a call without a wait) can get only slots of the present moment. If calls without a wait
-// could not reserve a slot, every slot that becomes free would be lost until the next call comes. A call for a slow
-// pacer and a busy fast pacer would then get a permit only if no other call took the fast pacer's slot first. A call
-// without a wait that gets no permit at once therefore takes the next slot, if that slot is near. The service delays
-// the response to the call until this slot comes, so that the response has no waits.
+// could not reserve a slot, every slot that becomes free would be lost until the next call comes. Without a reserved
+// slot, a call for a slow pacer and a busy fast pacer would get a permit only if no other call took the fast pacer's
+// slot first. A call without a wait that gets no permit at once therefore takes the next slot, if that slot is near.
+// The service delays the response to a call without a wait until the reserved slot comes, so that the response has no
+// waits.
 //
 //   - The service delays the response to a call for one pacer with a rate by at most an interval, and by at most 5 ms.
-//     The response to a call for several pacers is delayed by at most 5 ms plus an interval of each pacer except the
-//     slowest, and by at most HeldFor. For a pacer without a rate, the interval is the shortest window divided by its
-//     Max. No response is delayed longer than the LongestWait of one of the call's pacers.
+//     The service delays the response to a call for several pacers by at most 5 ms plus an interval of each pacer
+//     except the slowest, and by at most HeldFor. For a pacer without a rate, the interval is the shortest window
+//     divided by its Max. No response is delayed longer than the LongestWait of one of the call's pacers.
 //   - A call without a wait for several pacers therefore reserves slots further ahead than a call for one of these
 //     pacers. The call for several pacers gets the next slot of the slowest pacer.
-//   - The service delays the response to a call for several permits only if the call gets no permit at once. The call
-//     then gets the permits up to the next slot, and all these permits start when the response comes.
+//   - The service delays the response to a call for several permits only if the call gets no permit at once. A delayed
+//     call gets the permits up to the next slot, and all these permits start when the response comes.
 //   - The response to a refused call gives the delay after which a retry would get a slot.
 //
 // The test TestCallsWithoutAWaitShare measures that each pacer grants its rate.
@@ -213,16 +214,15 @@
 //     ms, at least 48. A call without a wait rarely finds a slot at the very moment, so up to one interval of every n
 //     is lost.
 //   - The far log grants slots at most 64 of its shortest windows ahead, or up to the shorter reach if this is later.
-//     Each of these windows needs a strand (series of slots) in the pacer's log, so more windows would need too many
-//     strands.
+//     Each window needs a strand (series of slots) in the pacer's log, so more windows would need too many strands.
 //
 // Calls with shorter waits therefore get at least a quarter of the slots, as soon as the slots that were granted before
 // have passed. Calls with longer waits can take free slots that calls with shorter waits leave, if such a slot is at
 // most half of the shorter reach away. If a caller reserves slots far ahead and does not ask again, a quarter of the
-// slots may stay unused. While calls without a wait are in demand, calls with longer waits cannot use that quarter
-// either. At a pacer with shares, or with a log per message or key, calls with longer waits leave no slots free. There,
-// the shares, messages or keys already separate the callers. The function RunWaits in package pacingtest has measured
-// figures on waits.
+// slots may stay unused. While calls without a wait are in demand, calls with longer waits cannot use the unused
+// quarter of the slots either. At a pacer with shares, or with a log per message or key, calls with longer waits leave
+// no slots free. At such a pacer, the shares, messages or keys already separate the callers. The function RunWaits in
+// package pacingtest has measured figures on waits.
 //
 // # The log
 //
@@ -232,10 +232,10 @@
 //
 // A log stores slots ahead as strands, at most MostAhead of them. A strand, like a run, is a series of slots at equal
 // distances, but strands may overlap in time. If a log would need more strands than MostAhead, the slots up to the end
-// of the strand that ends first move to the line. Later permits can then no longer get the free slots before the moved
-// slots. A search for a free slot between slots ahead ends after MostLooks steps, or after more work than MostWork. The
-// permit then gets a slot after all slots ahead. If a window contains more than MostWindows slots ahead, the limit
-// counts all of them at once, as if they were in one window.
+// of the strand that ends first move to the line. Later permits cannot get the free slots before the moved slots. A
+// search for a free slot between slots ahead ends after MostLooks steps, or after more work than MostWork. If the
+// search ends without a free slot, the permit gets a slot after all slots ahead. If a window contains more than
+// MostWindows slots ahead, the limit counts all of them at once, as if they were in one window.
 //
 // The method Merge reduces the number of runs in a full log. Merge keeps the runs whose permits limits can still count.
 // Merge moves permits only to the slot of a later permit, so that no limit is ever exceeded. Merge divides the permits

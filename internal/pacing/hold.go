@@ -8,8 +8,8 @@ import (
 )
 
 // HeldFor is the longest time for which the service delays the response to a call whose MaxWait is 0. heldAlone is the
-// longest such time for a call that names only one pacer. The section "Calls without a wait" of the package
-// documentation explains HeldFor and heldAlone.
+// longest delay for a call that names only one pacer. The section "Calls without a wait" of the package documentation
+// explains HeldFor and heldAlone.
 const (
 	HeldFor   = 50 * time.Millisecond
 	heldAlone = 5 * time.Millisecond
@@ -78,8 +78,8 @@ func (t *taking) waitFor(wait time.Duration) {
 	t.setSteps()
 }
 
-// The method hold sleeps until the last granted slot (start time) of the answer. If the wait until this slot is longer
-// than the argument "longest", the method hold does not sleep.
+// The method hold sleeps until the last granted slot (start time) of the answer. If the wait until the last slot is
+// longer than the argument "longest", the method hold does not sleep.
 func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	if len(a.Runs) == 0 {
 		return nil
@@ -100,7 +100,7 @@ func (a *Answer) hold(ctx context.Context, longest time.Duration) error {
 	return nil
 }
 
-// The method later subtracts the duration in the argument "passed" from the waits in the answer, because the service
+// The method "later" subtracts the duration in the argument "passed" from the waits in the answer, because the service
 // has already waited for that time.
 func (a *Answer) later(passed time.Duration) {
 	a.At = a.At.Add(passed)

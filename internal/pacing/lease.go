@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Leases stores the leases of requests for permits. When the lease of a request ends, the service gives the request's
-// permits with future slots back to the pacers. A Leases is safe for concurrent use, and every method returns within
-// the deadline of ctx.
+// Leases stores the leases (time limits for unused permits) of requests for permits. When the lease of a request ends,
+// the service gives the request's permits with future slots back to the pacers. A Leases is safe for concurrent use,
+// and every method returns within the deadline of ctx.
 type Leases interface {
 	// KeepLease begins or extends the lease of a permit request in the group; the lease then lasts at least the given
 	// time from now. KeepLease returns when the lease is stored durably. KeepLease never extends a lease that has
@@ -28,7 +28,7 @@ type Leases interface {
 	RemoveLease(ctx context.Context, group string, r Request) error
 }
 
-// Lease is the ended lease of a permit request.
+// Lease is the ended lease (time limit for unused permits) of a permit request.
 type Lease struct {
 	Request Request
 	Ended   time.Duration // how long ago the lease ended
@@ -51,7 +51,7 @@ const (
 	MaxLease = time.Hour
 )
 
-// The type leased is the stored form of a permit request in the record of a lease.
+// The type leased is the stored form of a permit request in the record of a lease (time limit for unused permits).
 type leased struct {
 	Pacers      []string      `json:"pacers"`
 	Permits     int           `json:"permits"`
@@ -78,7 +78,7 @@ func decodeCall(text []byte) (*Call, error) {
 		Message: l.Message, Key: l.Key, Share: l.Share, ClientShare: l.ClientShare}, nil
 }
 
-// checkLease returns a *FieldError if the call asks for an invalid lease.
+// checkLease returns a *FieldError if the call asks for an invalid lease (time limit for unused permits).
 func (c *Call) checkLease() error {
 	switch {
 	case c.Lease == 0:
@@ -90,11 +90,12 @@ func (c *Call) checkLease() error {
 	return nil
 }
 
-// The method lease begins or extends the lease of a request that got permits. A lease ends at the last granted slot or
-// earlier, so there are never more leases than remembered requests. An earlier call with the same request id may have
-// begun a lease, even if the present call asks for no lease. The method lease then extends the earlier lease until the
-// last slot, so that the caller keeps its permits. The result "holds" of the method lease is false if the lease ended
-// before the call could extend the lease. The permits of the lease may then have gone back to the pacers.
+// The method lease begins or extends the lease (time limit for unused permits) of a request that got permits. A lease
+// ends at the last granted slot or earlier, so there are never more leases than remembered requests. An earlier call
+// with the same request id may have begun a lease, even if the present call asks for no lease. The method lease extends
+// such an earlier lease until the last slot, so that the caller keeps its permits. The result "holds" of the method
+// lease is false if the lease ended before the call could extend the lease. If the lease ended, its permits may have
+// gone back to the pacers.
 func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool, err error) {
 	last := plan.answer.last()
 	if last <= 0 {
@@ -123,7 +124,7 @@ func (p *Pacers) lease(ctx context.Context, call *Call, plan *plan) (holds bool,
 	return !plan.answer.Replayed, nil
 }
 
-// The method last returns the wait from Grant.At until the last slot of the grant.
+// The method "last" returns the wait from Grant.At until the last slot of the grant.
 func (g *Grant) last() (wait time.Duration) {
 	for i := range g.Runs {
 		wait = max(wait, g.Runs[i].WaitOf(g.Runs[i].Permits-1))
@@ -131,7 +132,7 @@ func (g *Grant) last() (wait time.Duration) {
 	return wait
 }
 
-// returnEnded gives the permits of a call whose lease has ended back to the pacers.
+// returnEnded gives the permits of a call whose lease (time limit for unused permits) has ended back to the pacers.
 func (p *Pacers) returnEnded(ctx context.Context, call *Call) (*Back, error) {
 	back, err := p.giveBack(ctx, call, 0)
 	if err == nil && p.returned != nil {
@@ -148,10 +149,10 @@ const (
 	unendedFor = time.Minute
 )
 
-// ReturnEnded gives the permits of all requests whose lease has ended back to the pacers. ReturnEnded returns a list of
-// the pacers that have free slots again because of the returned permits. If ReturnEnded returns an error, the next call
-// of ReturnEnded continues the work. ReturnEnded works on all groups of pacers in parallel, so that a slow store for
-// one group does not delay another group.
+// ReturnEnded gives the permits of all requests whose lease (time limit for unused permits) has ended back to the
+// pacers. ReturnEnded returns a list of the pacers that have free slots again because of the returned permits. If
+// ReturnEnded returns an error, the next call of ReturnEnded continues the work. ReturnEnded works on all groups of
+// pacers in parallel, so that a slow store for one group does not delay another group.
 func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	freed := &freed{pacers: map[string]Pacer{}}
 	groups := p.Policy().groups()
@@ -184,10 +185,10 @@ func (f *freed) add(back *Back) {
 	}
 }
 
-// endLeases gives the permits of some ended leases back to the pacers, one lease at a time. endLeases begins with the
-// newest leases, because their slots are the latest, and a log can remove its latest slots most easily. After an error,
-// endLeases goes on with the other leases, because one lease must not stop the return of others. The result "more" of
-// endLeases reports whether the group may have more ended leases.
+// endLeases gives the permits of some ended leases (time limits for unused permits) back to the pacers, one lease at a
+// time. endLeases begins with the newest leases, because their slots are the latest, and a log can remove its latest
+// slots most easily. After an error, endLeases goes on with the other leases, because one lease must not stop the
+// return of others. The result "more" of endLeases reports whether the group may have more ended leases.
 func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (more bool, err error) {
 	within, cancel := context.WithTimeout(ctx, endedWithin)
 	ended, err := p.store.EndedLeases(within, group, mostEnded)
@@ -212,7 +213,8 @@ func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (mor
 	return len(ended) == mostEnded && removed > 0 && faults == nil, errors.Join(faults...)
 }
 
-// endLease gives the permits of an ended lease back to the pacers, and removes the lease from the store.
+// endLease gives the permits of an ended lease (time limit for unused permits) back to the pacers, and removes the
+// lease from the store.
 func (p *Pacers) endLease(ctx context.Context, group string, l *Lease, freed *freed) (removed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, endedWithin)
 	defer cancel()

@@ -21,8 +21,8 @@ type Run struct {
 // The method slot returns the slot of permit k of the run. The first permit of a run has the number k = 0.
 func (r *Run) slot(k int64) Time { return r.At + Time(k/r.Burst*r.Every) }
 
-// The method through returns the number of permits in the run with slots at or before t. The argument "count" of the
-// method through is the number of all permits in the run.
+// The method "through" returns the number of permits in the run with slots at or before t. The argument "count" of the
+// method "through" is the number of all permits in the run.
 func (r *Run) through(t Time, count int64) int64 {
 	switch {
 	case t < r.At:
@@ -51,7 +51,7 @@ type Log struct {
 	Ahead Ahead // slots that are not before the newest slot of the runs
 }
 
-// The method first returns the number (from 0, over the life of the log) of the oldest permit that Log.Runs still
+// The method "first" returns the number (from 0, over the life of the log) of the oldest permit that Log.Runs still
 // contains.
 func (l *Log) first() int64 {
 	if len(l.Runs) == 0 {
@@ -99,7 +99,8 @@ func (l *Log) newest() (Time, bool) {
 	return last.slot(l.Total - 1 - last.First), true
 }
 
-// The method used returns the number of permits in the log with slots later than t, but at most the argument "maximum".
+// The method "used" returns the number of permits in the log with slots later than t, but at most the argument
+// "maximum".
 func (l *Log) used(maximum int64, t Time) (n int64) {
 	for i := range l.Ahead {
 		n += l.Ahead[i].Permits - l.Ahead[i].through(t)

@@ -23,7 +23,7 @@ func KeepFor(limits []Limit) time.Duration {
 // Merge reduces the number of runs (series of permits at equal distances) in a log. Merge drops runs whose permits no
 // limit can count any more at the instant now. Merge always keeps the newest runs, because a new limit with a longer
 // window may count them. If too many runs (series of permits at equal distances) remain, Merge moves permits to the
-// slots of later permits. The section "The log" of the package documentation explains how Merge groups permits.
+// slots of later permits. The section "The log" of the package documentation explains the groups that Merge makes.
 func (l *Log) Merge(now Time, limits []Limit) {
 	l.drop(now, limits)
 	tiers := tiersOf(limits)
@@ -77,8 +77,7 @@ func tiersOf(limits []Limit) (tiers []tier) {
 	return tiers
 }
 
-// leastPart sets the smallest loss, with which tiersOf begins: each limit then grants at most Max/leastPart permits too
-// few.
+// leastPart sets the smallest loss, with which tiersOf begins: each limit grants at most Max/leastPart permits too few.
 const leastPart = 8000
 
 // mostGroups is the largest number of groups of permits into which Merge may divide a log.

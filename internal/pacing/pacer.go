@@ -52,7 +52,8 @@ func (l Limit) Check() error {
 	return nil
 }
 
-// Most returns the largest number of slots (start times of sends) in a time span [t, t+w) if only this limit applies.
+// The method Most returns the largest number of slots (start times of sends) in a time span [t, t+w) if only this limit
+// applies.
 func (l Limit) Most(w time.Duration) int {
 	return int((w-1)/l.Window+1) * l.Max
 }
@@ -119,7 +120,8 @@ func (r Rate) Interval() time.Duration {
 	return ((r.Per-1)/step + 1) * time.Microsecond
 }
 
-// Lost returns the fraction of the rate, from 0 to 1/2, that is lost because Interval rounds up to microseconds.
+// The method Lost returns the fraction of the rate, from 0 to 1/2, that is lost because Interval rounds up to
+// microseconds.
 func (r Rate) Lost() float64 {
 	if r.Permits == 0 {
 		return 0
@@ -172,8 +174,8 @@ const (
 	PerKey     Per = "key" // each key that callers name, for example the number of a sender
 )
 
-// Judged returns all limits that each log of the pacer must obey: first the configured limits, then the rate as a limit
-// of one slot per interval.
+// The method Judged returns all limits that each log of the pacer must obey: first the configured limits, then the rate
+// as a limit of one slot per interval.
 func (p *Pacer) Judged() []Limit {
 	limits := append([]Limit(nil), p.Limits...)
 	if p.Rate.Permits > 0 {
@@ -184,7 +186,7 @@ func (p *Pacer) Judged() []Limit {
 
 // PerSecond returns the number of permits per second that the pacer allows over a minute. The result of PerSecond is
 // the minimum over the rate and all limits with a window of at most a minute. PerSecond returns 0 if the pacer has
-// neither a rate nor such a limit, or if the pacer has several logs.
+// neither a rate nor a limit with a window of at most a minute, or if the pacer has several logs.
 func (p *Pacer) PerSecond() (least float64) {
 	if p.Per != PerPacer {
 		return 0

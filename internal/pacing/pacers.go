@@ -36,18 +36,18 @@ func New(store Store, policy *Policy) *Pacers {
 }
 
 // SetClock sets the clock that measures the time since the latest call of a share (reserved part of a pacer) or with a
-// short wait. The caller must call SetClock before the first call of Take.
+// short wait. The caller of SetClock must call SetClock before the first call of Take.
 func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 
 // Bound sets the limits for the number of records (remembered requests and logs) that grants of permits create in the
-// store. The caller must call Bound before the first call of Take.
+// store. The caller of Bound must call Bound before the first call of Take.
 func (p *Pacers) Bound(records *Records) { p.records = records }
 
-// OnReturn sets a function that receives the result whenever permits go back to pacers because a lease has ended. The
-// caller must call OnReturn before the first call of Take.
+// OnReturn sets a function that receives the result whenever permits go back to pacers because a lease (time limit for
+// unused permits) has ended. The caller of OnReturn must call OnReturn before the first call of Take.
 func (p *Pacers) OnReturn(returned func(*Back)) { p.returned = returned }
 
-// Records returns the Records that was passed to Bound, or nil if Bound was not called.
+// The method Records returns the Records that was passed to Bound, or nil if Bound was not called.
 func (p *Pacers) Records() *Records { return p.records }
 
 // Policy returns the policy in force.
@@ -92,9 +92,9 @@ func (c *Call) share() string {
 	return cmp.Or(c.Share, c.ClientShare)
 }
 
-// The method log returns the hash that names the pacer's log for this call. For a pacer per message, this is the hash
-// of the message; for a pacer per key, the hash of the key. For a pacer with a single log, the result is "". If the
-// call lacks the message or the key, log returns a *FieldError.
+// The method log returns the hash that names the pacer's log for this call. The hash for a pacer per message is the
+// hash of the message. The hash for a pacer per key is the hash of the key. For a pacer with a single log, the result
+// is "". If the call lacks the message or the key, log returns a *FieldError.
 func (c *Call) log(p *Pacer) (string, error) {
 	switch {
 	case p.Per == PerMessage && c.Message == "":
@@ -296,7 +296,7 @@ func (t *taking) step(ctx context.Context, step step) (over bool, next *followin
 	}
 }
 
-// The method refused reports whether the step gets no permits because shares (reserved parts) take all permits of a
+// The method "refused" reports whether the step gets no permits because shares (reserved parts) take all permits of a
 // pacer. A repeated call still gets the permits that the store remembers.
 func (t *taking) refused(ctx context.Context, step step) (refused bool, next *following, err error) {
 	pacer, opens := t.shut(step)
@@ -322,8 +322,8 @@ func (t *taking) refused(ctx context.Context, step step) (refused bool, next *fo
 }
 
 // The method shut looks for a pacer whose shares (reserved parts) take all its permits, so that this step gets no
-// permits. The results are the index of this pacer, and the time until the pacer has permits again. If the step may get
-// permits, shut returns -1.
+// permits. The results of the method shut are the index of the pacer, and the time until the pacer has permits again.
+// If the step may get permits, shut returns -1.
 func (t *taking) shut(s step) (pacer int, opens time.Duration) {
 	pacer = -1
 	for i, share := range t.shares {
@@ -340,11 +340,12 @@ func (t *taking) shut(s step) (pacer int, opens time.Duration) {
 	return pacer, opens
 }
 
-// The method asked reports whether a call has named the share (reserved part) of the pacer within the last few seconds.
+// The method "asked" reports whether a call has named the share (reserved part) of the pacer within the last few
+// seconds.
 func (p *Pacers) asked(pacer, share string) bool { return p.demands.is(pacer, share, p.clock()) }
 
-// The method remembers reports whether the store remembers a grant for the call's next step, from an earlier attempt of
-// the call.
+// The method "remembers" reports whether the store remembers a grant for the call's next step, from an earlier attempt
+// of the call.
 func (t *taking) remembers(ctx context.Context) (bool, error) {
 	return t.store.HasRequest(ctx, t.base.Group(), t.request(t.call, t.part))
 }
@@ -355,10 +356,11 @@ type Back struct {
 	Pacers   []Pacer // by target
 }
 
-// Return gives permits of an earlier call back to the pacers: all permits with future slots, except the first "used"
-// permits of the call. The argument "call" of Return must equal the call that took the permits. A MaxWait of 0 in this
-// call means that the original MaxWait is not known. Return returns a *FieldError for an invalid call. After any other
-// error, Return may or may not have returned the permits, and the caller must not use any of them.
+// The method Return gives permits of an earlier call back to the pacers: all permits with future slots, except the
+// first "used" permits of the call. The argument "call" of Return must equal the call that took the permits. If the
+// call in the argument "call" has a MaxWait of 0, the original MaxWait is not known. The method Return returns a
+// *FieldError for an invalid call. After any other error, Return may or may not have returned the permits, and the
+// caller must not use any of them.
 func (p *Pacers) Return(ctx context.Context, call *Call, used int) (*Back, error) {
 	if call.RequestID == "" || call.Permits == 0 {
 		return nil, &FieldError{"request_id", "is required: permits without a request id cannot be given back"}
@@ -452,8 +454,8 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	return back, nil
 }
 
-// The method end marks a request in the store as ended after the return of the request's permits. A delayed step of the
-// original call then takes no permits.
+// The method end marks a request in the store as ended after the return of the request's permits. If a request is
+// marked as ended, a delayed step of the original call takes no permits.
 func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	ask := *plan.base
 	ask.Request, ask.Ends = returned.Request, true
@@ -478,7 +480,7 @@ func (b *Back) add(part *Returned) {
 	}
 }
 
-// The method reused returns the error for a request id that an earlier call with other content has already used.
+// The method "reused" returns the error for a request id that an earlier call with other content has already used.
 func (c *Call) reused() error {
 	return &FieldError{"request_id", fmt.Sprintf("%q was used by an earlier request with other pacers, "+
 		"another number of permits, or another message, key or share", c.RequestID)}
@@ -508,7 +510,7 @@ func (a *Answer) add(part Grant) {
 }
 
 // The method plan converts a call to the requests to the store that the policy in force requires. The store checks each
-// of these requests with Ask.Check.
+// of the planned requests with Ask.Check.
 func (p *Pacers) plan(call *Call) (*plan, error) {
 	if err := call.checkLease(); err != nil {
 		return nil, err
@@ -557,9 +559,9 @@ type Standing struct {
 	State // zero for a pacer with several logs
 }
 
-// Look returns the state of the log of the pacer with the given name: the used slots and the wait for the next slot.
-// For the name "", Look returns the states of all pacers, in the order of the returned policy. Look takes no permits.
-// If no pacer has the name, Look returns a *FieldError.
+// The method Look returns the state of the log of the pacer with the given name: the used slots and the wait for the
+// next slot. For the name "", Look returns the states of all pacers, in the order of the returned policy. Look takes no
+// permits. If no pacer has the name, Look returns a *FieldError.
 func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, policy *Policy, err error) {
 	policy = p.Policy()
 	for i := range policy.Pacers {
@@ -635,8 +637,8 @@ func contentOf(call *Call) [8]byte {
 	return [8]byte(sum[:8])
 }
 
-// Forget removes all granted slots of the pacer with the given name from the store. The policy in force need not
-// contain the pacer.
+// The method Forget removes all granted slots of the pacer with the given name from the store. The policy in force need
+// not contain the pacer.
 func (p *Pacers) Forget(ctx context.Context, name string) error {
 	if p.store == nil {
 		return p.unknown(name)

@@ -88,10 +88,10 @@ func (s *source) move(permit int64) {
 	s.run = s.log.holder(permit)
 }
 
-// The method kept reports whether the log still contains the source permit, on which the limit's next slot depends.
+// The method "kept" reports whether the log still contains the source permit, on which the limit's next slot depends.
 func (s *source) kept() bool { return s.permit >= s.log.first() && s.permit < s.log.Total }
 
-// The method opens returns the first instant at which a limit of a pacer allows one more permit.
+// The method "opens" returns the first instant at which a limit of a pacer allows one more permit.
 func (s *source) opens() Time {
 	if !s.kept() {
 		return math.MinInt64
@@ -197,7 +197,7 @@ type room struct {
 // The method earliest returns the first slot (start time), at or after the instant "from", that the limits allow. The
 // argument "of" of the method earliest is the index of the target whose limits apply, or -1 for the limits of all
 // targets. The method earliest also returns the target and the limit that prevent an earlier slot. If no limit prevents
-// an earlier slot, the returned limit is ByQueue. If the slot is "from", the returned target is -1.
+// an earlier slot, the returned limit is ByQueue. If the slot is equal to "from", the returned target is -1.
 func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 	at, target, limit = from, -1, ByQueue
 	ahead := false
@@ -235,7 +235,7 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 
 // MostLooks and MostWork limit the search for a free slot between slots that are already reserved. If the search
 // exceeds MostLooks steps or the amount MostWork, the permit gets a slot after all reserved slots. The work of one step
-// is the number of strands times the number of checked windows, summed over the limits.
+// is the number of strands (series of slots) times the number of checked windows, summed over the limits.
 const (
 	MostLooks = 500
 	MostWork  = 30_000
@@ -291,8 +291,8 @@ func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 }
 
 // The method align delays a permit that waits for another target, so that no fraction of an interval is wasted at a
-// target with a rate. After the delay, the distance from the previous slot of this target is a whole number of the
-// rate's intervals.
+// target with a rate. After the delay, the distance from the target's previous slot is a whole number of the rate's
+// intervals.
 func (p *placement) align(n *next) {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -429,7 +429,7 @@ func (p *placement) repeat(left int64) {
 	p.put(&next{at: newest + Time(last.Every)}, last.Every, last.Burst, slots*last.Burst)
 }
 
-// The method leads reports whether the limit allows the next burst of permits exactly at t, and further bursts at the
+// The method "leads" reports whether the limit allows the next burst of permits exactly at t, and further bursts at the
 // distances of the run "like".
 func (s *source) leads(t Time, like *Run) bool {
 	if !s.kept() || s.opens() != t {
@@ -440,7 +440,8 @@ func (s *source) leads(t Time, like *Run) bool {
 }
 
 // repeatAhead extends the grant's last run, in one step, if the slots of this run are in Log.Ahead at some targets.
-// These targets must be able to take all new slots at once. Every other target must have a rate that delays the run.
+// Targets with slots in Log.Ahead must be able to take all new slots at once. Every other target must have a rate that
+// delays the run.
 func (p *placement) repeatAhead(n *next, left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	if last.Every == 0 || last.Burst != 1 {

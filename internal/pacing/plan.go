@@ -9,7 +9,7 @@ import (
 
 // The type plan is the sequence of steps in which a call asks the store for permits. A plan has up to three steps if
 // the call belongs to a share (reserved part) of a pacer. A plan has two steps if the call must leave slots free for
-// calls with shorter waits. Other plans have one step.
+// calls with shorter waits. A plan for any other call has one step.
 type plan struct {
 	answer *Answer
 	base   *Ask          // a request with one target for each pacer of the call, and the longest wait of the call
@@ -101,10 +101,10 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 }
 
 // The method "all" returns a request with at most MaxPacers targets, in whose logs the call may have slots. A return of
-// permits uses this request to remove the slots from these logs. If the call belongs to a share, "all" leaves out the
-// logs of shares at pacers without a rate. At such a pacer, the step that granted a slot is unknown, and another log
-// may have slots of other calls at the same instant. With many pacers, "all" also leaves out logs that only divide the
-// slots between calls: logs of the call's own share, and logs of calls with long waits.
+// permits uses the request to remove the slots from the logs of the targets. If the call belongs to a share, "all"
+// leaves out the logs of shares at pacers without a rate. At a pacer without a rate, the step that granted a slot is
+// unknown, and another log may have slots of other calls at the same instant. With many pacers, "all" also leaves out
+// logs that only divide the slots between calls: logs of the call's own share, and logs of calls with long waits.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }

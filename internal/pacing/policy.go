@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Policy holds the pacers of a configuration. Nobody may change a policy that is in use. A nil *Policy has no pacers.
+// Policy holds the pacers of a configuration. A policy in use must not be changed. A nil *Policy has no pacers.
 type Policy struct {
 	Version string  // the version of the configuration
 	Pacers  []Pacer // pacers with distinct names, in the order of the file
@@ -49,7 +49,7 @@ func ShareNames(pacers []Pacer) string {
 	return listed("shares", names)
 }
 
-// The function listed returns a text that begins with the title and lists the names in order, each once. After
+// The function "listed" returns a text that begins with the title and lists the names in order, each once. After
 // mostNames names, the text ends with the number of further names.
 func listed(title string, names []string) string {
 	slices.Sort(names)

@@ -20,7 +20,7 @@ const (
 	leastRow, leastRowSlots = 100 * time.Millisecond, 48
 )
 
-// The function reaches returns the protected waits (wait classes with slots kept free) in ascending order. A store
+// The function "reaches" returns the protected waits (wait classes with slots kept free) in ascending order. A store
 // reads the marks of all protected waits in one step, so the number of protected waits is at most MaxPacers. The
 // protected wait 0 belongs to calls that do not wait.
 func reaches() []time.Duration {
@@ -38,7 +38,7 @@ func reachOf(wait time.Duration) (reach time.Duration) {
 	return reach
 }
 
-// The method reached reports whether calls with long waits must leave some slots of this pacer free for calls with
+// The method "reached" reports whether calls with long waits must leave some slots of this pacer free for calls with
 // shorter waits. At a pacer with shares, no call must leave slots free, because calls without a share (reserved part of
 // a pacer) get only near slots. A pacer with several logs would need too many marks (logs by which instances tell each
 // other of calls): one mark for each log and protected wait.
@@ -73,8 +73,8 @@ func (p *Pacer) rowIntervals(reach time.Duration) int {
 	return min(n, int(MaxWindow/interval), MaxMax)
 }
 
-// farReach returns the longest wait for a slot that the pacer grants to a call that must leave slots free for calls
-// with a shorter, protected wait.
+// A call with a long wait must leave slots free for calls with a shorter, protected wait. farReach returns the longest
+// wait for a slot that the pacer grants to a call with a long wait.
 func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	period := MaxWait
 	for _, limit := range p.far(reach).Limits {
@@ -83,8 +83,8 @@ func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	return max(reach, min(period*farRows, MaxWait))
 }
 
-// reachMark returns the target of a log that instances use only to tell each other that calls use a protected wait
-// (wait class with slots kept free).
+// reachMark returns the target of a mark. Instances use this log only to tell each other that calls use a protected
+// wait (wait class with slots kept free).
 func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})
 }
@@ -96,12 +96,12 @@ type leaving struct {
 	far   time.Duration // the longest wait for a slot of the call
 }
 
-// The method near returns the wait within which a call with a long wait may take every free slot. The call must leave
-// some of the later slots free.
+// The method "near" returns the wait within which a call with a long wait may take every free slot. The call must leave
+// some of the later slots free for others.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
 // learnReach reads from the store the protected waits (wait classes with slots kept free) in use at the pacers of the
-// call. learnReach skips a pacer if the newest slot that this instance has seen there is near.
+// call. learnReach skips a pacer if the newest slot that this instance has seen at the pacer is near.
 func (p *Pacers) learnReach(ctx context.Context, plan *plan) error {
 	if plan.wait < LeastReach || plan.base.Permits == 0 || !plan.leaves {
 		return nil
@@ -201,8 +201,8 @@ func (r *reaching) forget(policy *Policy) {
 	})
 }
 
-// The method queued reports whether the newest granted slot of the pacer is further than LeastReach in the future. If
-// the newest granted slot of the pacer is not known, queued returns true.
+// The method "queued" reports whether the newest granted slot of the pacer is further than LeastReach in the future. If
+// the newest granted slot of the pacer is not known, "queued" returns true.
 func (r *reaching) queued(pacer string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -132,7 +132,7 @@ func NewRecords(store RecordStore, bounds RecordBounds, clock func() time.Time, 
 	}
 }
 
-// Count returns the number of the client's records (remembered requests or logs) of one kind.
+// The method Count returns the number of the client's records (remembered requests or logs) of one kind.
 func (r *Records) Count(client string, kind RecordKind) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,8 @@ func (r *Records) CountAll(kind RecordKind) int {
 	return r.totals[holder{kind: kind, all: true}]
 }
 
-// Used returns the largest used fraction of any bound for the number of records (remembered requests or logs).
+// The method Used returns the largest used fraction of any bound for the number of records (remembered requests or
+// logs).
 func (r *Records) Used() (most float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,8 +230,8 @@ func (r *Records) keyOf(t *Target) uint64 {
 	return maphash.Comparable(r.seed, [2]string{t.Pacer, t.Message})
 }
 
-// The method reserve increases the counts of records by the number of records that the call may create. If this would
-// exceed a maximum number, reserve adds no records and returns an error.
+// The method reserve increases the counts of records by the number of records that the call may create. If the call
+// would exceed a maximum number, reserve adds no records and returns an error.
 func (r *Records) reserve(e *entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -298,7 +299,7 @@ func stateOf(ask *Ask, grant *Grant, t *Target) (s State) {
 }
 
 // The method know remembers that the target's log exists, and the time at which the counts of records drop the log. The
-// method know does not change this time for a log that is already counted.
+// method know does not change the time for a log that is already counted.
 func (r *Records) know(t *Target, lasts time.Duration, counted bool) {
 	key := r.keyOf(t)
 	r.mu.Lock()

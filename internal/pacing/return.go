@@ -15,8 +15,8 @@ type Returned struct {
 
 // GiveBack removes the slots of returned permits from the stored grant, and from the logs of the targets of the
 // request. GiveBack keeps the first "used" permits, and all permits whose slots are not in the future. An element of
-// the argument "logs" is nil if the store removed the log of the target after the grant. No slot of the grant is left
-// then.
+// the argument "logs" is nil if the store removed the log of the target after the grant. If the store removed a log
+// after the grant, the log has no slot of the grant any more.
 func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returned {
 	kept := min(r.Total, max(int64(used), r.dueBy(now)))
 	result := r.Back(now, int(kept))
@@ -31,8 +31,8 @@ func (r *Remembered) GiveBack(now Time, ask *Ask, used int, logs []*Log) Returne
 	return result
 }
 
-// Back describes a return of all permits of the grant except the first "kept" permits, without changing the grant. Back
-// leaves the field Targets of the result empty.
+// The method Back describes a return of all permits of the grant except the first "kept" permits, without changing the
+// grant. In the result of Back, the field Targets is empty.
 func (r *Remembered) Back(now Time, kept int) Returned {
 	result := Returned{At: now, Known: true, More: r.More, Kept: kept, Permits: int(r.Total) - kept}
 	for _, s := range r.from(int64(kept)) {
@@ -43,15 +43,15 @@ func (r *Remembered) Back(now Time, kept int) Returned {
 	return result
 }
 
-// AskedAt returns an instant at or before the time of the request: the newest granted slot less the longest wait that
+// AskedAt returns an instant at or before the time of the request: the newest granted slot minus the longest wait that
 // the call allowed.
 func (r *Remembered) AskedAt(longest time.Duration) Time {
 	newest, _ := r.newest()
 	return newest.Add(-longest)
 }
 
-// dueBy returns the number of permits in Log.Runs with slots at or before now. The sends of these permits may have
-// started.
+// dueBy returns the number of permits in Log.Runs with slots at or before now. The sends of permits with past slots may
+// have started.
 func (l *Log) dueBy(now Time) (permits int64) {
 	for i := range l.Runs {
 		permits += l.Runs[i].through(now, l.end(i)-l.Runs[i].First)
@@ -59,7 +59,7 @@ func (l *Log) dueBy(now Time) (permits int64) {
 	return permits
 }
 
-// The method from returns the slots of the permits in Log.Runs that have the given number or a higher number.
+// The method "from" returns the slots of the permits in Log.Runs that have the given number or a higher number.
 func (l *Log) from(permit int64) (slots []Strand) {
 	for i := range l.Runs {
 		r := &l.Runs[i]
@@ -103,13 +103,13 @@ const (
 	MostOdd    = 4            // slots that are compared with a strand of another distance
 )
 
-// Return removes the slots of returned permits, which must be in order, from the log. The result of Return is the
-// number of permits that the log had and no longer has. From the first removed slot on, Return moves slots from
+// The method Return removes the slots of returned permits, which must be in order, from the log. The result of Return
+// is the number of permits that the log had and no longer has. From the first removed slot on, Return moves slots from
 // Log.Runs to Log.Ahead, so that later permits can use the freed slots. Slots that do not fit into MostReturned strands
 // (series of slots) stay in Log.Runs. Unless the limits are Exact, Merge may have moved permits to slots with several
-// permits. All slots up to the last slot with several permits then also stay in Log.Runs. Return may leave so few
-// permits in Log.Runs that a limit again counts slots that the log has dropped. Limits then count each dropped slot as
-// if this slot were at the time of the log's oldest slot.
+// permits. Unless the limits are Exact, all slots up to the last slot with several permits also stay in Log.Runs. The
+// method Return may leave so few permits in Log.Runs that a limit again counts slots that the log has dropped. A limit
+// counts each dropped slot as if this slot were at the time of the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0
@@ -143,7 +143,7 @@ func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	return n + more
 }
 
-// The method knows reports whether the log still has every slot that the limits count when only the slots in "before"
+// The method "knows" reports whether the log still has every slot that the limits count when only the slots in "before"
 // are left.
 func (l *Log) knows(before *Log, limits []Limit) bool {
 	sees := SeenBy(limits)
@@ -152,9 +152,9 @@ func (l *Log) knows(before *Log, limits []Limit) bool {
 		some && l.Runs[0].At+Time(sees.Window.Microseconds()) <= newest
 }
 
-// The method dropped returns a run of permits that stands for the permits that the log has dropped. The run from
-// dropped has at most as many permits as the limits count. All permits of this run get the slot of the oldest permit in
-// the log, because no dropped slot was later.
+// The method "dropped" returns a run of permits that stands for the permits that the log has dropped. The run from
+// "dropped" has at most as many permits as the limits count. All permits of the returned run get the slot of the oldest
+// permit in the log, because no dropped slot was later.
 func (l *Log) dropped(limits []Limit) Run {
 	permits := min(l.first(), int64(SeenBy(limits).Max))
 	return Run{At: l.Runs[0].At, Burst: 1, First: l.first() - permits}
@@ -169,8 +169,8 @@ func SeenBy(limits []Limit) (all Limit) {
 }
 
 // returnApart does the work of Return if all slots from the first returned slot on can move from Log.Runs to Log.Ahead.
-// If the remaining slots need too many strands, or if one of the slots must not move, returnApart changes nothing and
-// returns false.
+// If the remaining slots need too many strands (series of slots), or if one of the slots must not move, returnApart
+// changes nothing and returns false.
 func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed *int64) bool {
 	if len(line) > MostApart {
 		return false
@@ -193,7 +193,8 @@ func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed 
 
 // The function weave reduces the number of strands (series of slots) if equal strands follow at equal distances, such
 // as the bursts of windows that a rate fills. The first strand from weave has the first slot of each burst, the next
-// strand has the second slots, and so on. The function weave keeps strands that the exchange would not make fewer.
+// strand has the second slots, and so on. The function weave makes no exchange that would not reduce the number of
+// strands.
 func weave(strands []Strand) (woven []Strand) {
 	for i := 0; i < len(strands); {
 		s := strands[i]
@@ -212,7 +213,7 @@ func weave(strands []Strand) (woven []Strand) {
 	return woven
 }
 
-// The function alike returns the number of strands (series of slots), from the first strand on, that are equal and
+// The function "alike" returns the number of strands (series of slots), from the first strand on, that are equal and
 // begin at equal distances.
 func alike(strands []Strand) (n int) {
 	for n = 1; n < len(strands); n++ {
@@ -255,12 +256,12 @@ func (l *Log) lineFrom(t Time) (before Log, line []Strand) {
 	return before, line
 }
 
-// The method moves reports whether Return may move this series of slots (strand) from Log.Runs to Log.Ahead.
+// The method "moves" reports whether Return may move this series of slots (strand) from Log.Runs to Log.Ahead.
 func (s *Strand) moves(exact bool) bool {
 	return s.Permits <= MostBurst && (exact || s.each() == 1)
 }
 
-// The method each returns the number of permits at each slot of the strand (series of slots). The last slot of the
+// The method "each" returns the number of permits at each slot of the strand (series of slots). The last slot of the
 // strand may have fewer permits.
 func (s *Strand) each() int64 {
 	if s.Every == 0 {
@@ -376,9 +377,9 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// oneOf returns the first slot, like common, that two strands of different distances have in common. oneOf checks only
-// the first MostOdd slots of the strand with fewer slots. For example, two permits at the last slot of one burst and at
-// the first slot of the next burst have such an odd distance.
+// oneOf returns the first slot, like common, that two strands (series of slots) of different distances have in common.
+// oneOf checks only the first MostOdd slots of the strand with fewer slots. For example, two permits at the last slot
+// of one burst and at the first slot of the next burst have such an odd distance.
 func (s *Strand) oneOf(o *Strand) (at Time, every, n int64) {
 	few, many := s, o
 	if o.slots() < s.slots() {
@@ -393,10 +394,10 @@ func (s *Strand) oneOf(o *Strand) (at Time, every, n int64) {
 	return 0, 0, 0
 }
 
-// The method without returns the slots of a strand (series of slots) after a removal. The removal takes "each" permits
-// from n slots of the strand, and the first of these slots is at the instant "at". If the argument "overlap" is true,
-// the method without returns as few strands as possible. If overlap is false, the returned strands follow one another
-// in time.
+// The method "without" returns the slots of a strand (series of slots) after a removal. The removal takes "each"
+// permits from n slots of the strand, and the first of these slots is at the instant "at". If the argument "overlap" is
+// true, the method "without" returns as few strands as possible. If overlap is false, the returned strands follow one
+// another in time.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

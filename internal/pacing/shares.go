@@ -41,8 +41,8 @@ type kept struct {
 // series than it can hold.
 const leastPeriod = 50 * time.Millisecond
 
-// The method divided returns the pacer's limits, and for each limit the parts that are reserved for the shares. A rate
-// becomes a limit over a whole number of its intervals, because other calls must leave whole intervals to a share.
+// The method "divided" returns the pacer's limits, and for each limit the parts that are reserved for the shares. A
+// rate becomes a limit over a whole number of its intervals, because other calls must leave whole intervals to a share.
 func (p *Pacer) divided() (limits []kept) {
 	for _, limit := range p.Limits {
 		k := kept{Limit: limit, soon: limit.Window <= SoonWindow}
@@ -99,9 +99,9 @@ func (p *Pacer) Period() time.Duration {
 }
 
 // restAhead returns the longest wait for a slot that the pacer grants to a call without a share (reserved part of a
-// pacer). The result is RestAhead, or two intervals of a slow rate, but at most the pacer's LongestWait. The wait is
-// short because an idle share that comes into use gets its part only after the slots already granted to calls without a
-// share.
+// pacer). The result of restAhead is RestAhead, or two intervals of a slow rate, but at most the pacer's LongestWait.
+// The wait is short because an idle share that comes into use gets its part only after the slots already granted to
+// calls without a share.
 func (p *Pacer) restAhead() time.Duration {
 	ahead := RestAhead
 	if p.Rate.Permits > 0 {
@@ -111,8 +111,8 @@ func (p *Pacer) restAhead() time.Duration {
 }
 
 // ownAhead returns the longest wait for a slot in the first step of a call of a share (reserved part of a pacer). In
-// this step, the call asks for slots of the share's part. In the next step, the call asks for slots that other calls
-// leave.
+// the first step, a call of a share asks for slots of the share's part. In the second step, a call of a share asks for
+// slots that other calls leave.
 func (p *Pacer) ownAhead() time.Duration { return max(leastPeriod, p.Period()) }
 
 // The method share returns the index of the share (reserved part of a pacer) with the given name in the pacer's list of
@@ -145,7 +145,7 @@ func (p *Pacer) partTarget(kind, share string, limits []Limit) Target {
 	return Target{Pacer: p.Name, Message: hex.EncodeToString(sum[:8]), Group: p.Group, Limits: limits}
 }
 
-// The method own returns the target (log with limits) for the reserved part of one share.
+// The method "own" returns the target (log with limits) for the reserved part of one share.
 func (p *Pacer) own(share int) Target {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -154,9 +154,10 @@ func (p *Pacer) own(share int) Target {
 	return p.partTarget("share", p.Shares[share].Name, limits)
 }
 
-// The method rest returns the target (log with limits) for calls that name no share. The limits of this target are the
-// pacer's limits less the parts that are reserved for shares at present. The result "keeps" of the method rest is false
-// if no part is subtracted: all shares are idle, and no limit reserves the parts of idle shares.
+// The method rest returns the target (log with limits) for calls that name no share. Each limit of this target is the
+// pacer's limit minus the parts that are reserved for shares now, but at least 1. The part of an idle share is reserved
+// only in limits with a window longer than SoonWindow. The result "keeps" of the method rest is false if no part is
+// subtracted, because all shares are idle and no limit reserves the parts of idle shares.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -174,7 +175,8 @@ func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 
 // The method shut reports whether shares reserve 100 percent of the pacer, so that calls without a share get no
 // permits. The argument "asked" of shut is a function that returns the remaining time for which a share is in use. The
-// result "opens" is the time until a share is idle, or the window of a limit that reserves all permits at all times.
+// result "opens" of the method shut is the time until a share is idle, or the window of a limit that reserves all
+// permits at all times.
 func (p *Pacer) shut(asked func(share int) time.Duration) (opens time.Duration, is bool) {
 	percent, used := 0, KeptFor
 	for i := range p.Shares {
@@ -193,8 +195,8 @@ func (p *Pacer) shut(asked func(share int) time.Duration) (opens time.Duration, 
 }
 
 // The type demands remembers the shares (reserved parts) and protected waits (wait classes with slots kept free) of
-// pacers that calls have used lately, at this or another instance. To tell other instances that a share is in use, an
-// instance takes a permit from a log that has no other purpose. Other instances read this log.
+// pacers that calls at any instance have used lately. To tell other instances that a share is in use, an instance takes
+// a permit from a log that has no other purpose. Other instances read the log to learn that the share is in use.
 type demands struct {
 	mu     sync.Mutex
 	asked  map[demand]time.Time // the end of use, by calls at this instance or by marks
@@ -205,7 +207,7 @@ type demands struct {
 // The type demand is a map key that identifies a share (reserved part of a pacer) or a protected wait of a pacer.
 type demand struct{ pacer, share string }
 
-// While calls use a share (reserved part of a pacer), an instance stores a mark once every markEvery, which tells other
+// If calls use a share (reserved part of a pacer), an instance stores a mark once every markEvery. The mark tells other
 // instances about the use. An instance reads the marks of other instances at most once every readEvery.
 const (
 	markEvery = time.Second
@@ -216,11 +218,11 @@ func newDemands() *demands {
 	return &demands{asked: map[demand]time.Time{}, marked: map[demand]time.Time{}, read: map[string]time.Time{}}
 }
 
-// The method is reports whether a call has named the share (reserved part) of the pacer within the last few seconds
+// The method "is" reports whether a call has named the share (reserved part) of the pacer within the last few seconds
 // (KeptFor).
 func (d *demands) is(pacer, share string, now time.Time) bool { return d.left(pacer, share, now) > 0 }
 
-// The method left returns the remaining time for which the share (reserved part) of the pacer is in use. For an idle
+// The method "left" returns the remaining time for which the share (reserved part) of the pacer is in use. For an idle
 // share, the result is at most 0.
 func (d *demands) left(pacer, share string, now time.Time) time.Duration {
 	d.mu.Lock()
@@ -241,8 +243,8 @@ func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	return mark
 }
 
-// The method due reports whether the instance must now read the marks of the pacer. By marks, other instances tell that
-// shares are in use.
+// The method due reports whether the instance must now read the marks of the pacer. Other instances store marks to tell
+// that shares are in use.
 func (d *demands) due(pacer string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -276,8 +278,8 @@ func (d *demands) forget(stays func(pacer, share string) bool) {
 	}
 }
 
-// The method mark returns the target of the log that instances use only to tell each other that a share (reserved part
-// of a pacer) is in use.
+// The method mark returns the target of a share's mark. Instances use this log only to tell each other that the share
+// (reserved part of a pacer) is in use.
 func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})
 }

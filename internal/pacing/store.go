@@ -81,8 +81,8 @@ const RememberFor = time.Minute
 // RememberedFor returns the time for which a store remembers the request for permits.
 func (a *Ask) RememberedFor() time.Duration { return max(a.MaxWait, a.Lasts) + RememberFor }
 
-// Remembers reports whether a store must remember the request id of a request for permits, if the store has granted the
-// given number of permits.
+// The method Remembers reports whether a store must remember the request id of a request for permits, if the store has
+// granted the given number of permits.
 func (a *Ask) Remembers(granted int) bool {
 	return a.Request != (Request{}) && (granted > 0 || a.Continues || a.Ends)
 }
@@ -174,7 +174,7 @@ type WaitRun struct {
 	Permits int
 }
 
-// Past returns the number of permits in the run whose slots (start times) are in the past.
+// The method Past returns the number of permits in the run whose slots (start times) are in the past.
 func (r *WaitRun) Past() int {
 	switch {
 	case r.Wait >= 0:

@@ -9,7 +9,8 @@ import (
 )
 
 // AcceptedFormatVersion is the format version of a manifest that lists changes of sets or segments that an operator
-// approved. Older programs reject such a manifest, and keep the generation of segments that they have.
+// approved. Older programs reject a manifest with this version, and keep the generation (published version) of segments
+// that they have.
 const AcceptedFormatVersion = 3
 
 // MaxAccepted and the constants below limit the list of approved changes in a manifest.
@@ -97,8 +98,9 @@ func (m *Manifest) WithAccepted(list []Accepted) (*Manifest, error) {
 	return &with, with.check()
 }
 
-// CarriedAccepted returns the approved changes that a later manifest must repeat. The result has the newest approved
-// changes, at most MaxAccepted minus the argument "room". The result has no changes that are older than MaxAcceptedAge.
+// CarriedAccepted returns the approved changes that a later manifest must repeat. The result of CarriedAccepted has the
+// newest approved changes, at most MaxAccepted minus the argument "room". The result of CarriedAccepted has no changes
+// that are older than MaxAcceptedAge.
 func (m *Manifest) CarriedAccepted(at time.Time, room int) []Accepted {
 	list := slices.DeleteFunc(slices.Clone(m.Accepted), func(a Accepted) bool { return at.Sub(a.At) > MaxAcceptedAge })
 	return list[max(0, len(list)-max(0, MaxAccepted-room)):]

@@ -6,18 +6,19 @@ import (
 )
 
 // AsOfFormatVersion is the format version of a manifest with the field "as_of" (time up to which a set reflects API
-// calls). Older programs reject such a manifest, and keep the generation (published version) that they have.
+// calls). Older programs reject a manifest with this version, and keep the generation (published version) that they
+// have.
 const AsOfFormatVersion = 4
 
 // newestFormatVersion is the highest format version of a manifest that this program reads.
 const newestFormatVersion = IDsFormatVersion
 
-// The method timed reports whether the manifest entry of the set has a time, so that the manifest needs
+// The method "timed" reports whether the manifest entry of the set has a time, so that the manifest needs
 // AsOfFormatVersion.
 func (s *Set) timed() bool { return !s.AsOf.IsZero() || !s.AmendedAsOf.IsZero() }
 
 // checkAsOf checks the times of a set in a manifest. Each time must be in whole milliseconds of UTC, and not later than
-// the creation of the generation.
+// the creation of the generation (published version).
 func (s *Set) checkAsOf(created time.Time) error {
 	for _, t := range []struct {
 		field string
@@ -36,8 +37,8 @@ func (s *Set) checkAsOf(created time.Time) error {
 }
 
 // AsOf returns the time up to which the published users of a set reflect every change of the set by API calls. If the
-// generation lacks the set or the time is unknown, AsOf returns the zero time. In contrast, Refresher.AsOf returns the
-// last time at which a build found the same users in its input.
+// generation (published version) lacks the set or the time is unknown, AsOf returns the zero time. In contrast,
+// Refresher.AsOf returns the last time at which a build found the same users in its input.
 func (s *Snapshot) AsOf(set string) time.Time { return s.manifest.AsOf(set) }
 
 // AsOf works like Snapshot.AsOf, but needs only the manifest, and no bitmaps.

@@ -79,7 +79,7 @@ type Back struct {
 }
 
 // NewBack checks the content of a BackFile (file with the user ids) for ids of the given kind, and returns a Back that
-// uses this content. The caller must not change the slice raw afterwards.
+// uses this content. The caller of NewBack must not change the slice raw afterwards.
 func NewBack(kind ids.Kind, raw []byte) (*Back, error) { return openBack(kind, raw, Sum(raw)) }
 
 func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
@@ -95,7 +95,7 @@ func openBack(kind ids.Kind, raw []byte, sha256 string) (b *Back, err error) {
 	return b, nil
 }
 
-// Bytes returns the content of the BackFile (file with the user ids). The caller must not change the slice.
+// Bytes returns the content of the BackFile (file with the user ids). The caller of Bytes must not change the slice.
 func (b *Back) Bytes() []byte { return b.raw }
 
 // Len returns the number of ids in the BackFile (file with the user ids).
@@ -106,8 +106,8 @@ func (b *Back) Len() uint32 {
 	return b.rests.Len()
 }
 
-// The method at returns the data for converting a user's number to the id. For a UUID, the result "rest" is the 64 bits
-// that the image (64-bit number that stands for the id) lacks. For a text id, the result "text" is the id.
+// The method "at" returns the data for converting a user's number to the id. For a UUID, the result "rest" is the 64
+// bits that the image (64-bit number that stands for the id) lacks. For a text id, the result "text" is the id.
 func (b *Back) at(number uint32) (rest uint64, text []byte) {
 	if b.texts != nil {
 		return 0, b.texts.Text(number)
@@ -173,8 +173,8 @@ func (m *Manifest) ReadBack(ctx context.Context, src objects.Source) (*Back, err
 	return nil, fmt.Errorf("way back to ids: %w", err)
 }
 
-// readBackOver works like ReadBack. If the generation "known" already has the BackFile (file with the user ids) in
-// memory, readBackOver does not read the file. The argument "known" of readBackOver may be nil.
+// readBackOver works like ReadBack. If the generation "known" (published version) already has the BackFile (file with
+// the user ids) in memory, readBackOver does not read the file. The argument "known" of readBackOver may be nil.
 func (m *Manifest) readBackOver(ctx context.Context, src objects.Source, known *Generation) (*Back, error) {
 	if f := m.back(); f != nil && known != nil && known.Back != nil && known.Back.sha256 == f.SHA256 {
 		return known.Back, nil
@@ -192,7 +192,8 @@ func (g *Generation) readBack(ctx context.Context, src objects.Source, known *Ge
 }
 
 // The method names returns the generation's Back, which converts user numbers to ids. If necessary, the method first
-// reads the BackFile (file with the user ids). If the generation has no BackFile, the method returns nil.
+// reads the BackFile (file with the user ids). If the generation (published version) has no BackFile, the method
+// returns nil.
 func (g *Generation) names() (*Back, error) {
 	if g.Back == nil && g.lazyBack != nil {
 		return g.lazyBack()
@@ -210,8 +211,8 @@ func (s *Snapshot) HasNames() bool {
 	return s.scheme == nil || s.scheme.Kind() == ids.Uint64 || s.back != nil
 }
 
-// Back appends the canonical user id for the given user number. The number must be in a bitmap of the snapshot. The
-// only possible error of Back is ErrNoNames.
+// The method Back appends the canonical user id for the given user number. The number must be in a bitmap of the
+// snapshot, so that Back knows the id. The only possible error of Back is ErrNoNames.
 func (s *Snapshot) Back(dst []byte, number uint32) ([]byte, error) {
 	dst, err := (&Generation{Scheme: s.scheme, Dictionary: s.dictionary, Back: s.back}).ID(dst, number)
 	runtime.KeepAlive(s)

@@ -35,8 +35,8 @@ func newCache(dir, source string) *cache {
 	return &cache{at: objects.NewDirectory(filepath.Join(dir, Sum([]byte(source))[:16]))}
 }
 
-// The method load reads the cached generation of segments, or returns an error if the function in the argument
-// "require" rejects the manifest of this generation.
+// The method load reads the cached generation (published version) of segments, or returns an error if the function in
+// the argument "require" rejects the manifest of this generation.
 func (c *cache) load(ctx context.Context, require func(*Manifest) error) (*Generation, error) {
 	if c == nil {
 		return nil, errors.New("no directory for the local copy of the segments is configured")
@@ -79,8 +79,8 @@ func (c *cache) dictionary(ctx context.Context, m *Manifest) (*Dictionary, error
 }
 
 // The method back maps the cached BackFile (file with the user ids) of the manifest into memory. If the manifest names
-// no BackFile, the method back returns nil. The check of the file reads all pages of the file. After the check, the
-// method back releases these pages from memory, because a service converts few user numbers to ids.
+// no BackFile, the method back returns nil. The check of the BackFile reads all pages of the file. After the check, the
+// method back releases the file's pages from memory, because a service converts few user numbers to ids.
 func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	f := m.back()
 	if f == nil {
@@ -102,8 +102,8 @@ func (c *cache) back(ctx context.Context, m *Manifest) (*Back, error) {
 	return b, nil
 }
 
-// The method mapped maps a cached file into memory and calls the function in the argument "open", which checks every
-// byte. If the file is damaged, the method mapped deletes the file, so that cache.save writes it again.
+// The method "mapped" maps a cached file into memory and calls the function in the argument "open", which checks every
+// byte. If the file is damaged, the method "mapped" deletes the file, so that cache.save writes it again.
 func (c *cache) mapped(ctx context.Context, key string, sizeBytes int64, open func([]byte) error) (unmap func(),
 	err error) {
 	files, ok := c.at.(mapper)
@@ -139,8 +139,8 @@ func (c *cache) open(ctx context.Context, s *Segment) (*bitmap.Bitmap, bool) {
 	return b, err == nil
 }
 
-// The method holds reports whether the cache has the bitmap file of every entry in the list. The method holds checks
-// the sizes of the files, but not their content. For a nil cache, the result is true.
+// The method "holds" reports whether the cache has the bitmap file of every entry in the list. The method "holds"
+// checks the sizes of the files, but not their content. For a nil cache, the method "holds" returns true.
 func (c *cache) holds(ctx context.Context, list []Segment) bool {
 	if c == nil {
 		return true
@@ -162,7 +162,7 @@ func (c *cache) holds(ctx context.Context, list []Segment) bool {
 }
 
 // The method exists reports whether the cache has ever contained a generation (published version) of the segments. If
-// reading the cache fails, the result is true.
+// the cache cannot be read, the method exists returns true.
 func (c *cache) exists(ctx context.Context) bool {
 	if c == nil {
 		return false
@@ -176,8 +176,8 @@ func (c *cache) exists(ctx context.Context) bool {
 }
 
 // The method save stores a generation (published version) in the cache, and then deletes files that the cache no longer
-// needs. Like a publisher, the method save writes the bitmaps first and current.json last. After a crash, the old
-// generation is therefore intact.
+// needs. Like a publisher, the method save writes the bitmaps first and current.json last. If a crash interrupts the
+// method save, the old generation in the cache stays intact.
 func (c *cache) save(ctx context.Context, g *Generation) error {
 	if c == nil {
 		return nil
@@ -204,8 +204,8 @@ func (c *cache) save(ctx context.Context, g *Generation) error {
 	return c.prune(ctx, keep)
 }
 
-// saveIDs stores ids.json, the dictionary and the BackFile (file with the user ids) of the generation g in the cache.
-// saveIDs adds the keys of the dictionary and the BackFile to the map in the argument "keep".
+// saveIDs stores ids.json, the dictionary and the BackFile (file with the user ids) of the generation g (published
+// version) in the cache. saveIDs adds the keys of the dictionary and the BackFile to the map in the argument "keep".
 func (c *cache) saveIDs(ctx context.Context, g *Generation, keep map[string]bool) error {
 	if g.Manifest.IDs == nil {
 		return c.at.Delete(ctx, IDsKey)

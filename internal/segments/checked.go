@@ -18,8 +18,8 @@ type Checked struct {
 	CheckedAt     time.Time `json:"checked_at"`
 }
 
-// ReadChecked reads the time of the last complete build from checked.json. If no build has recorded its time, the
-// result is zero.
+// ReadChecked reads the time of the last complete build from checked.json. If no build has recorded its time,
+// ReadChecked returns the zero time.
 func ReadChecked(ctx context.Context, src objects.Source) (Checked, error) {
 	c, _, err := readChecked(ctx, src, "")
 	return c, err

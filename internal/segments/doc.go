@@ -19,7 +19,7 @@
 // is the id itself. A location with another kind of ids has an object ids.json with the kind and the hash key of the
 // ids. If ids are not dense, each generation has a dictionary (package dictionary): the sorted images (64-bit numbers
 // that stand for ids) of all ids. The number of a user is the index of the id's image in the dictionary. A user number
-// is valid in one generation alone. The type Renumbering makes bitmaps of two generations comparable if their
+// is valid only in one generation. The type Renumbering makes bitmaps of two generations comparable if their
 // dictionaries give users different numbers. A generation may also have a Back: a structure that converts user numbers
 // to ids.
 //
@@ -38,11 +38,11 @@
 //	<prefix>/controls.json                  holds and rolled-back content; replaced by compare-and-swap
 //	<prefix>/gc.json                        the lease of a running gc; replaced by compare-and-swap
 //
-// The name of a generation begins with its creation time, so that names sort by time, and ends with a hash of every
-// field of the manifest. The pointer current.json repeats the SHA-256 of the manifest. The format version of a manifest
-// depends on its content: 1 without sets, 2 with sets, 3 with approved changes, 4 with the field "as_of", and 5 with
-// ids that are not dense. An older program rejects a manifest with a format version that it does not support, and keeps
-// the generation that it has. Names of sets appear only in manifests, not in object keys.
+// The name of a generation begins with its creation time, so that names sort by time. The name of a generation ends
+// with a hash of every field of the manifest. The pointer current.json repeats the SHA-256 of the manifest. The format
+// version of a manifest depends on its content: 1 without sets, 2 with sets, 3 with approved changes, 4 with the field
+// "as_of", and 5 with ids that are not dense. An older program rejects a manifest with a format version that it does
+// not support, and keeps the generation that it has. Names of sets appear only in manifests, not in object keys.
 //
 // The field "as_of" of a set is a time: the published users reflect all earlier changes of the set by API calls. The
 // method Snapshot.AsOf returns the as_of of a set.
@@ -56,12 +56,12 @@
 //
 // A Refresher replaces the whole generation with one atomic pointer, so that all lookups on a Snapshot see the same
 // generation. After any failure to load a new generation, the Refresher keeps the generation in use and tries again
-// later. Status, metrics and the log report the failure. A cache directory holds a checked copy of a generation, so
-// that a service can start while its source is down; the service then reports the outage. If the live generation has
-// not changed, a check costs two conditional GET requests to the source. If the live generation is faulty, the
-// Refresher retries after one interval, then after two, four and so on, up to 15 minutes. When current.json changes,
-// the Refresher retries at its next check. If the file system hangs, a refresh still ends at its time-out, and Run ends
-// with its context.
+// later. Status, metrics and the log report a failure to load a generation. A cache directory holds a checked copy of a
+// generation, so that a service can start while its source is down. While the source is down, the service reports the
+// outage. If the live generation has not changed, a check costs two conditional GET requests to the source. If the live
+// generation is faulty, the Refresher retries after one interval, then after two, four and so on, up to 15 minutes.
+// When current.json changes, the Refresher retries at its next check. If the file system hangs, a refresh still ends at
+// its time-out, and Run ends with its context.
 //
 // The function RefresherConfig.Require can reject a generation by its manifest, for example if a set that the policy
 // needs is missing. When a service starts, its Refresher prefers a cached generation to a rejected one. The Refresher
@@ -71,12 +71,13 @@
 // RefresherConfig.Guarded makes the Refresher reject a generation that lost too many users, compared with the
 // generation in use. When a service starts, the Refresher compares the live generation with the cached generation.
 // Without a cache, the Refresher compares with the newest earlier generation of the source that is readable and was not
-// rolled back. If the Refresher then rejects the live generation, it uses the earlier generation.
+// rolled back. If the comparison makes the Refresher reject the live generation, the Refresher uses the earlier
+// generation.
 //
-// The Refresher loads the next generation on half of the CPU cores, so that API calls do not wait. By their SHA-256,
-// the Refresher recognises bitmaps that are already in memory, and neither reads nor stores them twice. The Refresher
-// reuses each unchanged set. If no segment has changed, the Refresher also reuses the map of the segments. If no time
-// zone set has changed, the Refresher also reuses the map of the time zones.
+// The Refresher loads the next generation on half of the CPU cores, so that API calls do not wait. The Refresher
+// recognises bitmaps in memory by their SHA-256, and neither reads nor stores such bitmaps again. The Refresher reuses
+// each unchanged set. If no segment has changed, the Refresher also reuses the map of the segments. If no time zone set
+// has changed, the Refresher also reuses the map of the time zones.
 //
 // # Snapshot
 //
@@ -89,10 +90,10 @@
 // Work that spans many API calls pins its generation (published version): each call names the generation, and all calls
 // get responses from this generation. A Refresher keeps an earlier generation in memory for RefresherConfig.Keep after
 // its last pin, and keeps at most MaxPinned generations. Pins belong to one process. The API calls of one piece of work
-// may reach several instances of the service, and these instances load a new generation at different moments. A
-// Refresher therefore keeps a replaced generation without pins for a short time. If a request names a newer generation
-// than this instance has used, Pin returns a NotYetError and makes the Refresher check the source. For a generation
-// that is no longer in memory, Pin returns a GoneError.
+// may reach several instances of the service, and these instances load a new generation at different moments. So that
+// API calls still find a replaced generation, a Refresher keeps the generation for a short time, even without pins. If
+// a request names a newer generation than this instance has used, Pin returns a NotYetError and makes the Refresher
+// check the source. For a generation that is no longer in memory, Pin returns a GoneError.
 //
 // # Files
 //

@@ -27,11 +27,11 @@ type holding struct {
 	former  *stayed // earlier generation that a starting service uses if it rejects the live one
 }
 
-// The method sees stores the manifest of the source's live generation at the last read.
+// The method "sees" stores the manifest of the source's live generation (published version in use) at the last read.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
-// The method again returns the error of the last comparison if that comparison was of the same two generations
-// (published versions) and had the same limits. Otherwise, the method again returns nil.
+// The method "again" returns the error of the last comparison, if that comparison had the given two generations
+// (published versions) and the given limits. For other generations or limits, the method "again" returns nil.
 func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	if h.err != nil && h.refused == m.Generation && h.inUse == inUse && h.guarded.equal(&guarded) {
 		return h.err
@@ -39,7 +39,7 @@ func (h *holding) again(m *Manifest, inUse string, guarded Guarded) error {
 	return nil
 }
 
-// inUse returns the name of the generation in use, or "" if none is loaded.
+// inUse returns the name of the generation (published version) in use, or "" if none is loaded.
 func (r *Refresher) inUse() string {
 	if now := r.Current(); now != nil {
 		return now.Generation()
@@ -115,7 +115,7 @@ func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*com
 	return blank, nil
 }
 
-// The function unmeasured returns the reasons for which a starting service found no earlier generation (published
+// The function "unmeasured" returns the reasons for which a starting service found no earlier generation (published
 // version) for a comparison. After a first publish, an empty cache and a source without earlier generations are normal.
 func unmeasured(none []error) (texts []string) {
 	usual := true
@@ -199,7 +199,8 @@ func (r *Refresher) object(ctx context.Context, sha256 string) (*bitmap.Bitmap, 
 	return bitmap.Read(raw)
 }
 
-// Refusal contains the reason and the start of a rejection: the service does not use the source's live generation.
+// Refusal contains the reason and the start of a rejection: the service does not use the source's live generation
+// (published version in use).
 type Refusal struct {
 	Generation string
 	Since      time.Time
@@ -257,7 +258,7 @@ func (f *Refusal) Reasons() (list []string) {
 }
 
 // noteRefusal records whether the service rejects the generation (published version) that is live at the source. The
-// caller holds r.mu.
+// caller of noteRefusal holds r.mu.
 func (r *Refresher) noteRefusal(err error, now time.Time) {
 	var refused *RefusedError
 	switch {
@@ -278,7 +279,7 @@ type Left struct {
 	Total uint64 // since the start of the service, over all generations in use
 }
 
-// A Guard describes one guarded set (set with a limit on lost users) of the generation in use.
+// A Guard describes one guarded set (set with a limit on lost users) of the generation (published version) in use.
 type Guard struct {
 	Set       string
 	Users     uint64
@@ -289,8 +290,9 @@ type Guard struct {
 	AsOf      time.Time // the result of Refresher.AsOf
 }
 
-// Guards describes each guarded set (set with a limit on lost users) of the generation in use, except time zone sets.
-// Guards lists the guarded sets in the order of the manifest. Guards may be called at any time from any goroutine.
+// The method Guards describes each guarded set (set with a limit on lost users) of the generation (published version)
+// in use, except time zone sets. Guards lists the guarded sets in the order of the manifest. The method Guards is safe
+// for concurrent use.
 func (r *Refresher) Guards() (list []Guard) {
 	now := r.Current()
 	if now == nil {
@@ -310,7 +312,7 @@ func (r *Refresher) Guards() (list []Guard) {
 }
 
 // countLosses adds the users who left guarded sets (sets with a limit on lost users) to the counts that Guards returns.
-// The Refresher calls countLosses when a new generation comes into use.
+// The Refresher calls countLosses when a new generation (published version) comes into use.
 func (r *Refresher) countLosses(c *comparison) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -337,8 +339,8 @@ func (r *Refresher) countLosses(c *comparison) {
 	}
 }
 
-// The type confirmed contains, for each set of the generation in use, the time of the newest generation or build with
-// the same users in this set.
+// For each set of the generation (published version) in use, the type confirmed contains the time of the newest
+// generation or build with the same users in this set.
 type confirmed map[string]confirmation
 
 type confirmation struct {
@@ -346,12 +348,12 @@ type confirmation struct {
 	at    time.Time
 }
 
-// AsOf returns the last time at which a set's users in the generation in use were known to be right. Each build that
-// reads exactly these users from its input makes this time later, even if the service rejects the generation of the
-// build. If the field "as_of" in the set's manifest entry has a later time, AsOf returns this later time. A rollback
-// does not change the time that AsOf returns. A build that does nothing but add users to some sets makes the time later
-// for these sets alone. AsOf returns the zero time if the generation in use lacks the set. AsOf may be called at any
-// time from any goroutine.
+// AsOf returns the last time at which a set's users in the generation (published version) in use were known to be
+// right. Each build that reads exactly the same users from its input makes this time later, even if the service rejects
+// the generation of the build. If the field "as_of" in the set's manifest entry has a later time, AsOf returns this
+// later time. A rollback does not change the time that AsOf returns. If a build only adds users to some sets, only
+// these sets get a later time. AsOf returns the zero time if the generation in use lacks the set. The method AsOf is
+// safe for concurrent use.
 func (r *Refresher) AsOf(set string) time.Time {
 	if of := r.asOf.Load(); of != nil {
 		return (*of)[set].at
@@ -393,8 +395,8 @@ func (r *Refresher) confirm() {
 	r.asOf.Store(&next)
 }
 
-// The method sets returns an identifier of the users (see Manifest.Users) for each set of the source's live generation.
-// If the service uses the live generation of the source, the method sets returns nil.
+// The method sets returns an identifier of the users (see Manifest.Users) for each set of the source's live generation
+// (published version in use). If the service uses the live generation of the source, the method sets returns nil.
 func (h *holding) sets(inUse *Manifest) map[string]string {
 	if h.live == nil || h.live.Generation == inUse.Generation {
 		return nil
@@ -407,8 +409,8 @@ func (h *holding) sets(inUse *Manifest) map[string]string {
 }
 
 // confirmedBy returns the time of the newest build whose input had the same users as the generation (published version)
-// in all sets. If a generation is newer than the last complete build, confirmedBy returns the time of that build,
-// because perhaps no build has read the generation's sets from an input.
+// in all sets. If a generation is newer than the last complete build, confirmedBy returns the time of that build.
+// Perhaps no build has read the newer generation's sets from an input.
 func (h *holding) confirmedBy(m *Manifest) time.Time {
 	switch {
 	case h.checked.Generation == m.Generation:
@@ -420,8 +422,8 @@ func (h *holding) confirmedBy(m *Manifest) time.Time {
 }
 
 // The method incomplete reports whether the generation (published version) comes from a rollback, or from a build that
-// published nothing but users who joined sets. A rollback, and a build that published nothing but users who joined
-// sets, do not write checked.json.
+// only published users who joined sets. A rollback does not write checked.json. A build that only publishes users who
+// joined sets does not write checked.json either.
 func (h *holding) incomplete(m *Manifest) bool {
 	return !h.checked.CheckedAt.IsZero() && h.checked.Generation != m.Generation &&
 		m.CreatedAt.After(h.checked.CheckedAt)
@@ -455,8 +457,8 @@ func (c *cache) saveChecked(ctx context.Context, of Checked) {
 	}
 }
 
-// LostZones returns the sorted names of time zone sets that a newer generation no longer has, although no operator
-// approved their removal. LostZones may be called at any time from any goroutine.
+// LostZones returns the sorted names of time zone sets that a newer generation (published version) no longer has,
+// although no operator approved their removal. The method LostZones is safe for concurrent use.
 func (r *Refresher) LostZones() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

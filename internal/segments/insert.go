@@ -22,10 +22,11 @@ type Insertion struct {
 	behind uint32 // the number of users before the insertion
 }
 
-// Insert returns the dictionary of the generation g with further users from the generation "from". The two generations
-// must have the same kind and hash key of ids. The argument "numbers" of Insert contains the numbers of the further
-// users in the generation "from", in ascending order. The dictionary of g must not contain these users. Insert makes
-// one pass over the ids. Insert needs memory for its result, and 12 more bytes for each further user.
+// Insert returns the dictionary of the generation g (published version) with further users from the generation "from".
+// The two generations must have the same kind and hash key of ids. The argument "numbers" of Insert contains the
+// numbers of the further users in the generation "from", in ascending order. The dictionary of g must not contain the
+// further users. Insert makes one pass over the ids. Insert needs memory for its result, and 12 more bytes for each
+// further user.
 func (g *Generation) Insert(from *Generation, numbers []uint32) (*Insertion, error) {
 	n := uint64(g.Dictionary.Len()) + uint64(len(numbers))
 	if n >= dictionary.Unknown {
@@ -100,8 +101,8 @@ func (in *Insertion) write(w *NumberWriter, d *Dictionary, mine entries, further
 	return nil
 }
 
-// The method number returns an inserted user's number in the new dictionary. The argument "i" is the user's index in
-// the field "before".
+// The method number returns an inserted user's number in the new dictionary. The argument "i" of the method number is
+// the index of the inserted user in the slice in.before.
 func (in *Insertion) number(i int) uint32 { return in.before[i] + uint32(i) }
 
 // Bitmap converts a bitmap from the user numbers before the insertion to the user numbers of the new dictionary.
@@ -152,7 +153,7 @@ func (g *Generation) Only(wanted func(set string) bool) *Generation {
 
 // NumbersIn returns, for each user of the dictionary, the number of the same user in another dictionary. The results
 // are in the order of the users' numbers in the first dictionary. For a user whom the other dictionary lacks, the
-// result is 2^32-1. All other returned numbers ascend.
+// result is 2^32-1. Apart from 2^32-1, the returned numbers ascend.
 func (d *Dictionary) NumbersIn(other *Dictionary) []uint32 {
 	numbers := make([]uint32, d.Len())
 	images := make([]uint64, 0, 1024)
@@ -215,8 +216,8 @@ func (b *Back) reader() (r backReader) {
 	return r
 }
 
-// The method at returns the data for converting a user's number to the id. For a UUID, the result "rest" is the 64 bits
-// that the image (64-bit number that stands for the id) lacks. For a text id, the result "text" is the id.
+// The method "at" returns the data for converting a user's number to the id. For a UUID, the result "rest" is the 64
+// bits that the image (64-bit number that stands for the id) lacks. For a text id, the result "text" is the id.
 func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	switch {
 	case r.rests != nil:
@@ -227,7 +228,8 @@ func (r backReader) at(number uint32) (rest uint64, text []byte) {
 	return 0, nil
 }
 
-// sizeOf returns the maximum size of a BackFile (file with the user ids) for the given users. The result is above 0.
+// sizeOf returns the maximum size of a BackFile (file with the user ids) for the given users. The result of sizeOf is
+// above 0.
 func (b *Back) sizeOf(numbers []uint32) int64 {
 	if b.rests != nil {
 		return dictionary.RestsSize(uint32(len(numbers)))
@@ -239,7 +241,8 @@ func (b *Back) sizeOf(numbers []uint32) int64 {
 	return dictionary.TextsSize(uint32(len(numbers)), total)
 }
 
-// Texts yields the user number and the text of each id in a Back with text ids, in ascending order of the numbers.
+// The method Texts yields the user number and the text of each id in a Back with text ids, in ascending order of the
+// numbers.
 func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
 	texts := b.texts.Reader()
 	for number := range b.Len() {
@@ -250,7 +253,7 @@ func (b *Back) Texts(yield func(number uint32, text []byte) bool) {
 }
 
 // SameID reports whether a user number in one Back and a user number in another Back belong to the same id. The caller
-// must ensure that both ids have the same kind and the same image (64-bit number that stands for the id).
+// of SameID must ensure that both ids have the same kind and the same image (64-bit number that stands for the id).
 func (b *Back) SameID(number uint32, other *Back, its uint32) bool {
 	rest, text := b.at(number)
 	otherRest, otherText := other.at(its)

@@ -11,7 +11,7 @@ import (
 )
 
 // The constants CurrentKey to dictionarySuffix are keys, and beginnings and endings of keys, of the objects at a
-// location of segments. The file doc.go describes these objects.
+// location of segments. The file doc.go describes the objects at a location.
 const (
 	CurrentKey        = "current.json"
 	CheckedKey        = "checked.json"
@@ -69,7 +69,7 @@ func TimeName(at time.Time) string { return at.UTC().Format("20060102T150405.000
 // call of the SHA-256 code. With a larger sumPart, the pauses of the garbage collector would therefore be longer.
 const sumPart = 64 << 10
 
-// Sum returns the SHA-256 of raw in lower-case hex. Documents and object keys contain hashes in this form.
+// Sum returns the SHA-256 of raw in lower-case hex. Documents and object keys contain hashes in lower-case hex.
 func Sum(raw []byte) string {
 	hash := sha256.New()
 	for part := range slices.Chunk(raw, sumPart) {

@@ -12,16 +12,16 @@ import (
 const lateInterval = time.Second
 
 // lateCalls detects API calls that added users to sets but reached the store after the Refresher had checked the
-// generation in use. API calls reach the store late if they are replayed, or if a Redis server that was empty is
-// restored.
+// generation (published version) in use. API calls reach the store late if they are replayed, or if a Redis server that
+// was empty is restored.
 type lateCalls struct {
 	known   map[string]uint64 // by set: number of added users whom the generation lacked at its first use; under mu
 	changes uint64            // the result of RefresherConfig.Changes at the last check
 	next    time.Time         // no check before this time, because a check of long lists takes long
 }
 
-// countOverruled stores the number of users whom API calls added to sets, but whom a generation lacks that comes into
-// use.
+// countOverruled stores the number of users whom API calls added to sets, but whom the generation (published version)
+// that comes into use lacks.
 func (r *Refresher) countOverruled(now *Snapshot) {
 	var known map[string]uint64
 	if r.cfg.Overruled != nil {
@@ -32,8 +32,8 @@ func (r *Refresher) countOverruled(now *Snapshot) {
 	r.late.known = known
 }
 
-// watchCalls calls Reconsider if the generation in use now lacks many more users whom API calls added than at its first
-// use.
+// watchCalls calls Reconsider if the generation (published version) in use now lacks many more users whom API calls
+// added than at its first use.
 func (r *Refresher) watchCalls(ctx context.Context) {
 	now, began := r.Current(), time.Now()
 	if now == nil || r.cfg.Overruled == nil || r.cfg.Changes == nil || began.Before(r.late.next) {
@@ -55,8 +55,8 @@ func (r *Refresher) watchCalls(ctx context.Context) {
 	r.late.next = time.Now().Add(50 * time.Since(began))
 }
 
-// The method arrived reports whether the generation in use now lacks many more users whom API calls added than at its
-// first use.
+// The method "arrived" reports whether the generation (published version) in use now lacks many more users whom API
+// calls added than at its first use.
 func (l *lateCalls) arrived(overruled map[string]uint64) bool {
 	for set, n := range overruled {
 		if n > l.known[set]+mayOverrule {

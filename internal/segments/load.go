@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNothingLive reports that the object current.json does not exist, because no generation was published. An error
-// that wraps ErrNothingLive always wraps objects.ErrNotFound, too.
+// that wraps ErrNothingLive always also wraps objects.ErrNotFound.
 var ErrNothingLive = errors.New("no generation is live")
 
 // A Generation is one published version of all segments and sets, in memory and with checked bitmaps.
@@ -93,8 +93,8 @@ func (m *Manifest) ReadBitmaps(ctx context.Context, src objects.Source) (*Genera
 	return m.ReadBitmapsOver(ctx, src, nil)
 }
 
-// ReadBitmapsOver works like ReadBitmaps, but reuses the bitmaps and files that the generation "known" has in memory.
-// The argument "known" of ReadBitmapsOver may be nil.
+// ReadBitmapsOver works like ReadBitmaps, but reuses the bitmaps and files that the generation "known" (published
+// version) has in memory. The argument "known" of ReadBitmapsOver may be nil.
 func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	g, err := m.ReadNumbersOver(ctx, src, known)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *Manifest) ReadBitmapsOver(ctx context.Context, src objects.Source, know
 }
 
 // ReadNumbersOver works like ReadBitmapsOver, but does not read the BackFile (file with the user ids). The generation
-// that ReadNumbersOver returns therefore cannot convert user numbers to ids.
+// (published version) that ReadNumbersOver returns therefore cannot convert user numbers to ids.
 func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, known *Generation) (*Generation, error) {
 	if known == nil {
 		known = &Generation{}
@@ -122,8 +122,8 @@ func (m *Manifest) ReadNumbersOver(ctx context.Context, src objects.Source, know
 // ReadForComparison reads a generation (published version) and converts its bitmaps to the user numbers of the
 // dictionary in the argument "numbering". If the argument "numbering" is nil, the generation keeps its own user
 // numbers. ReadForComparison reuses the bitmaps and the dictionary of the generation "known", which may be nil. The
-// BackFile (file with the user ids) may be larger than all other objects together. The returned generation therefore
-// reads the BackFile only when a caller needs an id, and uses ctx for this read.
+// BackFile (file with the user ids) may be larger than all other objects together. The generation that
+// ReadForComparison returns reads the BackFile only when a caller needs an id, and uses ctx for this read.
 func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, known *Generation,
 	numbering *Dictionary) (*Generation, error) {
 	if known != nil {
@@ -137,8 +137,8 @@ func (m *Manifest) ReadForComparison(ctx context.Context, src objects.Source, kn
 	return g.RenumberedBy(numbering)
 }
 
-// The method Only returns a copy of the manifest with the wanted sets, and without segments and other sets. Use the
-// copy for a comparison of the wanted sets and for nothing else: it is not the manifest of a published generation.
+// The method Only returns a copy of the manifest with the wanted sets, and without segments and other sets. The copy is
+// only for a comparison of the wanted sets, because it is not the manifest of a published generation.
 func (m *Manifest) Only(wanted func(set string) bool) *Manifest {
 	part := *m
 	part.Segments = nil
@@ -201,8 +201,8 @@ func (m *Manifest) firstOf(entries []*Segment) []int {
 	return first
 }
 
-// The method bitmap returns the bitmap of a segment or set. The argument "entry" is the index of the segment or set in
-// the list Manifest.Entries.
+// The method bitmap returns the bitmap of a segment or set. The argument "entry" of the method bitmap is the index of
+// the segment or set in the list Manifest.Entries.
 func (g *Generation) bitmap(entry int) *bitmap.Bitmap {
 	if entry < len(g.Bitmaps) {
 		return g.Bitmaps[entry]

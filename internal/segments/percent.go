@@ -8,8 +8,8 @@ import (
 // mostDigits is the number of decimal places with which the percentage of one user in 2^32 differs from 0.
 const mostDigits = 9
 
-// RoundPercent rounds a percentage to a number of decimal places, half up. capper uses RoundPercent for all percentages
-// that it displays or compares with an operator's approval.
+// RoundPercent rounds a percentage to a number of decimal places, and rounds halves up. capper uses RoundPercent for
+// all percentages that it displays or compares with an operator's approval.
 func RoundPercent(percent float64, digits int) float64 {
 	const binary = 1e-9 // tolerance in the last digit: 0.35 is slightly less in binary
 	unit := math.Pow(10, float64(digits))
@@ -31,8 +31,8 @@ func FormatPercent(percent float64, digits int) string {
 	return strconv.FormatFloat(RoundPercent(percent, digits), 'f', digits, 64)
 }
 
-// PercentAbove formats a percentage that is above a limit. The text has enough decimal places, so that the number in
-// the text is also above the limit.
+// PercentAbove formats a percentage that is above a limit. The text has so many decimal places that the number in the
+// text is also above the limit.
 func PercentAbove(percent, bound float64) string {
 	digits := 1
 	for RoundPercent(percent, digits) <= bound && digits < mostDigits {

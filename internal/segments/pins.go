@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// leastGrace is the minimum time for which a Refresher keeps a replaced generation in memory without pins. Other
-// instances of the service may load the new generation slightly later. Until this moment, the other instances still
-// return the old generation's name to callers.
+// leastGrace is the minimum time for which a Refresher keeps a replaced generation (published version) in memory
+// without pins. Other instances of the service may load a new generation slightly later. Until the other instances have
+// loaded the new generation, they return the old generation's name to callers.
 const leastGrace = time.Minute
 
 // earlyLook is the minimum time between two early checks of the source. A request that names an unknown, newer
-// generation causes an early check.
+// generation (published version) causes an early check.
 const earlyLook = time.Second
 
-// DefaultKeep is the default time for which a Refresher keeps a replaced generation in memory after the last API call
-// that named this generation.
+// DefaultKeep is the default time for which a Refresher keeps a replaced generation (published version) in memory after
+// the last API call that named this generation.
 const DefaultKeep = time.Hour
 
-// MaxPinned is the maximum number of replaced generations that a Refresher keeps in memory. If API calls have named
-// more than MaxPinned replaced generations, the Refresher drops those that calls named longest ago.
+// MaxPinned is the maximum number of replaced generations (published versions) that a Refresher keeps in memory. If API
+// calls have named more than MaxPinned replaced generations, the Refresher drops those that calls named longest ago.
 const MaxPinned = 8
 
 // Pinned describes a generation (published version) that a Refresher keeps in memory because a call has named (pinned)
@@ -48,8 +48,8 @@ func (e *GoneError) Error() string {
 		e.Generation, e.InUse)
 }
 
-// NotYetError reports that a request names a newer generation than all generations that this service instance has used.
-// Another instance of the service may already have loaded this newer generation.
+// NotYetError reports that a request names a newer generation (published version) than all generations that this
+// service instance has used. Another instance of the service may already have loaded this newer generation.
 type NotYetError struct {
 	Generation string
 	InUse      string
@@ -65,7 +65,7 @@ func (e *NotYetError) Error() string {
 // Pin returns the named generation (published version) if it is in use or still in memory. The Refresher keeps the
 // returned generation in memory for RefresherConfig.Keep, even if another generation replaces it. With an empty name,
 // Pin returns the generation in use without pinning it. The error of Pin is a GoneError or a NotYetError. After a
-// NotYetError, Run checks the source soon. Pin may be called at any time from any goroutine.
+// NotYetError, Run checks the source soon. The method Pin is safe for concurrent use.
 func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 	now := r.Current()
 	switch {
@@ -87,7 +87,7 @@ func (r *Refresher) Pin(generation string) (*Snapshot, error) {
 }
 
 // lookIfLater reports whether the named generation (published version) is newer than every generation that this
-// instance has used. If so, lookIfLater makes Run check the source.
+// instance has used. If lookIfLater returns true, Run checks the source.
 func (r *Refresher) lookIfLater(generation string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,14 +135,14 @@ func (p *pins) put(s *Snapshot) {
 }
 
 // The method hold pins a generation (published version): the generation stays in memory for the time pins.keep. The
-// caller holds the lock p.mu.
+// caller of the method hold holds the lock p.mu.
 func (p *pins) hold(s *Snapshot) {
 	now := p.clock()
 	p.kept[s.Generation()] = pin{s, now, now.Add(p.keep)}
 }
 
 // The method supersede keeps the snapshot s in memory for at least the time p.grace, because the caller is about to
-// replace s by a newer generation. If p.grace is not above 0, supersede does nothing.
+// replace s by a newer generation (published version). If p.grace is not above 0, supersede does nothing.
 func (p *pins) supersede(s *Snapshot) {
 	if p.grace <= 0 {
 		return
@@ -156,8 +156,8 @@ func (p *pins) supersede(s *Snapshot) {
 	}
 }
 
-// The method get returns the named generation (published version) if it is in memory, and renews the pin. Otherwise,
-// the method get returns nil.
+// The method get returns the named generation (published version) if it is in memory, and renews the pin. If the named
+// generation is not in memory, the method get returns nil.
 func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +169,8 @@ func (p *pins) get(generation string, current *Snapshot) *Snapshot {
 	return kept.snapshot
 }
 
-// The method expire removes generations from memory whose time in memory (pins.keep or pins.grace) has ended.
+// The method expire removes generations (published versions) from memory whose time in memory (pins.keep or pins.grace)
+// has ended.
 func (p *pins) expire(current *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +191,7 @@ func (p *pins) list(current *Snapshot) (list []Pinned) {
 	return list
 }
 
-// The method snapshots returns all generations in pins, with or without a pin.
+// The method "snapshots" returns all generations (published versions) in pins, with or without a pin.
 func (p *pins) snapshots() (list []*Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +201,8 @@ func (p *pins) snapshots() (list []*Snapshot) {
 	return list
 }
 
-// sizeBytes returns the memory that the kept generations take beside the generation in use, in bytes.
+// sizeBytes returns the memory that the kept generations (published versions) take beside the generation in use, in
+// bytes.
 func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	counted := map[any]bool{}
 	current.beyond(counted)
@@ -211,8 +213,9 @@ func (p *pins) sizeBytes(current *Snapshot) (size int64) {
 	return size
 }
 
-// The method drop removes generations whose time in memory has ended. If more than MaxPinned replaced generations
-// remain, the method drop removes further generations, first those without a pin. The caller holds the lock p.mu.
+// The method drop removes generations (published versions) whose time in memory has ended. If more than MaxPinned
+// replaced generations remain, the method drop removes further generations, first those without a pin. The caller of
+// the method drop holds the lock p.mu.
 func (p *pins) drop(current *Snapshot) {
 	now := p.clock()
 	maps.DeleteFunc(p.kept, func(_ string, kept pin) bool { return !now.Before(kept.until) })

@@ -36,7 +36,7 @@ const (
 // from the cache soon, even if the source hangs.
 const lookTimeout = 10 * time.Second
 
-// RefresherConfig configures a Refresher. Only Source is required.
+// RefresherConfig configures a Refresher. Only the field Source of a RefresherConfig is required.
 type RefresherConfig struct {
 	Source objects.Source
 	// CacheDir is a directory for a checked copy of the last good generation. With this copy, Load succeeds while the
@@ -78,8 +78,8 @@ type RefresherConfig struct {
 }
 
 // Refresher keeps the live generation (published version in use) of the segments in memory, and replaces it when a new
-// one is published. The caller calls Load once, and then Run. Current and Status may be called at any time from any
-// goroutine.
+// one is published. The caller of a Refresher calls Load once, and then Run. The methods Current and Status are safe
+// for concurrent use.
 type Refresher struct {
 	cfg     RefresherConfig
 	cache   *cache
@@ -127,16 +127,16 @@ func NewRefresher(cfg RefresherConfig) *Refresher {
 	return r
 }
 
-// Current returns the generation in use, or nil before Load has succeeded.
+// Current returns the generation (published version) in use, or nil before Load has succeeded.
 func (r *Refresher) Current() *Snapshot { return r.current.Load() }
 
 // Load loads the live generation (published version in use) from the source, or from the cache if the source fails;
 // Status and the log report the failure. Load uses a generation that Require rejects only if the source and the cache
-// have no other generation. In this case, Status reports the reason of the rejection, and Run keeps checking the
-// source. If guarded sets (sets with a limit on lost users) lost too many users in the live generation, Load uses the
-// earlier generation of the comparison. The earlier generation comes from the cache, or from the source. Load returns
-// an error if neither the source nor the cache has a usable generation. The error of Load is objects.ErrNotFound only
-// if nothing has ever been published and the cache is empty.
+// have no other generation. If Load uses a rejected generation, Status reports the reason of the rejection, and Run
+// keeps checking the source. If guarded sets (sets with a limit on lost users) lost too many users in the live
+// generation, Load uses the earlier generation of the comparison. The earlier generation comes from the cache, or from
+// the source. Load returns an error if neither the source nor the cache has a usable generation. The error of Load is
+// objects.ErrNotFound only if nothing has ever been published and the cache is empty.
 func (r *Refresher) Load(ctx context.Context) error {
 	sourceErr := r.refresh(ctx, r.cfg.Require)
 	if sourceErr == nil || r.stay(ctx, r.cfg.Require) {
@@ -158,8 +158,8 @@ func (r *Refresher) Load(ctx context.Context) error {
 	}
 }
 
-// loadCached makes the cached generation the generation in use, or returns an error if the function in the argument
-// "require" rejects this generation.
+// loadCached makes the cached generation (published version) the generation in use, or returns an error if the function
+// in the argument "require" rejects this generation.
 func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) error) error {
 	g, err := r.cache.load(ctx, require)
 	if err != nil {
@@ -173,9 +173,9 @@ func (r *Refresher) loadCached(ctx context.Context, require func(*Manifest) erro
 	return nil
 }
 
-// loadError contains the reasons for which the Refresher could load no generation. loadError has its own method Is,
-// because objects.ErrNotFound must mean that nothing was published. For a damaged generation with a missing object,
-// errors.Is must not find objects.ErrNotFound.
+// loadError contains the reasons for which the Refresher could load no generation (published version). loadError has
+// its own method Is, because objects.ErrNotFound must mean that nothing was published. For a damaged generation with a
+// missing object, errors.Is must not find objects.ErrNotFound.
 type loadError struct {
 	error
 	never bool
@@ -264,12 +264,12 @@ func (r *Refresher) refresh(ctx context.Context, require func(*Manifest) error) 
 	return nil
 }
 
-// releaseFrom is a size in bytes: for generations of at least this size, the function release returns free memory to
-// the operating system.
+// releaseFrom is a size in bytes: for generations (published versions) of at least this size, the function release
+// returns free memory to the operating system.
 const releaseFrom = 64 << 20
 
 // The function release returns free memory to the operating system after the load of a generation (published version).
-// Without release, the Go runtime would keep this memory until the service had used much more memory.
+// Without release, the Go runtime would keep the free memory until the service had used much more memory.
 func release(m *Manifest) {
 	var sizeBytes int64
 	for _, e := range m.Entries() {
@@ -317,10 +317,10 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	}
 }
 
-// The method fetch reads the live generation, unless this generation is already in use or Require rejects it. The
-// method fetch reads only bitmaps and files that are not in memory, from the local cache if possible. Because the cache
-// may hang, reading from the cache may take at most a quarter of the time-out. After a hang of the cache, enough time
-// remains for reading from the source.
+// The method fetch reads the live generation (published version in use), unless this generation is already in use or
+// Require rejects it. The method fetch reads only bitmaps and files that are not in memory, from the local cache if
+// possible. Because the cache may hang, reading from the cache may take at most a quarter of the time-out. After a hang
+// of the cache, enough time remains for reading from the source.
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,
 	error) {
 	m, tag, err := r.look(ctx)
@@ -366,7 +366,7 @@ func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Mani
 }
 
 // readScheme reads the object ids.json of the source. The error is a *RefusedError if the kind or key of ids in the
-// manifest differs from ids.json, or from the generation in use.
+// manifest differs from ids.json, or from the generation (published version) in use.
 func (r *Refresher) readScheme(ctx context.Context, m *Manifest) (*ids.Scheme, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -414,8 +414,9 @@ func (r *Refresher) readDictionary(ctx, near context.Context, known *memory, m *
 	return m.readDictionary(ctx, r.cfg.Source)
 }
 
-// The method look reads the manifest of the live generation, or returns nil if this generation is already in use. look
-// also returns the object tag of the current.json that it read, even together with an error.
+// The method look reads the manifest of the live generation (published version in use), or returns nil if this
+// generation is already in use. look also returns the object tag of the current.json that it read, even together with
+// an error.
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf(
 		"the segments location did not respond within %s",
@@ -464,8 +465,8 @@ func (r *Refresher) noteChecked(ctx context.Context, c Checked) {
 	r.status.BuiltAt = c.CheckedAt
 }
 
-// The method swap makes the snapshot s the generation in use, and records the result of comparing it with the previous
-// generation.
+// The method swap makes the snapshot s the generation (published version) in use, and records the result of comparing
+// it with the previous generation.
 func (r *Refresher) swap(s *Snapshot, origin string, compared *comparison) {
 	if r.cfg.OnSwap != nil {
 		r.cfg.OnSwap(s)

@@ -18,8 +18,8 @@ const (
 )
 
 // The method replay returns the earlier generations (published versions) that a service without a restart would have
-// used, newest first. The result has no generation that itself lost too many users, because such a generation is
-// unsuitable for a comparison.
+// used, newest first. The result of the method replay has no generation that itself lost too many users, because such a
+// generation is unsuitable for a comparison.
 func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*former) (used []*former) {
 	reads := 0
 	for i, f := range earlier {
@@ -40,7 +40,8 @@ func (r *Refresher) replay(ctx context.Context, blank *comparison, earlier []*fo
 	return used
 }
 
-// The method takes reports whether a service that uses the generation "was" would accept the generation "next".
+// The method "takes" reports whether a service that uses the generation "was" (published version) would accept the
+// generation "next".
 func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *former) bool {
 	c := &comparison{was: was, guarded: stepTo(&blank.guarded, was, next), object: r.object, cores: blank.cores}
 	switch {
@@ -65,8 +66,8 @@ func (r *Refresher) takes(ctx context.Context, blank *comparison, was, next *for
 	return true
 }
 
-// orReadBy returns a function that gets a bitmap from the generation g in memory, or else by a call of the argument
-// "read".
+// orReadBy returns a function that gets a bitmap from the generation g (published version) in memory, or else by a call
+// of the argument "read".
 func (g *Generation) orReadBy(read readFunc) readFunc {
 	return func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error) {
 		if b := g.bitmapWith(s.SHA256); b != nil {
@@ -76,7 +77,7 @@ func (g *Generation) orReadBy(read readFunc) readFunc {
 	}
 }
 
-// The method shrank reports whether the user counts in the manifests prove that a set lost too many users without an
+// The method "shrank" reports whether the user counts in the manifests prove that a set lost too many users without an
 // approved change.
 func (g *Guarded) shrank(was, next *Manifest) bool {
 	for name, mayLose := range g.MayLose {
@@ -92,8 +93,8 @@ func (g *Guarded) shrank(was, next *Manifest) bool {
 // stepTo returns the limits on lost users that the method replay must check from one generation (published version) to
 // the next. stepTo omits unchanged sets, and sets whose loss the publisher has already checked. stepTo includes the
 // time zones only if the user counts of the time zone sets show a loss. The user counts do not show a loss of time
-// zones if other users gained time zones. A comparison of all users would show such a loss, but is too expensive for
-// each step.
+// zones if other users gained time zones. A comparison of all users would also show a loss of time zones that the user
+// counts hide, but is too expensive for each step.
 func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	step.MayLose = maps.Clone(guarded.MayLose)
 	maps.DeleteFunc(step.MayLose, func(name string, mayLose float64) bool {
@@ -106,8 +107,9 @@ func stepTo(guarded *Guarded, was, next *former) (step Guarded) {
 	return step
 }
 
-// The function vouched reports whether the publisher has already checked the number of users who left a set between two
-// consecutive generations. A publisher checks this number if the set only grows, except in a forced publish.
+// The function "vouched" reports whether the publisher has already checked the number of users who left a set between
+// two consecutive generations (published versions). A publisher checks the number of leaving users if the set only
+// grows, except in a forced publish.
 func vouched(was, next *former, before, after *Set, mayLose float64) bool {
 	return next.follows == was.manifest.Generation && next.manifest.Reason == "" &&
 		before.OnlyGrows && after.OnlyGrows && after.MaxLoss <= mayLose

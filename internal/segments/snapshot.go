@@ -46,8 +46,8 @@ func (s *Snapshot) Generation() string { return s.manifest.Generation }
 // CreatedAt returns the creation time of the generation (published version).
 func (s *Snapshot) CreatedAt() time.Time { return s.manifest.CreatedAt }
 
-// Names returns the names of the segments in the order of precedence: the segment with code c is
-// Names()[c-1]. The caller owns the slice.
+// The method Names returns the names of the segments in the order of precedence: the segment with code c is
+// Names()[c-1]. The caller of Names owns the slice.
 func (s *Snapshot) Names() []string {
 	names := make([]string, len(s.manifest.Segments))
 	for i, segment := range s.manifest.Segments {
@@ -56,8 +56,7 @@ func (s *Snapshot) Names() []string {
 	return names
 }
 
-// Segments returns the segments with their sizes, in the order of precedence. The caller owns the
-// slice.
+// Segments returns the segments with their sizes, in the order of precedence. The caller of Segments owns the slice.
 func (s *Snapshot) Segments() []SegmentSize {
 	sizes := make([]SegmentSize, len(s.manifest.Segments))
 	for i, segment := range s.manifest.Segments {
@@ -66,7 +65,7 @@ func (s *Snapshot) Segments() []SegmentSize {
 	return sizes
 }
 
-// Sets returns the sets with their sizes, in the order of the manifest. The caller owns the slice.
+// Sets returns the sets with their sizes, in the order of the manifest. The caller of Sets owns the slice.
 func (s *Snapshot) Sets() []SegmentSize {
 	sizes := make([]SegmentSize, len(s.manifest.Sets))
 	for i, set := range s.manifest.Sets {
@@ -75,14 +74,14 @@ func (s *Snapshot) Sets() []SegmentSize {
 	return sizes
 }
 
-// Set returns the bitmap of a set, or nil if there is no set with this name.
+// The method Set returns the bitmap of a set, or nil if there is no set with this name.
 func (s *Snapshot) Set(name string) *bitmap.Bitmap { return s.sets[name] }
 
 // Codes returns the map from user numbers to the segment codes that Lookup returns.
 func (s *Snapshot) Codes() *bitmap.CodeMap { return s.codes }
 
-// Unsegmented returns the users who are in a set but in no segment. The first call of Unsegmented computes these users
-// on all CPU cores, and the snapshot keeps the result for later calls.
+// Unsegmented returns the users who are in a set but in no segment. The first call of Unsegmented computes the users on
+// all CPU cores, and the snapshot keeps the result for later calls.
 func (s *Snapshot) Unsegmented() *bitmap.Bitmap {
 	s.beside.Do(func() {
 		blocks := 0
@@ -118,11 +117,11 @@ func (s *Snapshot) Zones() []*time.Location { return s.zones.places }
 // zone. LookupZones does not allocate memory.
 func (s *Snapshot) LookupZones(users []uint32, zones []uint16) { s.zones.lookup(users, zones) }
 
-// SizeBytes returns the size of the snapshot's generation in memory, in bytes.
+// SizeBytes returns the size of the snapshot's generation (published version) in memory, in bytes.
 func (s *Snapshot) SizeBytes() int64 { return s.beyond(map[any]bool{}) }
 
-// The method beyond returns the size in memory of the generation's bitmaps, maps and files that are not in the argument
-// "counted" yet. The method beyond also adds these bitmaps, maps and files to "counted".
+// The method "beyond" returns the size in memory of the generation's bitmaps, maps and files that are not in the
+// argument "counted" yet. The method "beyond" also adds the newly counted bitmaps, maps and files to "counted".
 func (s *Snapshot) beyond(counted map[any]bool) (size int64) {
 	count := func(part any, bytes int64) {
 		if !counted[part] {
@@ -177,8 +176,8 @@ func newMemory(snapshots []*Snapshot) *memory {
 	return known
 }
 
-// The method codes returns the CodeMap of the segments if a loaded generation has the same segments as the manifest m,
-// and otherwise nil.
+// The method codes returns the CodeMap of the segments if a loaded generation (published version) has the same segments
+// as the manifest m, and otherwise nil.
 func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.Segments, m.Segments, func(a, b Segment) bool { return a.same(&b) }) {
@@ -188,8 +187,8 @@ func (known *memory) codes(m *Manifest) *bitmap.CodeMap {
 	return nil
 }
 
-// The method zones returns the map of the time zone sets if a loaded generation has the same sets as the manifest m,
-// and otherwise nil.
+// The method "zones" returns the map of the time zone sets if a loaded generation (published version) has the same sets
+// as the manifest m, and otherwise nil.
 func (known *memory) zones(m *Manifest) *zoneMap {
 	for _, s := range known.snapshots {
 		if slices.EqualFunc(s.manifest.zones(), m.zones(), func(a, b *Set) bool {

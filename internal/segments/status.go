@@ -34,7 +34,7 @@ type Status struct {
 	Pinned []Pinned
 }
 
-// Status returns the state of the generation in use and of the last check of the source.
+// Status returns the state of the generation (published version) in use and of the last check of the source.
 func (r *Refresher) Status() Status {
 	r.mu.Lock()
 	status := r.status
@@ -73,8 +73,8 @@ func (m *Manifest) fulfils(require func(*Manifest) error) error {
 	return nil
 }
 
-// markOrigin records that the generation in use is the source's live generation, even if the Refresher loaded it from
-// the cache.
+// markOrigin records that the generation (published version) in use is the source's live generation, even if the
+// Refresher loaded it from the cache.
 func (r *Refresher) markOrigin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,8 @@ func (r *Refresher) markOrigin() {
 const logAgain = 5 * time.Minute
 
 // The method record stores the result of a check of the source in the metrics, the status and the log. If Require
-// rejects the generation in use, the method record treats even a successful check of the source as an error.
+// rejects the generation (published version) in use, the method record treats even a successful check of the source as
+// an error.
 func (r *Refresher) record(result string, err error) {
 	r.metrics.refreshes.WithLabelValues(result).Inc()
 	says := "segments: refresh failed, the generation in use stays"

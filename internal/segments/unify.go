@@ -28,7 +28,7 @@ func Unify(a, b *Generation) (ua, ub *Generation, err error) {
 }
 
 // renumberedAs works like RenumberedBy, but for a dictionary that contains all ids of the generation (published
-// version). The given dictionary is the dictionary of the result.
+// version). The given dictionary is also the dictionary of the returned generation.
 func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error) {
 	r, err := NewRenumbering(g.Dictionary, d)
 	if err != nil {
@@ -41,7 +41,7 @@ func (g *Generation) renumberedAs(d *Dictionary, back *Back) (*Generation, error
 }
 
 // Original returns the generation (published version) with the original bitmaps if Unify or RenumberedBy has converted
-// the bitmaps. Otherwise, Original returns the generation itself.
+// the bitmaps. If the bitmaps were not converted, Original returns the generation itself.
 func (g *Generation) Original() *Generation {
 	return cmp.Or(g.was, g)
 }
@@ -137,8 +137,9 @@ type Extended struct {
 	to         []uint32
 }
 
-// Extend returns an Extended with the users of both generations. The argument "earlier" may be a result of
-// RenumberedBy(later.Dictionary), whose bitmaps have further numbers for users whom the later generation lacks.
+// Extend returns an Extended with the users of both generations (published versions). The argument "earlier" of Extend
+// may be a result of RenumberedBy(later.Dictionary), whose bitmaps have further numbers for users whom the later
+// generation lacks.
 func Extend(earlier, later *Generation) (*Extended, error) {
 	was := earlier.Original()
 	d, back, err := unite(was, later)

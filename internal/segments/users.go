@@ -19,8 +19,8 @@ func (s *Snapshot) AppendUsers(dst []capping.UserID, numbers []uint32) []capping
 }
 
 // NumberAfter returns the lowest possible number of users after the given user in the bitmaps of the snapshot. If no
-// user of the snapshot comes after the given user, the result is above all numbers in the bitmaps. The given user need
-// not be in the snapshot.
+// user of the snapshot comes after the given user, the result is above all numbers in the bitmaps. NumberAfter also
+// accepts a user who is not in the snapshot.
 func (s *Snapshot) NumberAfter(user capping.UserID) uint64 {
 	if s.dictionary == nil {
 		return uint64(user) + 1

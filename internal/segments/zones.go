@@ -45,7 +45,7 @@ func newZoneMap(s *Snapshot, goroutines int) *zoneMap {
 	return z
 }
 
-// The method zones returns the entries of all time zone sets in the manifest.
+// The method "zones" returns the entries of all time zone sets in the manifest.
 func (m *Manifest) zones() (list []*Set) {
 	for i := range m.Sets {
 		if strings.HasPrefix(m.Sets[i].Name, ZonePrefix) {
@@ -55,9 +55,9 @@ func (m *Manifest) zones() (list []*Set) {
 	return list
 }
 
-// Zoneless counts the users of any segment or set who are in no time zone set. For such users, rules that depend on the
-// time zone use the default time zone. The first call counts the users on half of the CPU cores, and the snapshot keeps
-// the result.
+// Zoneless counts the users of any segment or set who are in no time zone set. For users without a time zone set, rules
+// that depend on the time zone use the default time zone. The first call counts the users on half of the CPU cores, and
+// the snapshot keeps the result.
 func (s *Snapshot) Zoneless() uint64 {
 	s.counting.Do(func() {
 		blocks := s.codes.Blocks()

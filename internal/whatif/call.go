@@ -85,7 +85,7 @@ func (c *call) filter() error {
 	return c.blocks(func(key int) error { return c.block(key) })
 }
 
-// lookUp loads the segments generation with which the replay decides the call.
+// lookUp loads the segments generation (published version) with which the replay decides the call.
 func (c *call) lookUp() (err error) {
 	if c.segments != nil {
 		return nil
@@ -103,7 +103,8 @@ func (c *call) lookUp() (err error) {
 	return nil
 }
 
-// The method own reports whether the replay decides the call with the segments generation of the audit record.
+// The method "own" reports whether the replay decides the call with the segments generation (published version) of the
+// audit record.
 func (c *call) own() bool { return c.cfg.Generation == "" || c.cfg.Generation == c.r.Generation }
 
 // The method count adds the numbers of users in the audit record to the counts of both policies. If the replay later
@@ -156,9 +157,9 @@ func (c *call) anyDiverged() (found bool) {
 	return false
 }
 
-// The method blocks calls the function "each" for every block of 65,536 ids with users of the call, in ascending order.
-// During a call of the function "each", c.cursors holds, for each group of the record, the position of the block with
-// this key, or of the next block. After the last block of ids, the method blocks checks the users in the queue.
+// The method "blocks" calls the function "each" for every block of 65,536 ids with users of the call, in ascending
+// order. During a call of "each", c.cursors holds a position for each group of the record: the position of this block
+// or of the next block. After the last block of ids, the method "blocks" checks the users in the queue.
 func (c *call) blocks(each func(key int) error) error {
 	c.cursors = resized(c.cursors, len(c.r.Groups))
 	for {
@@ -182,8 +183,8 @@ func (c *call) blocks(each func(key int) error) error {
 	}
 }
 
-// The method in reports whether the group of the audit record has users in the current block of ids. The argument "key"
-// is the key of this block.
+// The method "in" reports whether the group of the audit record has users in the current block of ids. The argument
+// "key" of the method "in" is the key of this block.
 func (c *call) in(group, key int) bool {
 	users, at := c.r.Groups[group].Users, c.cursors[group]
 	return at < users.Filled() && users.KeyAt(at) == key
@@ -233,7 +234,7 @@ func (c *call) number() uint32 {
 	return c.n
 }
 
-// The method take queues the users of a group who are in one block of ids. The method flush then checks these users one
+// The method take queues the users of a group who are in one block of ids. The method flush checks the queued users one
 // by one.
 func (c *call) take(group int, users *bitmap.Bitmap, at int) error {
 	c.ids = users.AppendAt(c.ids[:0], at)
@@ -304,9 +305,9 @@ func (c *call) byID(users []capping.UserID) []capping.UserID {
 	return c.histories.numbers.Users(&c.images, users)
 }
 
-// The method decide decides users with the code of the service (capping.Capper), at the time of the recorded call, and
-// with the sets that the record shows. The argument "groups" holds, for each user, the index of the user's group in the
-// audit record.
+// The method decide decides users with the code of the service (capping.Capper), at the time of the recorded call. The
+// decision takes the members of sets from the record. The argument "groups" of the method decide holds, for each user,
+// the index of the user's group in the audit record.
 func (c *call) decide(users []capping.UserID, groups []uint16) *capping.Decisions {
 	c.policy.judging.segments = c.segments
 	if len(c.sets.names) > 0 {

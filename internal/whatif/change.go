@@ -30,10 +30,10 @@ func (e *ChangeError) Error() string {
 	return fmt.Sprintf("change %d: %s: %s", e.Index, e.Field, e.Message)
 }
 
-// Changed returns a copy of the policy p with the changes, applied in their order. Two changes of the same limit
-// of the same segment are an error. The policy p remains unchanged. The argument "segments" lists the names of the
-// published segments. If a segment has no limits of its own, it has the default limits until a change names the
-// segment. The error is a *ChangeError.
+// The function Changed returns a copy of the policy p with the changes, applied in their order. Two changes of the same
+// limit of the same segment are an error. The policy p remains unchanged. The argument "segments" of Changed lists the
+// names of the published segments. If a segment has no limits of its own, it has the default limits until a change
+// names the segment. Every error of Changed is a *ChangeError.
 func Changed(p *capping.Policy, segments []string, changes []Change) (*capping.Policy, error) {
 	changed := *p
 	changed.Default, changed.Segments = slices.Clone(p.Default), maps.Clone(p.Segments)

@@ -27,7 +27,7 @@
 // The rules for a send are the same if both policies have the same suppressed sets, the same holdout and the same quiet
 // hours on the channel. The rules for a user are the same if, in addition, both policies have the same limits for the
 // user's segment (likeness). The policies may keep sends in users' logs for different times. If only one of the
-// policies still keeps the first sends of the message, the replay judges all users of the call, too.
+// policies still keeps the first sends of the message, the replay also judges all users of the call.
 //
 // If the replay uses another segments generation than the recorded call, the replay judges every user. With another
 // generation, the replay takes the users' segments for both policies from this generation, so that both counts of a row
@@ -41,10 +41,10 @@
 // memory for 64 neighbouring ids at a time. A user has a second list of sends only if the user's two histories differ.
 // Until the replay judges a user of a page, the sends to the page's users remain in the bitmaps of the audit records.
 // If all users of a block of 65,536 ids have equal histories, and the rules are the same, the replay processes the
-// block's bitmap at once. As soon as one user of a page has another outcome under the alternative policy, the page
-// needs 2 bytes and one bit more for each id. When no limit counts a send any more, the replay removes the send from
-// the users' histories. The replay checks 4,096 users at a time, so that the data of these users stays in the cache of
-// a processor core.
+// block's bitmap at once. If a user of a page gets another outcome under the alternative policy, the page needs 2 bytes
+// and one bit of further memory for each id. When no limit counts a send any more, the replay removes the send from the
+// users' histories. The replay checks 4,096 users at a time, so that the data of these users stays in the cache of a
+// processor core.
 //
 // If ids are not dense 32-bit numbers, the replay numbers the users in the order of their first occurrence in the
 // records (package numbering). The numbering takes about 20 additional bytes of memory for each user. To look up users

@@ -171,7 +171,7 @@ func (e *engine) replay(r *audit.Record) error {
 	return e.bounded()
 }
 
-// The method bounded returns an error if the replay has exceeded its limit of decisions or memory.
+// The method "bounded" returns an error if the replay has exceeded its limit of decisions or memory.
 func (e *engine) bounded() error {
 	decisions, bytes := e.tallies.decided, e.histories.bytes+e.histories.numbers.Bytes()
 	if e.cfg.MaxDecisions > 0 && decisions > e.cfg.MaxDecisions || e.cfg.MaxBytes > 0 && bytes > e.cfg.MaxBytes {
@@ -208,7 +208,8 @@ func (e *engine) retain(policy *capping.Policy) {
 	}
 }
 
-// The method generation returns the segments generation with which the replay judges the users of an audit record.
+// The method generation returns the segments generation (published version) with which the replay judges the users of
+// an audit record.
 func (e *engine) generation(name string) (capping.Segments, error) {
 	if e.cfg.Generation != "" {
 		name = e.cfg.Generation
@@ -225,12 +226,13 @@ func (e *engine) generation(name string) (capping.Segments, error) {
 	return s, nil
 }
 
-// keptGenerations is the number of segments generations that a replay keeps in memory. A replay needs only a few
-// generations at a time, because the instances of a service use one or two different ones at the same moment.
+// keptGenerations is the number of segments generations (published versions) that a replay keeps in memory. A replay
+// needs only a few generations at a time, because the instances of a service use one or two different ones at the same
+// moment.
 const keptGenerations = 4
 
-// The method use notes that a segments generation was used. If too many generations are in memory, the method removes
-// the generation that was not used for the longest time.
+// The method use notes that a segments generation (published version) was used. If too many generations are in memory,
+// the method removes the generation that was not used for the longest time.
 func (e *engine) use(name string) {
 	if n := len(e.lastUsed); n > 0 && e.lastUsed[n-1] == name {
 		return
@@ -279,7 +281,7 @@ func newFirstAsked() *firstAsked {
 	return &firstAsked{young: map[messageKey]capping.Instant{}}
 }
 
-// The method since returns the time of the first call for a message, which may be the current call. If the last call
+// The method "since" returns the time of the first call for a message, which may be the current call. If the last call
 // for the message was longer ago than the argument "longest", the current call may count as the first.
 func (f *firstAsked) since(token capping.Token, channel capping.Channel, now capping.Instant,
 	longest time.Duration) capping.Instant {

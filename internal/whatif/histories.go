@@ -29,7 +29,7 @@ func newHistories() *histories {
 	return &histories{pages: make([]*page, bitmap.MaxBlocks), bytes: bitmap.MaxBlocks * int64(unsafe.Sizeof(&page{}))}
 }
 
-// The method numbered returns a copy of the record with small numbers in place of the users. The number of a user is
+// The method "numbered" returns a copy of the record with small numbers in place of the users. The number of a user is
 // the dense id, or a small number for the user's id image (64-bit hash).
 func (h *histories) numbered(r *audit.Record) (*audit.Record, error) {
 	if !slices.ContainsFunc(r.Groups, func(g audit.Group) bool { return g.Images != nil }) {
@@ -66,9 +66,9 @@ func (h *histories) page(key int) *page {
 	return h.pages[key]
 }
 
-// The method later notes that a call sent a message, under both policies, to the users in one block of 65,536 ids: the
-// block with the index i of a bitmap. The page keeps these users as one bitmap until the replay needs the histories of
-// single users.
+// The method "later" notes that a call sent a message, under both policies, to the users in one block of 65,536 ids:
+// the block with the index i of a bitmap. The page keeps the users of the block as one bitmap until the replay needs
+// the histories of single users.
 func (h *histories) later(p *page, users *bitmap.Bitmap, i int, call uint32) {
 	for len(p.pending) > 0 && h.calls.At(int(p.pending[0].call)) <= h.horizon {
 		p.pending = p.pending[1:]
@@ -94,7 +94,8 @@ func (h *histories) pendingBytes() (bytes int64) {
 	return bytes
 }
 
-// The method settle adds the sends that a page has kept as bitmaps to the histories of the page's users.
+// The method settle moves the pending sends of a page (65,536 neighbouring users) from bitmaps into each user's
+// histories. The method settle drops sends that no policy counts any more.
 func (h *histories) settle(key int) {
 	p := h.pages[key]
 	if p == nil || len(p.pending) == 0 {
@@ -142,9 +143,10 @@ func (h *histories) live(calls []uint32) []uint32 {
 	return calls
 }
 
-// The method bounded returns the sends of a history that a store would keep, because a store bounds the number of sends
-// in a user's log. If the channel of the newest call has more than capping.LogBound calls, the method bounded removes
-// the oldest call of this channel. The result has at most as many calls as the constant "longest" says.
+// The method "bounded" returns the sends of a history that a store would keep, because a store bounds the number of
+// sends in a user's log. If the channel of the newest call has more than capping.LogBound calls, the method "bounded"
+// removes the oldest call of this channel. The result of the method "bounded" has at most as many calls as the constant
+// "longest" says.
 func (h *histories) bounded(calls []uint32) []uint32 {
 	if len(calls) <= capping.LogBound {
 		return calls
@@ -165,9 +167,10 @@ func (h *histories) bounded(calls []uint32) []uint32 {
 }
 
 // The method release removes the sends of a message on a channel from both histories of a user. Channel 0 means all
-// channels. The result "recorded" lists the channels of the sends that were removed from the recorded history. The
-// result "other" lists the channels of the sends after the instant "after" that were removed from the history under the
-// alternative policy. Both results are valid until the next call of release.
+// channels. The result "recorded" of the method release lists the channels of the sends that were removed from the
+// recorded history. The result "other" of the method release lists the channels of the sends after the instant "after"
+// that were removed from the history under the alternative policy. Both results are valid until the next call of
+// release.
 func (h *histories) release(p *page, low uint16, channel capping.Channel, token capping.Token,
 	after capping.Instant) (recorded, other []capping.Channel) {
 	h.read(p, low)
@@ -197,7 +200,7 @@ func (h *histories) channelsOf(channels []capping.Channel, calls []uint32, meant
 	return channels
 }
 
-// The method sent reports whether the recorded sends of the user contain the message on the channel.
+// The method "sent" reports whether the recorded sends of the user contain the message on the channel.
 func (h *histories) sent(p *page, low uint16, channel capping.Channel, token capping.Token) bool {
 	recorded, _ := p.histories(p.place(low))
 	for _, call := range slices.Backward(recorded) {

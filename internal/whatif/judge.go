@@ -59,8 +59,8 @@ func (l *logs) Filter(_ context.Context, b *capping.Batch, verdicts []capping.Ve
 	return nil
 }
 
-// The method of returns the log of a user. The argument "place" is the location of the memory block with the user's
-// sends.
+// The method "of" returns the log of a user. The argument "place" of the method "of" is the location of the memory
+// block with the user's sends.
 func (l *logs) of(user capping.UserID, place uint32) capping.Log {
 	_, other := l.pages[user>>16].histories(place)
 	l.log = l.log[:0]

@@ -14,7 +14,7 @@ import (
 //
 // Each user with sends has a memory block of 4, 8, 16 … words. A user's memory block has a header and then the numbers
 // of the recorded calls that sent a message to the user, oldest first. If the two histories of a user differ
-// (diverged), the block then holds the numbers of the calls in the history under the alternative policy. A slot of a
+// (diverged), the block also holds the numbers of the calls in the history under the alternative policy. A slot of a
 // page holds the location and the length of the memory block of a user.
 type page struct {
 	// A slot's value is 32 × the location of the user's memory block, plus the binary logarithm of the block's number
@@ -85,8 +85,8 @@ func (p *page) slot(low uint16) *uint32 {
 	return &p.groups[low/slotIDs][low%slotIDs]
 }
 
-// flatten moves the slots of a page from groups to one slice with the slots of all ids of the page. The slice is faster
-// to read.
+// flatten moves the slots of a page from groups to one slice with the slots of all ids of the page. A single slice of
+// slots is faster to read than groups of slots.
 func (p *page) flatten() {
 	p.flat = make([]uint32, pageIDs)
 	for i, group := range p.groups {
@@ -112,7 +112,7 @@ func (p *page) place(low uint16) uint32 {
 	return p.groups[low/slotIDs][low%slotIDs]
 }
 
-// The method at returns the memory block at the given location in the page (the histories of 65,536 users).
+// The method "at" returns the memory block at the given location in the page (the histories of 65,536 users).
 func (p *page) at(place uint32) []uint32 {
 	from := place >> 5 % partWords
 	return p.words[place>>5/partWords][from : from+1<<(place&31)]
@@ -138,8 +138,8 @@ func (p *page) histories(place uint32) (recorded, other []uint32) {
 	return recorded, b[1+n : 1+n+otherIn(b[0])]
 }
 
-// The method append adds a call to both histories of a user. The call sent a message to the user. The result "ok" is
-// false if the user's memory block has no space left.
+// The method append adds a call to both histories of a user. The call sent a message to the user. The result "ok" of
+// the method append is false if the user's memory block has no space left.
 func (p *page) append(low uint16, call uint32) (ok bool) {
 	place := p.slot(low)
 	if *place == 0 {
@@ -202,7 +202,8 @@ func (p *page) resize(slot *uint32, words int) {
 	}
 }
 
-// alloc returns the location of a new memory block of 1<<class words for a user. The content of the block is undefined.
+// alloc returns the location of a new memory block of 1<<class words for a user. The content of the new block is
+// undefined.
 func (p *page) alloc(class uint32) (place uint32) {
 	if place = p.free[class]; place != 0 {
 		p.free[class] = *p.header(place)
@@ -225,7 +226,7 @@ func (p *page) alloc(class uint32) (place uint32) {
 	return uint32(at)<<5 | class
 }
 
-// The method ask notes that users of the page (65,536 users) were in a call that the result counts. These users are in
+// The method ask notes that users of the page (65,536 users) were in a call that the result counts. The users are in
 // the bitmap's block with the given key.
 func (p *page) ask(users *bitmap.Bitmap, key int) {
 	if p.asked == nil {

@@ -16,7 +16,7 @@ import (
 // Replay decides the calls in the records of an audit archive again, and returns the changes of the decisions under the
 // alternative policy. Replay begins so early before cfg.Since that every limit finds all sends that the limit counts.
 // If cfg.Policies is nil, Replay uses the policies that the archive contains. Replay skips unreadable audit files. The
-// result "faults" holds the errors of these files, and the notes of the Result name the errors.
+// result "faults" of Replay holds the errors of unreadable files, and the notes of the Result name the errors.
 func Replay(ctx context.Context, from *archive.Archive, cfg Config) (result *Result, faults []error, err error) {
 	if cfg.Policies == nil {
 		cfg.Policies = func(version string) (*capping.Policy, error) { return from.Policy(ctx, version) }

@@ -34,8 +34,8 @@ type pageView struct {
 	Parts     []part
 }
 
-// Page writes the result of a replay as one HTML page. The argument "what" is the title of the page, such as the name
-// of the file with the limits.
+// Page writes the result of a replay as one HTML page. The argument "what" of Page is the title of the page, such as
+// the name of the file with the limits.
 func Page(to io.Writer, what string, r *Result, campaigns int) error {
 	t, err := template.New("page").Parse(pageText)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"capper/internal/capping"
 )
 
-// The type recordedSets is the segments generation of a call, with other members in suppressed sets: the members that
-// the record of the call shows. Changes of sets by API calls are visible only in the audit record, and not in the
-// published segments generation.
+// The type recordedSets is the segments generation (published version) of a call, with other members in suppressed
+// sets: the members that the record of the call shows. Changes of sets by API calls are visible only in the audit
+// record, and not in the published segments generation.
 //
 // If a suppressed set was the reason for a denial, the user was in this set, and in no set that precedes it in the
 // policy. If the record gives a user another outcome, the user was in none of the sets that the policy suppressed for
 // the send. If the record does not show a user's membership in a set, the membership comes from the segments
-// generation. The replay may use another segments generation in place of the call's generation. recordedSets then takes
-// the sets of this replacing generation unchanged. If the replacing generation lacks a set, recordedSets takes the
-// set's members from the record.
+// generation. The replay may use another segments generation in place of the call's generation. recordedSets takes the
+// sets of this replacing generation unchanged. If the replacing generation lacks a set, recordedSets takes the set's
+// members from the record.
 type recordedSets struct {
 	capping.Segments
 	own    bool           // Segments is the generation in the record; otherwise its sets are used unchanged
@@ -47,8 +47,8 @@ func (s *recordedSets) take(r *audit.Record, policy *capping.Policy, from cappin
 	}
 }
 
-// The function shows tells whether the users of a group were, according to the record, in the set with the given name.
-// The set is names[k].
+// The function "shows" tells whether the users of a group were, according to the record, in the set with the given
+// name. The argument "k" selects the set: its name is names[k].
 func shows(g *audit.Group, names []string, k int, name string) membership {
 	switch {
 	case g.Outcome != audit.Allowed && g.Outcome != audit.Replayed && g.Outcome != audit.Denied:
@@ -63,8 +63,8 @@ func shows(g *audit.Group, names []string, k int, name string) membership {
 	return unknown
 }
 
-// Set returns a set by its name. If the segments generation lacks a set that the policy suppressed, Set returns the
-// members that the audit record shows.
+// The method Set returns a set by its name. If the segments generation (published version) lacks a set that the policy
+// suppressed, Set returns the members that the audit record shows.
 func (s *recordedSets) Set(name string) (capping.Set, bool) {
 	published, ok := s.Segments.Set(name)
 	k := slices.Index(s.names, name)
@@ -77,8 +77,8 @@ func (s *recordedSets) Set(name string) (capping.Set, bool) {
 	return &recordedSet{published, s.shown[k], s.groups}, true
 }
 
-// AsOf returns the as-of time of a set in the segments generation: the set includes all changes up to this time. If the
-// segments generation lacks a set, the set has only members from API calls, and is never too old.
+// AsOf returns the as-of time of a set in the segments generation (published version): the set includes all changes up
+// to this time. If the segments generation lacks a set, the set has only members from API calls, and is never too old.
 func (s *recordedSets) AsOf(set string) time.Time {
 	dated, ok := s.Segments.(capping.Dated)
 	if _, published := s.Segments.Set(set); !ok || !published {
@@ -94,8 +94,8 @@ type recordedSet struct {
 	groups    []uint16     // by user
 }
 
-// Mark marks the given users who are in the set. The argument "users" must hold all users of the decision, in the order
-// of the decision.
+// Mark marks the given users who are in the set. The argument "users" of Mark must hold all users of the decision, in
+// the order of the decision.
 func (s *recordedSet) Mark(users []capping.UserID, numbers []uint32, marks []uint8, mark uint8) {
 	in := make([]uint8, len(users))
 	if s.published != nil && slices.Contains(s.shown, unknown) {

@@ -31,8 +31,8 @@ func (c *call) settleRecorded(users []capping.UserID, groups []uint16) {
 	}
 }
 
-// The method sends reports whether, according to the record, the call sent the message to the user. If the record calls
-// the send a repetition, but no record has the first send, the repetition counts as the first send. A first send
+// The method "sends" reports whether the call, according to the record, sent the message to the user. If the record
+// calls the send a repetition, but no record has the first send, the repetition counts as the first send. A first send
 // without a record is older than the audit, or belongs to a call without a response.
 func (c *call) sends(user capping.UserID, outcome audit.Outcome) bool {
 	return outcome == audit.Allowed ||
@@ -99,8 +99,8 @@ func one(yes bool) int {
 }
 
 // takeBack subtracts the recorded outcome of a user from the counts of the alternative policy, because the replay has
-// judged the user again. The argument "sent" is true if the recorded outcome is a send, even if the record calls the
-// send a repetition.
+// judged the user again. The argument "sent" of takeBack is true if the recorded outcome is a send, even if the record
+// calls the send a repetition.
 func (c *call) takeBack(code uint8, g *audit.Group, sent bool) {
 	counts := Counts{Sends: -1}
 	switch {

@@ -40,8 +40,8 @@ func Sentences(r *Result) (lines []string) {
 	return append(lines, unjudged(r)...)
 }
 
-// unjudged returns sentences about recorded decisions that the replay could not judge. These decisions are missing from
-// the counts.
+// unjudged returns sentences about recorded decisions that the replay could not judge. Decisions that the replay could
+// not judge are missing from the counts.
 func unjudged(r *Result) (lines []string) {
 	add := func(n int64, format string) {
 		if n > 0 {
@@ -55,7 +55,8 @@ func unjudged(r *Result) (lines []string) {
 	return append(lines, r.Notes...)
 }
 
-// Tables returns the counts of a replay as tables. The argument "campaigns" is the maximum number of campaigns to list.
+// Tables returns the counts of a replay as tables. The argument "campaigns" of Tables is the maximum number of
+// campaigns to list.
 func Tables(r *Result, campaigns int) []Table {
 	tables := []Table{
 		rows("Sends a day", "All times are in UTC. Denials are counted per call: a user in three calls can be "+

@@ -49,17 +49,17 @@ func (s *sum) copy(from *sum) {
 	maps.Copy(s.shadow, from.shadow)
 }
 
-// The method resent moves one user from the count of repeated sends to the count of first sends.
+// The method "resent" moves one user from the count of repeated sends to the count of first sends.
 func (s *sum) resent() { s.Sends, s.Replayed = s.Sends+1, s.Replayed-1 }
 
-// The method segment appends a segment with the given name to the sum. The method returns the counts of this segment,
-// which are all 0.
+// The method segment appends a segment with the given name to the sum. The method returns the counts of the new
+// segment, which are all 0.
 func (s *sum) segment(name string) *Counts {
 	s.segments = append(s.segments, segmentSum{name: name})
 	return &s.segments[len(s.segments)-1].Counts
 }
 
-// The method denied adds n to the count of denials by a limit. The counts of a call contain few limits, so a linear
+// The method "denied" adds n to the count of denials by a limit. The counts of a call contain few limits, so a linear
 // search is cheaper than a map.
 func (s *sum) denied(limit string, n int64) {
 	for i := range s.limits {
@@ -121,8 +121,8 @@ func (t *tallies) note(err error) {
 	}
 }
 
-// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without this maximum, a
-// caller with a separate message id for each user would exhaust the memory.
+// maxCampaigns is the maximum number of campaigns (messages) that the replay counts separately. Without a maximum
+// number of campaigns, a caller with a separate message id for each user would exhaust the memory.
 const maxCampaigns = 100_000
 
 // The constant others is the name of the row for all campaigns beyond maxCampaigns.
@@ -293,7 +293,7 @@ func (e *engine) channelName(c capping.Channel) string {
 	return fmt.Sprint(int(c))
 }
 
-// The method users counts the users by the difference between their sends under the alternative policy and their
+// The method "users" counts the users by the difference between their sends under the alternative policy and their
 // recorded sends.
 func (t *tallies) users(h *histories, r *Result) {
 	steps := map[int]int64{}
@@ -338,7 +338,7 @@ func (t *tallies) users(h *histories, r *Result) {
 	}
 }
 
-// The method known returns the number of users of the page who have sends or were in a counted call.
+// The method "known" returns the number of users of the page who have sends or were in a counted call.
 func (p *page) known() (n int64) {
 	if p.asked != nil {
 		return int64(p.asked.Count())

@@ -112,8 +112,8 @@ func (a *Archive) readPolicy(ctx context.Context, version string) (*capping.Poli
 	return policy, nil
 }
 
-// isVersion reports whether a text has the form of a configuration version. Without this check, the version in a
-// damaged record could name an object outside the folder "policies".
+// isVersion reports whether a text has the form of a configuration version. Without the check of the form, the version
+// in a damaged record could name an object outside the folder "policies".
 func isVersion(text string) bool {
 	return text != "" && !slices.ContainsFunc([]byte(text), func(c byte) bool {
 		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')

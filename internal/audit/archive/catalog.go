@@ -111,8 +111,8 @@ func (a *Archive) readEntries(ctx context.Context, found []objects.Object) (entr
 }
 
 // The method entry returns the index entry of an audit file, from memory if the archive has read the index entry
-// before. An index entry changes only when a compaction rewrites the audit file. A caller that does not find the file
-// under the old key then reads the index entry again.
+// before. An index entry changes only when a compaction rewrites the audit file. If a caller does not find the file
+// under the old key, the caller reads the index entry again.
 func (a *Archive) entry(ctx context.Context, o objects.Object) (*Entry, error) {
 	a.mu.Lock()
 	known := a.entries[o]
@@ -200,8 +200,8 @@ func isRecordsKey(key, sha256 string) bool {
 }
 
 // Entries returns the index entries of the rolled (complete) audit files that may hold records for a query, in the
-// order of the files' first records. The result "damaged" holds a *FileError for each index entry that the archive
-// cannot read.
+// order of the files' first records. The result "damaged" of Entries holds a *FileError for each index entry that the
+// archive cannot read.
 func (a *Archive) Entries(ctx context.Context, q Query) (entries []*Entry, damaged []error, err error) {
 	listed, err := a.list(ctx, q)
 	if err != nil {

@@ -144,7 +144,7 @@ func (r *run) rewrite(ctx context.Context, e *Entry) error {
 }
 
 // The method replace writes first the new audit file, and then the index entry that names the new file. At the end, the
-// method removes the old file.
+// method replace removes the old file.
 func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.Summary) error {
 	entry := summary.Entry(raw)
 	sealed, err := audit.Seal(entry)
@@ -168,7 +168,7 @@ func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.
 	return nil
 }
 
-// The method without returns a copy of an audit file without the erased users, and the number of removed users.
+// The method "without" returns a copy of an audit file without the erased users, and the number of removed users.
 func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users int64, err error) {
 	reader, err := audit.NewReader(bytes.NewReader(raw))
 	if err != nil {
@@ -202,9 +202,9 @@ func (r *run) without(raw []byte) (again []byte, summary *audit.Summary, users i
 	}
 }
 
-// The method leftovers removes audit files that no index entry names. Such a file remains when a compaction stops
-// between two steps. The method keeps a file if no index entry has the file's number and the records are not too old,
-// because the file may be new.
+// The method leftovers removes audit files that no index entry names. An audit file without an index entry remains when
+// a compaction stops between two steps. The method keeps a file if no index entry has the file's number and the records
+// are not too old, because the file may be new.
 func (r *run) leftovers(ctx context.Context, entries []*Entry) error {
 	named, numbers := map[string]bool{}, map[string]bool{}
 	number := func(instance string, n uint64) string { return fmt.Sprintf("%s-%d", instance, n) }

@@ -22,7 +22,7 @@
 //
 // The archive keeps some audit files in memory: the files with records around the instant that the reader has reached,
 // and a few later files. If instances begin a new audit file every ten minutes, the archive keeps two audit files of
-// each instance in memory. In addition, the archive keeps 8 bytes in memory for each record of these files.
+// each instance in memory. In addition, the archive keeps 8 bytes in memory for each record of the files in memory.
 //
 // # Compaction
 //
@@ -37,8 +37,8 @@
 // at least an hour old. Because a compaction keeps newer files, two simultaneous compactions do not remove each other's
 // files.
 //
-// Before a compaction removes audit files of an instance, the compaction stores the numbers of these files
-// (audit.Dropped). `capper audit verify` then distinguishes removed files from lost files. A compaction changes neither
-// the sequence numbers of audit records nor the numbers of audit files. A compaction removes the audit files of an
-// instance in the order of their numbers. A compaction does not change open audit files and files in a spool directory.
+// Before a compaction removes audit files of an instance, it stores the numbers of these files (audit.Dropped), so that
+// `capper audit verify` can distinguish removed files from lost files. A compaction changes neither the sequence
+// numbers of audit records nor the numbers of audit files. A compaction removes the audit files of an instance in the
+// order of their numbers. A compaction does not change open audit files and files in a spool directory.
 package archive

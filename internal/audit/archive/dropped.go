@@ -24,11 +24,11 @@ type Dropped struct {
 // removed.
 func (d *Dropped) Through(instance string) uint64 { return d.of[instance].Through }
 
-// All yields each instance together with the instance's audit files that compactions removed.
+// The method All yields each instance together with the instance's audit files that compactions removed.
 func (d *Dropped) All() iter.Seq2[string, audit.Dropped] { return maps.All(d.of) }
 
 // The method Dropped reads the list of the audit files that compactions removed from the audit location. The result
-// "damaged" holds a *FileError for each document that the archive cannot read.
+// "damaged" of Dropped holds a *FileError for each document that the archive cannot read.
 func (a *Archive) Dropped(ctx context.Context) (d *Dropped, damaged []error, err error) {
 	found, err := a.at.List(ctx, audit.DroppedPrefix)
 	if err != nil {

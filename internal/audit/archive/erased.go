@@ -43,7 +43,7 @@ func (a *Archive) Erased(ctx context.Context) (*Erased, error) {
 }
 
 // isErasure reports whether an object is the document of an erasure. The key must begin with the prefix of erasures.
-// Each such object is an erasure, or a temporary file of a killed writer.
+// Each object below the prefix of erasures is an erasure, or a temporary file of a killed writer.
 func isErasure(key string) bool {
 	name := strings.TrimPrefix(key, audit.ErasedPrefix)
 	return strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, objects.TempPrefix)
@@ -90,13 +90,14 @@ func newErased(list []audit.Erasure, ids audit.IDs) *Erased {
 // Users returns the number of erased users.
 func (e *Erased) Users() int { return len(e.at) }
 
-// At returns the time of the user's last erasure. The result "ok" is false if the user was never erased.
+// The method At returns the time of the user's last erasure. The result "ok" of At is false if the user was never
+// erased.
 func (e *Erased) At(user capping.UserID) (at capping.Instant, ok bool) {
 	at, ok = e.at[user]
 	return at, ok
 }
 
-// Hides reports whether readers must hide the user in the record of a call at the given instant.
+// The method Hides reports whether readers must hide the user in the record of a call at the given instant.
 func (e *Erased) Hides(user capping.UserID, at capping.Instant) bool {
 	erased, ok := e.at[user]
 	return ok && at < erased
@@ -110,8 +111,8 @@ func (e *Erased) Latest() (latest capping.Instant) {
 	return latest
 }
 
-// Apply removes the users who were erased after the recorded call from the record. The result is the number of removed
-// users.
+// Apply removes the users who were erased after the recorded call from the record. The result of Apply is the number of
+// users who were removed from the record.
 func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	if len(e.at) == 0 {
 		return 0
@@ -133,7 +134,7 @@ func (e *Erased) Apply(r *audit.Record) (taken int64) {
 	return taken
 }
 
-// The method without returns the given users whom readers may show in the record of a call at the given instant.
+// The method "without" returns the given users whom readers may show in the record of a call at the given instant.
 func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitmap {
 	if users.Cardinality() > uint64(len(e.at)) {
 		if n, _ := bitmap.Common(users, e.all, 0); n == 0 {
@@ -154,7 +155,7 @@ func (e *Erased) without(users *bitmap.Bitmap, at capping.Instant) *bitmap.Bitma
 	return set.Bitmap()
 }
 
-// withoutImages works like the method without, for id images (64-bit hashes of ids) instead of dense ids.
+// withoutImages works like the method "without", for id images (64-bit hashes of ids) instead of dense ids.
 func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []capping.UserID {
 	if len(images) <= len(e.at) {
 		return slices.DeleteFunc(images, func(image capping.UserID) bool { return e.Hides(image, at) })
@@ -183,7 +184,7 @@ func (e *Erased) withoutImages(images []capping.UserID, at capping.Instant) []ca
 // For at most this number of users (few), the archive checks each user separately for an erasure.
 const few = 4096
 
-// The method among returns the given users whom readers must hide in the record of a call at the given instant.
+// The method "among" returns the given users whom readers must hide in the record of a call at the given instant.
 func (e *Erased) among(users *bitmap.Bitmap, at capping.Instant) (hidden []capping.UserID) {
 	if users.Cardinality() <= uint64(len(e.at)) {
 		for id := range users.All() {

@@ -204,7 +204,7 @@ func (r *records) Pop() any {
 	return last
 }
 
-// The function before reports whether the archive returns the record a before the record b.
+// The function "before" reports whether the archive returns the record a before the record b.
 func before(a, b *audit.Record) bool {
 	switch {
 	case a.At != b.At:

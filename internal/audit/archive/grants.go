@@ -20,7 +20,8 @@ type Grants struct {
 	Images, UnknownImages []capping.UserID
 }
 
-// Lists returns two lists: users who have a send of the message, and users who may have a send of the message.
+// The method Lists returns two lists: users who have a send of the message, and users who may have a send of the
+// message.
 func (g *Grants) Lists() [2][]capping.UserID {
 	if g.Users == nil {
 		return [2][]capping.UserID{g.Images, g.UnknownImages}
@@ -29,8 +30,8 @@ func (g *Grants) Lists() [2][]capping.UserID {
 }
 
 // The method Grants returns the users who have or may have a recorded send of the message, for each channel. Sends
-// without a channel come first. The argument 0 selects all channels. The result contains no channels without users. If
-// an audit file is unreadable, Grants returns an error and no users.
+// without a channel come first. The argument 0 of Grants selects all channels. The result of Grants contains no
+// channels without users. If an audit file is unreadable, Grants returns an error and no users.
 func (a *Archive) Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]Grants, error) {
 	byChannel := map[capping.Channel]*held{}
 	q := Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}
@@ -75,8 +76,8 @@ func (a *Archive) newHeld() *held {
 	return &held{images: map[capping.UserID]bool{}}
 }
 
-// The method grants returns two sets: users who have a send of the message, and users who may have a send of the
-// message. The result "some" is false if both sets are empty.
+// The method "grants" returns two sets: users who have a send of the message, and users who may have a send of the
+// message. The result "some" of the method "grants" is false if both sets are empty.
 func (h *held) grants() (g Grants, some bool) {
 	if h.images == nil {
 		g.Users = h.users.Bitmap()

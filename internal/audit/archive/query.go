@@ -16,7 +16,7 @@ type Query struct {
 	Kinds        []audit.Kind     // empty: all kinds
 }
 
-// The method wants reports whether the record matches all conditions of the query, apart from the user.
+// The method "wants" reports whether the record matches all conditions of the query, apart from the user.
 func (q *Query) wants(r *audit.Record) bool {
 	return r.At >= q.Since && (q.Until == 0 || r.At < q.Until) &&
 		(q.Message == nil || *q.Message == r.Message) &&
@@ -24,7 +24,7 @@ func (q *Query) wants(r *audit.Record) bool {
 		(len(q.Kinds) == 0 || slices.Contains(q.Kinds, r.Kind))
 }
 
-// The method has reports whether the record contains the user whom the query selects.
+// The method "has" reports whether the record contains the user whom the query selects.
 func (q *Query) has(r *audit.Record) bool {
 	return q.User == nil || GroupOf(r, *q.User) != nil
 }

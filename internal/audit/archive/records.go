@@ -12,9 +12,10 @@ import (
 // filesAhead is the number of audit files that a merge reads and checks in advance.
 const filesAhead = 3
 
-// Records yields the audit records that the query selects, sorted by At (beginning of the call), instance and sequence
-// number. After a *FileError (error about one audit file), the iteration continues with the records of the other files.
-// Every other error ends the iteration. Records omits erased users; see Erased. The caller owns each record.
+// The method Records yields the audit records that the query selects, sorted by At (beginning of the call), instance
+// and sequence number. After a *FileError (error about one audit file), the iteration continues with the records of the
+// other files. Every other error ends the iteration. The method Records omits erased users; see Erased. The caller of
+// Records owns each record.
 //
 // Records keeps the audit files around the instant of the last yielded record in memory, and the next few files. Each
 // instance has one or two audit files for a given instant.
@@ -142,8 +143,8 @@ func (m *merge) next() (*audit.Record, error) {
 	return r, nil
 }
 
-// The method start begins to read further audit files in advance. The result is true if the next record may be in the
-// first of these files.
+// The method start begins to read further audit files in advance. The result of the method start is true if the next
+// record may be in the first of the further files.
 func (m *merge) start() bool {
 	for len(m.ahead) < filesAhead && len(m.entries) > 0 && m.ctx.Err() == nil {
 		e, done := m.entries[0], make(chan fetched, 1)

@@ -35,7 +35,8 @@ func (w *Writer) Roll(t testing.TB, frames ...audit.Frame) audit.Entry {
 	return w.put(t, frames, audit.End{})
 }
 
-// Die writes an audit file whose writer died. Another process has closed the file at the instant "closed".
+// Die writes an audit file whose writer died. According to the end of the file, another process has closed the file at
+// the instant "closed".
 func (w *Writer) Die(t testing.TB, closed capping.Instant, frames ...audit.Frame) audit.Entry {
 	t.Helper()
 	return w.put(t, frames, audit.End{Recovered: true, Closed: closed})
@@ -101,7 +102,7 @@ func begun(frames []audit.Frame) capping.Instant {
 	return 0
 }
 
-// Frames converts records to the frames (entries) of an audit file.
+// The function Frames converts records to the frames (entries) of an audit file.
 func Frames(records ...*audit.Record) (frames []audit.Frame) {
 	for _, r := range records {
 		frames = append(frames, audit.Frame{Record: r})

@@ -131,8 +131,8 @@ func (c *carrier) findDead() {
 	}
 }
 
-// The method adopt adds a room (spool directory) to the rooms whose audit files the carrier uploads. The caller must
-// hold the lock of the room.
+// The method adopt adds a room (spool directory) to the rooms whose audit files the carrier uploads. The caller of the
+// method adopt must hold the lock of the room.
 func (c *carrier) adopt(r *room) {
 	names, _ := r.names(audit.FileExtension)
 	for _, name := range names {
@@ -163,8 +163,8 @@ func (c *carrier) forget(r *room) {
 	r.leave()
 }
 
-// The method leave unlocks the spool directories that the carrier has taken over from dead instances. Another instance
-// can then take these directories over.
+// The method leave unlocks the spool directories that the carrier has taken over from dead instances. After leave,
+// another instance can take these directories over.
 func (c *carrier) leave() {
 	for _, r := range c.dead {
 		r.leave()
@@ -172,8 +172,8 @@ func (c *carrier) leave() {
 }
 
 // deliverRoom uploads the audit files of a room (spool directory). deliverRoom uploads the policies before the records
-// that refer to the policies. If an instance still writes to the spool directory, the function "own" returns the names
-// of the instance's complete audit files.
+// that refer to the policies. For the spool directory to which this instance writes, the function "own" returns the
+// names of the complete audit files, and only these are uploaded. For the directory of a dead instance, "own" is nil.
 func (c *carrier) deliverRoom(ctx context.Context, r *room, own func() []string) error {
 	if err := c.each(ctx, r, policyExtension, c.deliverPolicy); err != nil {
 		return err
@@ -237,7 +237,7 @@ func (c *carrier) checkErasure(path string) error {
 	return nil
 }
 
-// The method move stores a document of a spool directory under an object key at the audit location. The method then
+// The method move stores a document of a spool directory under an object key at the audit location. The method also
 // removes the document from the spool directory.
 func (c *carrier) move(ctx context.Context, r *room, name, key string) error {
 	body, err := os.ReadFile(r.path(name))
@@ -314,8 +314,8 @@ func (c *carrier) publish(ctx context.Context, closed []byte, summary *audit.Sum
 	return c.put(ctx, summary.IndexKey(), index)
 }
 
-// setAside renames a damaged audit file in the spool directory. The carrier then ignores the file, and operators can
-// inspect it.
+// setAside renames a damaged audit file in the spool directory. The carrier ignores a file with the new name, and
+// operators can inspect this file.
 func (c *carrier) setAside(path string, fault error) error {
 	kept := path + damagedExtension
 	c.Logger.Error("an audit file is damaged: the records before the damage are uploaded", "file", path,
@@ -326,7 +326,7 @@ func (c *carrier) setAside(path string, fault error) error {
 	return nil
 }
 
-// The method removed notes that an audit file was uploaded, and removes the file from the upload queue.
+// The method "removed" notes that an audit file was uploaded, and removes the file from the upload queue.
 func (c *carrier) removed(r *room, name string, size int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

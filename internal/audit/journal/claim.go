@@ -55,8 +55,8 @@ func (j *Journal) idsOfPlace(ctx context.Context) (audit.IDs, error) {
 	return found, err
 }
 
-// namedIDs reads the kind and key of user ids from the document at the audit location. The result "named" is false if
-// the audit location has no document about its user ids.
+// namedIDs reads the kind and key of user ids from the document at the audit location. The result "named" of namedIDs
+// is false if the audit location has no document about its user ids.
 func (j *Journal) namedIDs(ctx context.Context) (found audit.IDs, named bool, err error) {
 	raw, err := j.place.Read(ctx, audit.IDsKey, objects.MaxDocumentBytes)
 	if errors.Is(err, objects.ErrNotFound) {

@@ -15,9 +15,9 @@ import (
 // placeTimeout, the journal stores the document on the local disk instead, and uploads it later.
 const placeTimeout = 2 * time.Second
 
-// SetPolicy stores the policy of a configuration version at the audit location. The argument "text" is the policy as
-// YAML, as the method PolicyText of config.Config returns it. Callers must call SetPolicy before they record the first
-// call that was decided with this configuration version.
+// SetPolicy stores the policy of a configuration version at the audit location. The argument "text" of SetPolicy is the
+// policy as YAML, as the method PolicyText of config.Config returns it. Callers must call SetPolicy before they record
+// the first call that was decided with this configuration version.
 func (j *Journal) SetPolicy(ctx context.Context, version string, text []byte) {
 	if j == nil {
 		return

@@ -27,7 +27,8 @@ type writer struct {
 const keptBuffer = 16 << 20
 
 // The method settle waits until the tape (the queue of records in memory) contains all records that are older than the
-// call of settle. The result "before" is the time of the call, or zero if the method returns an error.
+// call of settle. The result "before" of the method settle is the time of the call, or zero if the method returns an
+// error.
 func (j *Journal) settle(ctx context.Context) (before time.Time, err error) {
 	before = j.Clock()
 	if err := j.beside.wait(ctx); err != nil {

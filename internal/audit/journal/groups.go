@@ -21,8 +21,8 @@ const (
 	outcomeBins
 )
 
-// A sorter sorts the users of a call into bins for the audit record of the call: one bin for each outcome and reason. A
-// pool reuses the memory of sorters.
+// A sorter sorts the users of a call into bins for the audit record of the call: one bin for each outcome and reason.
+// The type sorters is a pool that reuses the memory of sorters.
 type sorter struct {
 	bins    []bin
 	used    int      // number of bins in use
@@ -66,8 +66,8 @@ func (p *sorters) take() *sorter {
 	return &sorter{wide: p.wide}
 }
 
-// groupsOf divides the users of a filter call into groups by their outcome. The caller must encode the returned groups,
-// and only then return the sorter to the pool.
+// groupsOf divides the users of a filter call into groups by their outcome. The caller of groupsOf must encode the
+// returned groups, and only then return the sorter to the pool.
 func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	if outcome, ok := uniform(d.Verdicts); ok {
 		g := audit.Group{Outcome: outcome}
@@ -104,8 +104,8 @@ func (s *sorter) groupsOf(d *capping.Decisions) []audit.Group {
 	return s.groups()
 }
 
-// The function uniform returns the common outcome of all users of a call. The second result is false if a user is
-// denied, or if users have different outcomes.
+// The function uniform returns the common outcome of all users of a call. The second result of the function uniform is
+// false if a user is denied, or if users have different outcomes.
 func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	first := verdicts[0].Outcome
 	for i := range verdicts {
@@ -124,7 +124,7 @@ func uniform(verdicts []capping.Verdict) (audit.Outcome, bool) {
 	return 0, false
 }
 
-// The method denied returns the index of the bin for users who were denied for the same reason as the user with the
+// The method "denied" returns the index of the bin for users who were denied for the same reason as the user with the
 // index i. The method stores the bin in the table, which makes the search for further users faster.
 func (s *sorter) denied(d *capping.Decisions, i, at int) int {
 	g := audit.Group{Outcome: audit.Denied, By: d.Verdicts[i].By, Limit: d.DeniedBy(i), Set: d.Set(i)}

@@ -164,7 +164,7 @@ func (j *Journal) Release(r *audit.Record, users []capping.UserID, results []cap
 	})
 }
 
-// Permits writes the audit record of a permit request. The caller sets all fields of the record r.
+// Permits writes the audit record of a permit request. The caller of Permits sets all fields of the record r.
 func (j *Journal) Permits(r *audit.Record) {
 	if j == nil {
 		return
@@ -174,10 +174,10 @@ func (j *Journal) Permits(r *audit.Record) {
 }
 
 // Change writes the audit record of a call that changed a set. The caller of Change sets all fields of the record r
-// except Kind and Groups. The argument "added" lists the users whom the call added to the set, and "removed" the users
-// whom the call removed. The argument "unavailable" lists the users for whom the result is unknown. Each list must be
-// in strictly ascending order, and no user may be in two lists. Change returns at once; the caller must not change the
-// record r or the lists of users afterwards.
+// except Kind and Groups. The argument "added" of Change lists the users whom the call added to the set, and "removed"
+// the users whom the call removed. The argument "unavailable" of Change lists the users for whom the result is unknown.
+// Each list must be in strictly ascending order, and no user may be in two lists. Change returns at once; the caller
+// must not change the record r or the lists of users afterwards.
 func (j *Journal) Change(r *audit.Record, added, removed, unavailable []capping.UserID) {
 	if j == nil {
 		return

@@ -16,8 +16,8 @@ func ascending[ID ~uint32 | ~uint64](ids []ID) bool {
 const fewIDs = 200
 
 // sortIDs sorts user ids with a radix sort, by digits of 11 bits. sortIDs takes a few nanoseconds for each id: a tenth
-// of the time of a comparison sort. The argument "spare" is scratch memory. sortIDs returns scratch memory for the next
-// call.
+// of the time of a comparison sort. The argument "spare" of sortIDs is scratch memory. sortIDs returns scratch memory
+// for the next call.
 func sortIDs[ID ~uint32 | ~uint64](ids, spare []ID) []ID {
 	if len(ids) <= fewIDs {
 		slices.Sort(ids)

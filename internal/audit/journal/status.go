@@ -18,9 +18,9 @@ type state struct {
 	carryFault error
 }
 
-// The method flushed stores the result of a flush (write to the disk). The flush wrote all records that are older than
-// the time "before". The zero time means "unknown". The result "recovered" is true if this flush succeeded and the
-// previous flush failed.
+// The method "flushed" stores the result of a flush (write to the disk). The flush wrote all records that are older
+// than the time "before". The zero time means "unknown". The result "recovered" of the method "flushed" is true if this
+// flush succeeded and the previous flush failed.
 func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,14 +31,14 @@ func (s *state) flushed(before time.Time, err error) (recovered bool) {
 	return recovered
 }
 
-// The method delivered stores the result of an upload of audit files, for the journal's status.
+// The method "delivered" stores the result of an upload of audit files, for the journal's status.
 func (s *state) delivered(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.carryFault = err
 }
 
-// The method uploaded stores the time at which an audit file reached the audit location.
+// The method "uploaded" stores the time at which an audit file reached the audit location.
 func (s *state) uploaded(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

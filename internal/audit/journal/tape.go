@@ -135,8 +135,8 @@ func (t *tape) take(end bool, roll time.Duration, spare []byte) cut {
 	return c
 }
 
-// The method written notes that the frames (file entries) from the last call of take are on the disk. The memory of
-// these frames no longer counts as memory of the tape (the queue of records).
+// The method "written" notes that the frames (file entries) from the last call of take are on the disk. The memory of
+// written frames no longer counts as memory of the tape (the queue of records).
 func (t *tape) written() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

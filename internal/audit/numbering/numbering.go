@@ -15,8 +15,8 @@ import (
 
 // Numbers assigns the numbers 0, 1, 2 and so on to the users of an audit, in the order of the users' first occurrence.
 // Callers index data about users by these small numbers, because id images (64-bit hashes) are too sparse for an index.
-// A nil *Numbers means that user ids are dense (32-bit numbers): each id is then the user's number. A Numbers is not
-// safe for concurrent use.
+// A nil *Numbers means that user ids are dense (32-bit numbers), and that each id is the user's number. A Numbers is
+// not safe for concurrent use.
 type Numbers struct {
 	images []capping.UserID // by number
 	slots  []uint32         // a hash table of 1 + number, with a power of 2 as its length; 0 is free
@@ -98,8 +98,8 @@ func (n *Numbers) Record(r *audit.Record) (*audit.Record, error) {
 	return &with, nil
 }
 
-// The method Of returns the small numbers of the given users. Each user must have occurred in an earlier record. Of
-// stores the numbers in the buffer. If ids are dense, the number of a user is the id.
+// The method Of returns the small numbers of the given users. Each user must have occurred in an earlier record. The
+// method Of stores the numbers in the buffer. If ids are dense, the number of a user is the id.
 func (n *Numbers) Of(buffer *[]capping.UserID, users []capping.UserID) []capping.UserID {
 	if n == nil {
 		return users

@@ -6,7 +6,7 @@
 // Every object of an audit location must belong to an audit, and every audit file and document must be complete. Verify
 // computes the index entry of each audit file from the file's bytes, and compares the computed entry with the stored
 // entry. The numbers of an instance's audit files must have no gaps. The sequence numbers of an instance's records must
-// have no gaps, either. A missing file is a finding. If an instance recorded a loss of records, the loss is also a
+// also have no gaps. A missing file is a finding. If an instance recorded a loss of records, the loss is also a
 // finding.
 //
 // # Sends
@@ -16,7 +16,7 @@
 // beginning and the end of each call, and not the exact times of the sends. The model therefore reports a send only if
 // the limit forbade the send at every possible time. If the order of two calls is unknown, the model reports a send
 // only if the limit forbade the send for either order. The clocks of instances may differ within Record.Widening. The
-// model reports a send only if the limit forbade the send for every such difference.
+// model reports a send only if the limit forbade the send for every possible difference of the clocks.
 //
 // Uncertain cases are no findings:
 //
@@ -34,8 +34,8 @@
 // is younger than each window that was in force since the send. The store may lack a send if newer sends have displaced
 // it from a full log of the user. If the store lacks a send that it must hold, verify waits for Store.Settle, and reads
 // the audit again. If the store must still hold the send according to the audit, verify reports the send as missing
-// (store.go). If an instance is killed, the record of a release may be lost. If such a release may be the reason for a
-// missing send, verify does not report the send (doubt.go).
+// (store.go). If an instance is killed, the record of a release may be lost. If a lost record of a release may be the
+// reason for a missing send, verify does not report the send (doubt.go).
 //
 // # Cost
 //

@@ -62,14 +62,14 @@ func (d *doubts) settle(ctx context.Context) error {
 }
 
 // The method hole reports whether audit records after the given send may be missing. The record of the send's release
-// may be one of these records.
+// may be one of the missing records.
 func (d *doubts) hole(m *MissingSend) bool {
 	return slices.ContainsFunc(d.work.unsure, func(u span) bool { return u.from <= m.asked && u.to >= m.At })
 }
 
-// The method lost returns the number of released sends of the message that the store has counted and the audit does not
-// contain. The result "counted" is false if the store may not have counted the sends of the message, or knows only a
-// lower bound.
+// The method "lost" returns the number of released sends of the message that the store has counted and the audit does
+// not contain. The result "counted" of the method "lost" is false if the store may not have counted the sends of the
+// message, or knows only a lower bound.
 func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64, counted bool, err error) {
 	if d.Released == nil {
 		return 0, false, nil
@@ -85,8 +85,9 @@ func (d *doubts) lost(ctx context.Context, message capping.Message) (lost int64,
 	return released - known, counted || bulk && channels == 0, nil
 }
 
-// The method known returns the maximum number of released sends of the message according to the audit. The result
-// "bulk" is true if a call for the message was so large that the store counts the sends of the message.
+// The method "known" returns the maximum number of released sends of the message according to the audit. The result
+// "bulk" of the method "known" is true if a call for the message was so large that the store counts the sends of the
+// message.
 func (d *doubts) known(
 	ctx context.Context, message capping.Message, channels int64,
 ) (released int64, bulk bool, err error) {

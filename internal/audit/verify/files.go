@@ -143,8 +143,8 @@ const setAside = audit.FileExtension + ".damaged"
 // readsAtOnce is the number of small objects that verify reads in parallel.
 const readsAtOnce = 16
 
-// The method entry reads the index entry of an audit file. The result is nil if the index entry is damaged or was
-// removed.
+// The method entry reads the index entry of an audit file. The result of the method entry is nil if the index entry is
+// damaged or was removed.
 func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	if !archive.IsIndexKey(key) {
 		return nil
@@ -164,7 +164,7 @@ func (s *work) entry(ctx context.Context, key string) *archive.Entry {
 	return e
 }
 
-// The method rolled checks the complete ("rolled") audit file that an index entry names, and reports faults of the
+// The method "rolled" checks the complete ("rolled") audit file that an index entry names, and reports faults of the
 // file. The method returns an error only if the check could not run.
 func (s *work) rolled(ctx context.Context, e *archive.Entry) error {
 	raw, err := s.archive.Source().Read(ctx, e.Key, e.Bytes)
@@ -272,8 +272,8 @@ func (s *work) read(ctx context.Context, raw []byte, open bool) (*audit.Summary,
 	}
 }
 
-// The method miss notes a time span in which audit records may be missing. Verify needs these time spans, because the
-// missing record of a release may be the reason why a later send was allowed.
+// The method miss notes a time span in which audit records may be missing. Verify needs the time spans with missing
+// records, because the missing record of a release may be the reason why a later send was allowed.
 func (s *work) miss(from, to capping.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,7 +295,7 @@ func (s *work) record(ctx context.Context, r *audit.Record) {
 	s.count(ctx, r)
 }
 
-// The method unindexed reports an audit file that no index entry names, unless a writer uploads the index entry in
+// The method "unindexed" reports an audit file that no index entry names, unless a writer uploads the index entry in
 // time.
 func (s *work) unindexed(ctx context.Context, o objects.Object, all *series) {
 	raw, err := s.archive.Source().Read(ctx, o.Key, o.SizeBytes)
@@ -343,7 +343,7 @@ func (s *work) entrySince(ctx context.Context, o objects.Object, h audit.Header)
 	}
 }
 
-// The method documents checks the documents at the audit location: policies, erasures, and the kind of user ids.
+// The method "documents" checks the documents at the audit location: policies, erasures, and the kind of user ids.
 func (s *work) documents(ctx context.Context, inv inventory) error {
 	for _, o := range inv.policies {
 		version := strings.TrimSuffix(strings.TrimPrefix(o.Key, audit.PoliciesPrefix), ".yaml")

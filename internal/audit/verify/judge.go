@@ -16,7 +16,7 @@ type violation struct {
 }
 
 // The method judge finds the sends of a user that limits certainly forbade, and adds these sends to the list of
-// violations. The argument "sends" must be in the order of time.
+// violations. The argument "sends" of the method judge must be in the order of time.
 func (j *judge) judge(user capping.UserID, sends []send) {
 	for i := range sends {
 		s := &sends[i]
@@ -47,7 +47,7 @@ type judge struct {
 	scratch  []*send
 }
 
-// The method over reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a
+// The method "over" reports whether the limit certainly forbade the send with the index i. A limit certainly forbade a
 // send if more than Max sends were certainly in the user's log, including this send and sends at the same time.
 func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	s := &sends[i]
@@ -65,10 +65,10 @@ func (j *judge) over(sends []send, i int, l *capping.Limit) bool {
 	return j.certain(sends, i, l, after)
 }
 
-// The method after returns the beginning of a period before the decision of the send s. Earlier sends in this period
+// The method "after" returns the beginning of a period before the decision of the send s. Earlier sends in this period
 // certainly count towards the limit, even if the service decided the send s at the latest possible time. If the
-// earliest and the latest possible time of the send s lie in different calendar periods, nothing is certain. The second
-// result is then false.
+// earliest and the latest possible time of the send s lie in different calendar periods, nothing is certain. If nothing
+// is certain, the second result of the method "after" is false.
 func (j *judge) after(l *capping.Limit, s *send, zone *time.Location) (capping.Instant, bool) {
 	late := j.periods.rule(l, s.to, zone)
 	if l.Calendar == "" {
@@ -138,7 +138,7 @@ func (j *judge) sameTime(a, b *send) bool {
 		!certainlyBefore(a.call, b.call) && !certainlyBefore(b.call, a.call)
 }
 
-// The method remembered reports whether a send was certainly still in the user's log at the time "until". A send was
+// The method "remembered" reports whether a send was certainly still in the user's log at the time "until". A send was
 // certainly in the log if every policy in force since the send keeps sends long enough.
 func (j *judge) remembered(s *send, until capping.Instant) bool {
 	for i := range j.policies {
@@ -150,8 +150,8 @@ func (j *judge) remembered(s *send, until capping.Instant) bool {
 	return true
 }
 
-// The method again reports whether a later call recorded a send of the same message on the same channel. In this case,
-// the user's log had lost the first send, and the two sends count as one.
+// The method "again" reports whether a later call recorded a send of the same message on the same channel. If a later
+// call recorded the send again, the user's log had lost the first send, and the two sends count as one.
 func (j *judge) again(sends []send, k int, until capping.Instant) bool {
 	for n := k + 1; n < len(sends); n++ {
 		if o := &sends[n]; o.message == sends[k].message && o.channel == sends[k].channel && o.from <= until {

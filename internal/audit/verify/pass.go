@@ -43,7 +43,7 @@ type loaded struct {
 	segments capping.Segments
 }
 
-// The type work is the state of one verification. All passes over the audit records share this state.
+// The type work is the state of one verification. The passes over the audit records share the state in the type work.
 type work struct {
 	archive   *archive.Archive
 	query     archive.Query
@@ -138,8 +138,8 @@ func (s *work) notePolicy(ctx context.Context, r *audit.Record) {
 	s.inForce[i].last = max(s.inForce[i].last, r.At+capping.Instant(r.Took.Milliseconds()))
 }
 
-// The method judge checks the sends of all users. The memory limit decides how often the method reads the audit
-// records.
+// The method judge checks the sends of all users. The number of times that the method reads the audit records depends
+// on the memory limit.
 func (s *work) judge(ctx context.Context) error {
 	s.useRepeats()
 	for first := 0; first < len(s.counts); {
@@ -275,7 +275,7 @@ func (p *pass) call(r *audit.Record) call {
 }
 
 // The method world returns the index of a segments generation (published version) in verify's list, and loads the
-// generation if necessary. The name "" stands for an unknown generation.
+// generation if necessary. The generation name "" stands for an unknown generation.
 func (p *pass) world(generation string) uint16 {
 	if generation != "" && p.config.Generation != "" {
 		generation = p.config.Generation
@@ -291,8 +291,8 @@ func (p *pass) world(generation string) uint16 {
 	return i
 }
 
-// The method load reads a segments generation, and keeps the generation in memory. A pass over the audit needs the
-// generations in the order of time, so a few generations in memory suffice.
+// The method load reads a segments generation (published version), and keeps the generation in memory. A pass over the
+// audit needs the generations in the order of time, so a few generations in memory suffice.
 func (p *pass) load(i uint16) capping.Segments {
 	w := &p.worlds[i]
 	found, err := p.config.Segments(p.ctx, w.name)
@@ -305,7 +305,8 @@ func (p *pass) load(i uint16) capping.Segments {
 	return found
 }
 
-// generationsHeld is the number of segments generations that verify keeps in memory at the same time.
+// generationsHeld is the number of segments generations (published versions) that verify keeps in memory at the same
+// time.
 const generationsHeld = 2
 
 func (p *pass) segmentsOf(i uint16) capping.Segments {
@@ -317,7 +318,7 @@ func (p *pass) segmentsOf(i uint16) capping.Segments {
 	return nil
 }
 
-// The method users calls the function "do" for each block of 65,536 ids of the pass, with the given users who are in
+// The method "users" calls the function "do" for each block of 65,536 ids of the pass, with the given users who are in
 // the block.
 func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 	end := p.first + len(p.blocks)
@@ -342,8 +343,8 @@ func (p *pass) users(users *bitmap.Bitmap, do func(key int, ids []uint32)) {
 }
 
 // The method memberships returns the codes of the segments and time zones of the users in one block, for at most
-// bitmap.BlockIDs users. The argument "numbers" is a function that returns the numbers of the users in a segments
-// generation.
+// bitmap.BlockIDs users. The argument "numbers" of the method memberships is a function that returns the numbers of the
+// users in a segments generation (published version).
 func (p *pass) memberships(
 	number uint32, what happening, users int, numbers func(capping.Segments) []uint32,
 ) ([]uint8, []uint16) {
@@ -382,7 +383,7 @@ func (p *pass) note(number uint32, what happening, key int, ids []uint32) {
 	p.blocks[key-p.first] = events
 }
 
-// The method within returns the given id images (64-bit hashes) that belong to the current pass over the audit.
+// The method "within" returns the given id images (64-bit hashes) that belong to the current pass over the audit.
 func (p *pass) within(images []capping.UserID) []capping.UserID {
 	place := func(block int) int {
 		if block == bitmap.MaxBlocks {

@@ -81,7 +81,8 @@ func (u *User) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &u.ID)
 }
 
-// The method named returns the user of a finding. If ids are not dense 32-bit numbers, the user has a name.
+// The method "named" returns the user of a finding. If ids are not dense 32-bit numbers, the user of a finding has a
+// name.
 func (s *work) named(user capping.UserID) *User {
 	u := &User{ID: user}
 	if !s.archive.IDs().Dense() {
@@ -137,7 +138,7 @@ func (r *Report) note(format string, args ...any) {
 	}
 }
 
-// The method missing adds a note about an unreadable segments generation to the report.
+// The method missing adds a note about an unreadable segments generation (published version) to the report.
 func (r *Report) missing(generation string, err error) {
 	r.note("generation %s cannot be read, so sends that used its segments are not checked (use --generation to name "+
 		"another one for all): %v", generation, err)

@@ -45,8 +45,8 @@ type event struct {
 	what    happening
 }
 
-// The function happens returns the effect of a call on the sends of the users in one group of the call's audit record.
-// If the call says nothing about these sends, the result "ok" is false.
+// The function "happens" returns the effect of a call on the sends of the users in one group of the call's audit
+// record. If the call says nothing about the users' sends, the result "ok" is false.
 func happens(g *audit.Group) (what happening, ok bool) {
 	switch g.Outcome {
 	case audit.Allowed:
@@ -71,8 +71,8 @@ type send struct {
 	unrecorded bool
 }
 
-// sendsOf computes the sends of a user from the effects (events) of calls on this user. The argument "events" must hold
-// all events of the user, in the order of time. The returned sends are in the order of time, too.
+// sendsOf computes the sends of a user from the effects (events) of calls on this user. The argument "events" of
+// sendsOf must hold all events of the user, in the order of time. The returned sends are also in the order of time.
 func (t *table) sendsOf(events []event, sends []send) []send {
 	sends = sends[:0]
 	for i, e := range events {
@@ -88,8 +88,8 @@ func (t *table) sendsOf(events []event, sends []send) []send {
 	return sends
 }
 
-// takeAway finds the sends that a release may have removed from the user's log. For each such send, takeAway stores the
-// earliest possible time of the removal.
+// takeAway finds the sends that a release may have removed from the user's log. For each removed send, takeAway stores
+// the earliest possible time of the removal.
 func takeAway(sends []send, c *call, what happening) {
 	for i := range sends {
 		s := &sends[i]
@@ -158,8 +158,8 @@ type world struct {
 	zones []*time.Location
 }
 
-// The type names gives each name (such as the name of an instance) a small number, so that a call can refer to the name
-// in two bytes.
+// The type names gives each name (such as the name of an instance) a small number, so that a call can store the name in
+// two bytes.
 type names struct {
 	list  []string
 	known map[string]uint16
@@ -177,7 +177,8 @@ func (n *names) of(text string) uint16 {
 	return i
 }
 
-// The method limits returns the limits that apply to a send. The result "known" is false if the limits are unknown.
+// The method "limits" returns the limits that apply to a send. The result "known" of the method "limits" is false if
+// the limits are unknown.
 func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	p := t.policies[s.policy].policy
 	if p == nil {
@@ -196,8 +197,8 @@ func (t *table) limits(s *send) (limits []capping.Limit, known bool) {
 	return p.Limits(w.names[s.segment-1]), true
 }
 
-// The method location returns the user's time zone at the time of a send. The result "ok" is false if the time zone is
-// unknown.
+// The method location returns the user's time zone at the time of a send. The result "ok" of the method location is
+// false if the time zone is unknown.
 func (t *table) location(s *send) (place *time.Location, ok bool) {
 	w := &t.worlds[s.world]
 	switch {

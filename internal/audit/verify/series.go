@@ -25,7 +25,7 @@ func (s *series) add(e *archive.Entry) { s.rolled[e.Instance] = append(s.rolled[
 
 func (s *series) addOpen(e audit.Entry) { s.open[e.Instance] = append(s.open[e.Instance], e) }
 
-// The method replaced reports whether a compaction rewrote the audit file under another name, or removed the file
+// The method "replaced" reports whether a compaction rewrote the audit file under another name, or removed the file
 // because of its age.
 func (s *series) replaced(h audit.Header) bool {
 	files := slices.Concat(s.rolled[h.Instance], s.open[h.Instance])

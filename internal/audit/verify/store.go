@@ -50,8 +50,8 @@ type Answer struct {
 	Unavailable []capping.UserID
 }
 
-// MissingUsers lists users without the send in their logs. The logs of these users are in the same partition of the
-// store.
+// MissingUsers lists users without the send in their logs. The logs of the users in a MissingUsers are in the same
+// partition of the store.
 type MissingUsers struct {
 	Place string
 	Users []capping.UserID
@@ -167,8 +167,8 @@ func (w *work) longestWindow(ctx context.Context) (longest time.Duration, err er
 	return longest, err
 }
 
-// The method owes finds the sends of a user that the store should have, and adds these sends to the list of expected
-// sends. The argument "sends" must be in the order of time.
+// The method "owes" finds the sends of a user that the store should have, and adds these sends to the list of expected
+// sends. The argument "sends" of the method "owes" must be in the order of time.
 func (j *judge) owes(user capping.UserID, sends []send) {
 	erased, wasErased := j.erased.At(user)
 	for i := len(sends) - 1; i >= 0; i-- {
@@ -182,7 +182,7 @@ func (j *judge) owes(user capping.UserID, sends []send) {
 	}
 }
 
-// The function displaced reports whether newer sends on the same channel may have displaced the send with the index i
+// The function "displaced" reports whether newer sends on the same channel may have displaced the send with the index i
 // from a full log.
 func displaced(sends []send, i int) bool {
 	if len(sends) <= capping.LogBound {
@@ -215,7 +215,7 @@ type asking struct {
 	sends []expectedSend // sends of one message and channel, sorted by user
 }
 
-// The method questions groups the expected sends by message and channel into questions to the store, with at most
+// The method "questions" groups the expected sends by message and channel into questions to the store, with at most
 // usersOfAsk sends in each question.
 func (p *pass) questions(list []expectedSend) (questions []asking) {
 	same := func(a, b expectedSend) bool { return a.message == b.message && a.channel == b.channel }
@@ -427,7 +427,7 @@ func (c *comparison) record(m *MissingSend, w *work) error {
 	return c.Missing(m)
 }
 
-// The method lacks adds to the report a send that the audit contains and the store lacks.
+// The method "lacks" adds to the report a send that the audit contains and the store lacks.
 func (c *comparison) lacks(m *MissingSend, w *work) {
 	c.report.Missing++
 	at := m.At.Time()

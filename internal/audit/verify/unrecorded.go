@@ -24,8 +24,8 @@ func (s *work) countRepeats(g *audit.Group) {
 	}
 }
 
-// useRepeats makes the passes read the groups with the outcome audit.Replayed, if verify compares the audit with the
-// store and records may be missing from the audit.
+// If verify compares the audit with the store and audit records may be missing, useRepeats makes the passes read the
+// groups with the outcome audit.Replayed.
 func (s *work) useRepeats() {
 	if s.expected == nil || len(s.unsure) == 0 {
 		return
@@ -37,7 +37,8 @@ func (s *work) useRepeats() {
 }
 
 // unrecorded reports whether the event with the index i is the first that shows a send without a record in the audit.
-// Such an event repeats a call, and no event of the user records a send of the same message on the same channel.
+// An event that shows a send without a record repeats a call, and no event of the user records a send of the same
+// message on the same channel.
 func (t *table) unrecorded(events []event, i int) bool {
 	c := &t.calls[events[i].call]
 	for k, e := range events {

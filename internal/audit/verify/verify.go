@@ -67,7 +67,7 @@ func Check(ctx context.Context, a *archive.Archive, config Config) (*Report, err
 	return w.report, nil
 }
 
-// The method all runs the whole verification: of the audit files, of the recorded sends, and of the store.
+// The method "all" runs the whole verification: of the audit files, of the recorded sends, and of the store.
 func (s *work) all(ctx context.Context) error {
 	var store *comparison
 	if s.config.Store != nil {

@@ -17,12 +17,12 @@ import (
 )
 
 // A step is a function that decides about one user of a call and stores the result at the user's index in the call. If
-// the user's log changes, the step function appends the entries of the new log to dst, and returns the extended dst and
-// the result "changed" true. If the new log has no entries, the store removes the user's log.
+// the user's log changes, the step function appends the entries of the new log to dst. The step function also returns
+// the extended dst and the result "changed" true. If the new log has no entries, the store removes the user's log.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
-// A counting describes the counts of messages that a call changes together with the users' logs. The zero counting
-// changes no counts.
+// The type counting describes the message counts that a call changes in one step with the users' logs. The zero value
+// of the type counting changes no counts.
 type counting struct {
 	lives Lives
 	// The function tally adds the change of one user's log to the counts in t.
@@ -89,7 +89,8 @@ func (s *Store) run(ctx context.Context, c *call) error {
 }
 
 // doPortions decides about one portion of the call's users after another. doPortions ends when no portion is left, the
-// deadline has passed or the database is broken. The method run returns the error in the last two cases.
+// deadline has passed or the database is broken. If the deadline has passed or the database is broken, the method run
+// returns the error.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(ctx, func() error {
@@ -107,7 +108,7 @@ func (s *Store) doPortions(ctx context.Context, c *call) {
 
 func (c *call) takePortion() int { return int(c.next.Add(1)) - 1 }
 
-// A worker holds the buffers of one goroutine for decisions about users. Later calls reuse the buffers.
+// A worker holds the buffers of one goroutine for decisions about users. Later calls reuse the buffers of a worker.
 type worker struct {
 	reader  database.Reader
 	scratch []byte // the new log that is being built
@@ -153,8 +154,8 @@ func (s *Store) decidePortion(ctx context.Context, c *call, p portion, w *worker
 	}
 }
 
-// decideUser decides about one user of the call. The argument "packed" is the user's element in the plan (sorted list
-// of the call's users).
+// decideUser decides about one user of the call. The argument "packed" of decideUser is the user's element in the plan
+// (sorted list of the call's users).
 func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebble.Batch, now capping.Instant,
 	packed uint64) {
 	user, index := c.plan.user(packed)
@@ -182,7 +183,7 @@ func (s *Store) decideUser(ctx context.Context, c *call, w *worker, batch *pebbl
 }
 
 // The method put adds the user's new log to the database batch. If the value has no entries, put adds a removal of the
-// log instead. The argument "value" must begin with the format version from beginLog.
+// log instead. The argument "value" of the method put must begin with the format version from beginLog.
 func (s *Store) put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if len(value) <= logHeader {
 		value = nil

@@ -7,8 +7,8 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// These variables are the prefixes of the database keys for live changes (changes of sets by API calls). These keys
-// sort after the keys for counts of messages.
+// These variables are the prefixes of the database keys for live changes (changes of sets by API calls). Keys of live
+// changes sort after the keys for counts of messages.
 var (
 	freedKey     = []byte{database.KeyMeta, 0xFF, 4} // a whole key, and not a prefix
 	freshPrefix  = []byte{database.KeyMeta, 0xFF, 5} // records of calls with few users

@@ -11,9 +11,9 @@ import (
 	"capper/internal/live"
 )
 
-// Packing keeps the stored log of live changes (changes of sets by API calls) small, by combining the records of calls
-// with few users into full records. From time to time, a pass over the full records drops changes that all generations
-// contain, and changes that a later change of the same user has replaced.
+// Packing keeps the stored log of live changes (changes of sets by API calls) small: packing combines the records of
+// small calls into full records. From time to time, a pass over the full records drops unnecessary changes: a later
+// change of the same user has replaced them, or all generations (published versions) contain them.
 const (
 	packFrom   = 64       // records of small calls are packed if there are more than this number
 	packBytes  = 64 << 10 // approximate size of the records in one pack, which takes about 3 ms
@@ -96,7 +96,8 @@ func (c *changeLog) need() (fresh int, pass bool) {
 	return c.fresh, pass
 }
 
-// The method standing returns the number of live changes in the lists in memory. The caller must hold c.mu.
+// The method standing returns the number of live changes in the lists in memory. The caller of the method standing must
+// hold c.mu.
 func (c *changeLog) standing() (n int) {
 	for set := range c.sets {
 		n += c.lists.Len(set)
@@ -126,7 +127,7 @@ func (c *changeLog) packFresh() (remaining int, err error) {
 	return c.fresh, c.db.Broken()
 }
 
-// The method applied returns the number of the next change record. The changes of all records with lower numbers are
+// The method "applied" returns the number of the next change record. The changes of all records with lower numbers are
 // also in the lists in memory, except possibly the changes of the pending records in the result "except".
 func (c *changeLog) applied() (end uint64, except []interval) {
 	c.mu.Lock()
@@ -145,7 +146,7 @@ func (c *changeLog) beginPass() {
 	p.clean = -1
 }
 
-// continuePass packs the next full change records in the present pass.
+// continuePass packs the next full change records in the current pass (walk that drops unnecessary changes).
 func (c *changeLog) continuePass() (busy bool, err error) {
 	p := c.packing.pass
 	found, err := c.read(packedPrefix, p.next, p.end, p.skip)

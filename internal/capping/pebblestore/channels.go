@@ -17,7 +17,8 @@ var channelsKey = []byte("\x00channels")
 // channelsVersion is the first byte of the value of channelsKey.
 const channelsVersion = 1
 
-// A storedChannel is a channel that stored sends may contain. The logs of users contain only the number.
+// A storedChannel is a channel that stored sends may contain. The logs of users contain only the channel's number, and
+// not its name.
 type storedChannel struct {
 	Number capping.Channel `json:"number"`
 	// Until is the time from which no policy has had the channel. Until is 0 if the latest policy has the channel.
@@ -33,10 +34,10 @@ type notedChannels struct {
 	noted storedChannels
 }
 
-// The method with returns the channels after a policy with the given channels takes effect. The result contains no
-// channel that policies have not had for twice the given retention (time for which sends are kept, in milliseconds),
-// because no log contains such a channel. If a channel of the policy has another number in stored sends, or if its
-// number belongs to another channel in stored sends, the method with returns an error.
+// The method "with" returns the list of channels to store when a policy with the given channels takes effect. The
+// result of the method "with" omits a channel that no policy has had for twice the given retention (storage time of
+// sends, in milliseconds). No log contains an omitted channel any more. The method "with" returns an error if stored
+// sends have another number for a channel of the policy, or another channel for its number.
 func (s storedChannels) with(
 	channels map[string]capping.Channel, now capping.Instant, retention int64,
 ) (storedChannels, error) {

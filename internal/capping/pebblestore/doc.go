@@ -25,9 +25,9 @@
 // # Promises
 //
 //   - The store returns the verdicts of the function capping.Judge. The store decides about each user and records the
-//     send in one atomic step. During this step, the store holds the lock of the user's stripe (group of users with a
-//     common lock). A call releases its locks after about a thousand users, so that a large call does not block a small
-//     one for long.
+//     send in one atomic step. While the store decides about a user, it holds the lock of the user's stripe (group of
+//     users with a common lock). A call releases its locks after about a thousand users, so that a large call does not
+//     block a small one for long.
 //   - The store returns Allowed, Replayed and grants of permits only after an fsync that makes the decisions durable. A
 //     crash can lose only sends whose verdict was never returned.
 //   - After the disk has refused a write, the store is out of service until it is opened again, because the content of
@@ -74,17 +74,18 @@
 //	06 life (4) name message             head of a pacer's log: version (1), end (8), total (8), number of runs (4)
 //	06 life (4) name message number (6)  a run in the format of package pacing
 //
-// In a store whose ids are not dense, users are id images (64-bit numbers that stand for ids). The user in a key then
-// takes 8 bytes. Apart from users' ids, keys and values are the same as in a store with dense ids. The format marker
-// and the file beside the directory name the kind of ids, and a check word of the key that makes id images. If the
-// configuration has another kind of ids or another key, Open returns an error.
+// In a store whose ids are not dense, users are id images (64-bit numbers that stand for ids). An id image takes 8
+// bytes in a database key. Apart from users' ids, keys and values are the same as in a store with dense ids. The format
+// marker and the file beside the directory name the kind of ids, and a check word of the key that makes id images. If
+// the configuration has another kind of ids or another key, Open returns an error.
 //
 // # Removal
 //
 // When the store writes a user's log, it drops the entries that no limit counts any more. The sweep, a slow walk over
 // all keys, removes expired logs, message ids, counts and logs of pacers. The sweep reads 20,000 keys a second, so that
 // an idle store becomes empty. The store keeps sends for the longest retention (storage time of sends) that was
-// recently in force. A limit that is missing for a moment therefore loses no sends that it needs.
+// recently in force. If a limit is missing from the configuration for a moment, the store keeps the sends that this
+// limit needs.
 //
 // # More
 //

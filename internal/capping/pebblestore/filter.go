@@ -11,7 +11,8 @@ import (
 )
 
 // Filter decides about the users of a batch and records allowed sends; see capping.Store. One sync to the disk at the
-// end makes the call durable. If the deadline passes before this sync begins, all users of the batch are unavailable.
+// end makes the call of Filter durable. If the deadline passes before this sync begins, all users of the batch are
+// unavailable.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	if err := b.Check(verdicts); err != nil {
 		return fmt.Errorf("filter: %w", err)
@@ -76,7 +77,8 @@ func (s *Store) filter(ctx context.Context, c *call, b *capping.Batch, keep, due
 }
 
 // countingSends returns the counts of messages that change when the store records the sends of the batch. The argument
-// "keep" is true if the store remembers the message. In this case, countingSends creates missing counts of the message.
+// "keep" of countingSends is true if the store remembers the message. If "keep" is true, countingSends creates missing
+// counts of the message.
 func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 	c := counting{tally: func(t *Tally, _, _ capping.Log) { t.Of(b.Token, b.Channel).Recorded++ }}
 	now, err := s.db.Now()
@@ -92,7 +94,7 @@ func (s *Store) countingSends(b *capping.Batch, keep bool) counting {
 
 func wasAllowed(v capping.Verdict) bool { return v.Outcome == capping.Allowed }
 
-// The function promises reports whether the verdict is Allowed or Replayed, so that the send must survive a crash.
+// The function "promises" reports whether the verdict is Allowed or Replayed, so that the send must survive a crash.
 func promises(v capping.Verdict) bool {
 	return v.Outcome == capping.Allowed || v.Outcome == capping.Replayed
 }
@@ -180,7 +182,7 @@ func (s *Store) erase(user capping.UserID) {
 	s.db.Commit(batch)
 }
 
-// The method stored returns a copy of the stored value of the user's log, or nil if the user has no log.
+// The method "stored" returns a copy of the stored value of the user's log, or nil if the user has no log.
 func (s *Store) stored(user capping.UserID) ([]byte, error) {
 	w := s.workers.Get().(*worker)
 	defer s.workers.Put(w)

@@ -13,19 +13,19 @@ import (
 )
 
 // The type lives holds the number of the current life (the time since the last reset) of each pacer. The keys of a
-// pacer's logs begin with this number. The first life of a pacer has the number 0. After a reset, the next life gets a
-// number above the numbers of all pacers' lives, so that the keys of new logs sort after all old logs. Reads of new
-// logs therefore do not touch a damaged block of old logs.
+// pacer's logs begin with the number of the pacer's life. The first life of a pacer has the number 0. After a reset,
+// the next life gets a number above the numbers of all pacers' lives, so that the keys of new logs sort after all old
+// logs. Reads of logs after a reset do not touch a damaged block of logs from before the reset.
 type lives map[string]uint32
 
 // lifeKey returns the database key for the number of the pacer's current life (the time since the last reset). The
-// store never removes this key.
+// store never removes the key of a life's number.
 func lifeKey(pacer string) []byte { return append([]byte(lifePrefix), pacer...) }
 
 const lifePrefix = "\x00pacer "
 
-// resetKey returns the database key for the time of the pacer's last reset. The value is the number of the current life
-// and the time.
+// resetKey returns the database key for the time of the pacer's last reset. The value of a reset key holds the number
+// of the current life and the time of the reset.
 func resetKey(pacer string) []byte { return append([]byte(resetPrefix), pacer...) }
 
 const resetPrefix = "\x00reset "

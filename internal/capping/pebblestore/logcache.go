@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// A logCache holds the logs of some users of one stripe (group of users with a common lock), so that decisions about
-// these users need no database read. Every write of a log also updates the cache, so a cached log is always the newest
+// A logCache holds the logs of some users of one stripe (group of users with a common lock). Decisions about users in
+// the cache need no database read. Every write of a log also updates the cache, so a cached log is always the newest
 // log of the user. Only the goroutine that holds the stripe's lock may use the cache.
 //
 // The cached logs (items) are stored one after another in slabs (byte slices of equal size). Slabs contain no pointers,
@@ -35,8 +35,8 @@ const (
 	roomStep   = 2                      // step of the capacity in entries, so that most sends do not move the item
 )
 
-// slabsFor returns the number of slabs (byte slices of equal size) in a cache of the given size in bytes. A sixth of
-// the bytes is for the hash table.
+// slabsFor returns the number of slabs (byte slices of equal size) in a cache of the given size in bytes. The hash
+// table of the cache takes a sixth of the bytes.
 func slabsFor(bytes int64) int {
 	return int(max(1, min(bytes*5/6/slabSize, 1<<32/slabSize-1)))
 }
@@ -44,8 +44,8 @@ func slabsFor(bytes int64) int {
 // newLogCache returns an empty cache of logs that takes the given number of bytes.
 func newLogCache(bytes int64, wide bool) logCache { return newLogCacheOf(slabsFor(bytes), wide) }
 
-// newLogCacheOf returns an empty cache of logs with at most the given number of slabs. The argument "wide" is true if
-// users are id images (64-bit numbers that stand for ids).
+// newLogCacheOf returns an empty cache of logs with at most the given number of slabs. The argument "wide" of
+// newLogCacheOf is true if users are id images (64-bit numbers that stand for ids).
 func newLogCacheOf(slabs int, wide bool) logCache {
 	return logCache{most: slabs, slots: make([]uint32, 16), seed: rand.Uint32(), wide: wide}
 }
@@ -69,8 +69,8 @@ func (c *logCache) Log(user capping.UserID) (capping.Log, bool) {
 	return capping.Log(item[header : header+int(item[0])*capping.EntrySize]), true
 }
 
-// The method item returns the bytes of a cached log. The argument "slot" is the value of the log's slot in the hash
-// table.
+// The method item returns the bytes of a cached log. The argument "slot" of the method item is the value of the log's
+// slot in the hash table.
 func (c *logCache) item(slot uint32) []byte {
 	at := slot - 1
 	return c.slabs[at/slabSize][at%slabSize:]
@@ -111,8 +111,8 @@ func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	c.setSlot(user, at)
 }
 
-// The method reserve allocates space for an item of the given size in a slab of the cache, and returns the value for
-// the log's slot in the hash table.
+// The method reserve allocates space for an item of the given size in a slab of the cache. The result of the method
+// reserve is the value for the log's slot in the hash table.
 func (c *logCache) reserve(size int) (slot uint32) {
 	if len(c.slabs) == 0 || c.used+size > slabSize {
 		c.beginSlab()
@@ -184,7 +184,7 @@ func (c *logCache) grow() {
 	}
 }
 
-// Drop removes the user's log from the cache.
+// The method Drop removes the user's log from the cache.
 func (c *logCache) Drop(user capping.UserID) {
 	if slot, ok := c.find(user); ok {
 		c.freeSlot(slot)

@@ -36,7 +36,7 @@ func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Me
 	return err
 }
 
-// The function cloned returns copies of the logs.
+// The function "cloned" returns copies of the logs.
 func cloned(logs []capping.Log) []capping.Log {
 	size := 0
 	for _, log := range logs {

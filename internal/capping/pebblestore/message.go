@@ -14,7 +14,7 @@ import (
 )
 
 // The result "keep" of shouldRemember is true if the store remembers the batch's message and counts the message's
-// sends. The result "due" is true if the store must write the message's text now.
+// sends. The result "due" of shouldRemember is true if the store must write the message's text now.
 func (s *Store) shouldRemember(b *capping.Batch) (keep, due bool) {
 	keep = len(b.Message.Text()) <= capping.MaxMessageText && s.memory.Keep(b)
 	return keep, keep && s.memory.Due(b)
@@ -64,7 +64,7 @@ func (s *Store) Messages(ctx context.Context, tokens []capping.Token) (map[cappi
 }
 
 // The method message returns the remembered message of the token (short hash of a message). For an unknown token, the
-// method returns a message without an ID.
+// method message returns a message without an ID.
 func (s *Store) message(token capping.Token) (capping.Message, error) {
 	for _, kind := range []byte{database.KeyMessage, database.KeyNamed} {
 		value, err := s.db.Lookup(messageKey(kind, token))
@@ -85,7 +85,8 @@ func (s *Store) message(token capping.Token) (capping.Message, error) {
 	return capping.Message{}, nil
 }
 
-// messageKey returns the database key for the text of a message. The first byte of the key is the argument "kind".
+// messageKey returns the database key for the text of a message. The first byte of a message's key is the argument
+// "kind".
 func messageKey(kind byte, token capping.Token) []byte { return append([]byte{kind}, token[:]...) }
 
 // keyKind returns the first byte of the database key for the text of the message. Keys of messages with a namespace
@@ -98,7 +99,7 @@ func keyKind(m capping.Message) byte {
 }
 
 // encodeMessage returns the stored value for a message's text: the time of expiry (8 bytes, big endian) and the text.
-// The first byte of this value is always 0, so that a later format can begin with another byte.
+// The first byte of a message's stored value is always 0, so that a later format can begin with another byte.
 func encodeMessage(expires capping.Instant, m capping.Message) []byte {
 	text := m.Text()
 	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(text)), uint64(expires)), text...)
@@ -116,7 +117,8 @@ func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, er
 	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
 }
 
-// AddAnswers adds the decisions of instances to the counts of messages; see messages.Store.
+// AddAnswers adds numbers of decisions, which instances of capper made, to the counts of each message; see
+// messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	deltas = slices.Clone(deltas) // nobody changes the maps of the deltas
 	err := s.db.Write(ctx, func() error {

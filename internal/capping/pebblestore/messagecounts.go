@@ -36,8 +36,8 @@ func (c *messageCounts) noteUnreadable(err error) {
 	})
 }
 
-// The method each calls the function "yield" for each database key with the prefix, until "yield" returns an error. The
-// arguments "key" and "value" are valid only until "yield" returns.
+// The method "each" calls the function "yield" for each database key with the prefix, until "yield" returns an error.
+// The arguments "key" and "value" are valid only until "yield" returns.
 func (c *messageCounts) each(prefix []byte, yield func(key, value []byte) error) error {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: database.After(prefix)})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// These variables are the prefixes of the database keys for counts of messages. The byte 0xFF sorts these keys after
-// all other keys of database.KeyMeta, whose names begin with a letter.
+// These variables are the prefixes of the database keys for counts of messages. The byte 0xFF sorts the keys for counts
+// after all other keys of database.KeyMeta, whose names begin with a letter.
 var (
 	recordPrefix = []byte{database.KeyMeta, 0xFF, 1}
 	sendsPrefix  = []byte{database.KeyMeta, 0xFF, 2}
@@ -37,7 +37,7 @@ func idAt(b []byte) id { return id{capping.Token(b), capping.Channel(b[idSize-1]
 
 func recordKey(i id) []byte { return i.appendTo(slices.Clone(recordPrefix)) }
 
-// sendsKey returns the prefix of the keys for a message's counts of sends since these counts began (their life).
+// sendsKey returns the prefix of the keys for a message's counts of sends in one life (time since these counts began).
 func sendsKey(i id, life capping.Instant) []byte {
 	return binary.BigEndian.AppendUint64(i.appendTo(slices.Clone(sendsPrefix)), uint64(life))
 }
@@ -51,7 +51,7 @@ func listKey(at capping.Instant, i id) []byte {
 	return i.appendTo(append(slices.Clone(listPrefix), number[3:]...))
 }
 
-// The function listed returns the message, the channel and the minute of the last call from a key of the list of
+// The function "listed" returns the message, the channel and the minute of the last call from a key of the list of
 // messages.
 func listed(key []byte) (i id, at int64, ok bool) {
 	rest, ok := bytes.CutPrefix(key, listPrefix)

@@ -47,8 +47,8 @@ func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 	return messages.Counts{Key: r.key(i), Title: title, Sends: sends, Answers: answers}, nil
 }
 
-// mostListed is the maximum number of messages that the store reads for one page of messages by last call. At this
-// number, the page ends, and the next page continues there.
+// mostListed is the maximum number of messages that the store reads for one page of messages by last call. At
+// mostListed read messages, the page ends. The next page continues at the place where this page ended.
 const mostListed = 500_000
 
 // A listing is a walk over the list of messages, from the latest call backwards.
@@ -96,8 +96,8 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (pag
 	return page, nil
 }
 
-// The method walk finds the messages of the page. If the walk stops at the limit mostListed, the result "reached" is
-// the position of the stop. Otherwise, the result is nil.
+// The method walk finds the messages of the page. If the walk stops because it has read mostListed messages, the result
+// "reached" is the position of the stop. If the walk reaches its end, the result "reached" is nil.
 func (l *listing) walk(ctx context.Context) (reached *messages.Position, err error) {
 	bounds := &pebble.IterOptions{LowerBound: listKey(l.Since, id{}), UpperBound: l.upper()}
 	it, err := l.c.db.NewIter(bounds)
@@ -158,20 +158,21 @@ func (l *listing) add(i id, value []byte) error {
 	return nil
 }
 
-// listVersion is the first byte of each value in the stored list of messages. Earlier versions of capper wrote an empty
-// value.
+// listVersion is the first byte of each value in the stored list of messages. In earlier versions of capper, the values
+// in the list were empty.
 const listVersion = 1
 
 // listValue returns the value of a message in the stored list of messages: version, last call, number of requested
-// users, and the message's text. A walk over the list therefore needs no other data of messages.
+// users, and the message's text. A walk over the list needs no other data of messages, because listValue contains all
+// of them.
 func listValue(r *record) []byte {
 	value := binary.AppendUvarint([]byte{listVersion}, uint64(max(r.Last, 0)))
 	value = binary.AppendUvarint(value, uint64(max(r.Asked, 0)))
 	return append(value, capping.Message{Namespace: r.Namespace, ID: r.Message}.Text()...)
 }
 
-// The method candidate decodes one value of the stored list of messages. If the value has another version, this method
-// reads the record of the message instead, and returns nil if the message has no record.
+// The method candidate decodes one value of the stored list of messages. If the value has another version, the method
+// candidate reads the record of the message instead, and returns nil if the message has no record.
 func (c *messageCounts) candidate(i id, value []byte) (*messages.Candidate, error) {
 	if len(value) > 0 && value[0] == listVersion {
 		last, n := binary.Uvarint(value[1:])

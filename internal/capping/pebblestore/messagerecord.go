@@ -58,16 +58,16 @@ func (c *messageCounts) load(i id) (*record, error) {
 // The type known is the part of a message's record that the store keeps in memory.
 type known struct{ life, last capping.Instant }
 
-// The constant rest is the maximum time in milliseconds by which the real last call about a message may be later than
-// the stored time.
+// The constant rest is a maximum difference in milliseconds: the real last call about a message is at most this much
+// later than the stored time.
 const rest = capping.Instant(3_600_000)
 
 // mostKnown is the largest number of message records that the cache in memory holds.
 const mostKnown = 10_000
 
-// Begin returns the life of the message's counts (the time at which the counts began), under which a call counts its
-// sends. Begin creates a missing record of the message. If the record cannot be read, Begin returns no life, and the
-// call does not count its sends.
+// Begin returns the life of the message's counts, that is, the time at which the counts began. A call counts its sends
+// under the life of the message's counts. Begin creates a missing record of the message. If the record cannot be read,
+// Begin returns no life, and the call does not count its sends.
 func (c *messageCounts) Begin(key messages.Key, now capping.Instant) Lives {
 	return livesOf(idOf(key), c.begin(key, now))
 }
@@ -102,8 +102,8 @@ func newRecord(key messages.Key, now capping.Instant) *record {
 		Answers: messages.Answers{First: now}}
 }
 
-// The method put writes the record of a message on a channel, with the time of the last call. The caller must hold
-// c.mu.
+// The method put writes the record of a message on a channel, with the time of the last call. The caller of the method
+// put must hold c.mu.
 func (c *messageCounts) put(batch *pebble.Batch, i id, r *record, at capping.Instant) error {
 	before := r.Last
 	r.Last = max(before, at)
@@ -127,8 +127,8 @@ func (c *messageCounts) remember(i id, k known) {
 	c.known[i] = k
 }
 
-// Counted returns the lives (times at which counts began) of a message's records on the given channel. For channel 0,
-// Counted returns the lives on every channel, including sends without a channel.
+// The method Counted returns the lives (times at which counts began) of a message's records on the given channel. For
+// channel 0, Counted returns the lives on every channel, including sends without a channel.
 func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Lives {
 	if channel != 0 {
 		return c.Known(token, channel)

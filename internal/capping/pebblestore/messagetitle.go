@@ -14,7 +14,7 @@ import (
 	"capper/internal/messages"
 )
 
-// The type title is the stored title of a message. Versions of capper without titles leave the database key of a title
+// The type title is the stored title of a message. Versions of capper without titles leave the database keys of titles
 // unchanged.
 type title struct {
 	Namespace string          `json:"namespace,omitempty"`
@@ -36,7 +36,7 @@ func decodeTitle(value []byte) (*title, error) {
 	return decodeVersioned[title](value, titleVersion, "title")
 }
 
-// SetTitle gives the message another title; see messages.Store. The new title becomes durable with the next sync.
+// SetTitle replaces the title of the message; see messages.Store. The new title becomes durable with the next sync.
 func (c *messageCounts) SetTitle(message capping.Message, text string, now capping.Instant) error {
 	remembered := text == "" || c.memory.KeepSends(message, 0)
 	c.mu.Lock()
@@ -65,8 +65,8 @@ func (c *messageCounts) SetTitle(message capping.Message, text string, now cappi
 	return nil
 }
 
-// The method counted reports whether the store has counts, on any channel, of the message with the token (short hash of
-// the message).
+// The method "counted" reports whether the store has counts, on any channel, of the message with the token (short hash
+// of the message).
 func (c *messageCounts) counted(token capping.Token) (found bool, err error) {
 	enough := errors.New("found")
 	err = c.each(recordKey(id{token: token})[:len(recordPrefix)+len(token)], func([]byte, []byte) error {
@@ -92,7 +92,7 @@ func (c *messageCounts) Title(message capping.Message) (string, error) {
 	return t.Title, nil
 }
 
-// The method titled returns the messages whose titles contain the text q.Part.
+// The method "titled" returns the messages whose titles contain the text q.Part.
 func (c *messageCounts) titled(ctx context.Context, q *messages.Query) (found map[capping.Message]bool, err error) {
 	found = map[capping.Message]bool{}
 	err = c.each(titlePrefix, func(_, value []byte) error {

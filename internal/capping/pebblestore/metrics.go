@@ -4,8 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The type metrics holds the Prometheus metrics that only the embedded store has. Package measure counts the calls of
-// every store.
+// The type metrics holds the Prometheus metrics that only the embedded store has. Package measure has the metrics of
+// calls, which every store has.
 type metrics struct {
 	errors *prometheus.CounterVec // by kind
 }

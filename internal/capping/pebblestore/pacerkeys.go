@@ -20,8 +20,8 @@ func pacerKey(life uint32, pacer string) ([]byte, error) {
 // lifeSize is the number of bytes of a life's number (see pacerKey) in a key.
 const lifeSize = 4
 
-// logKey returns the key of the head (first stored value) of a pacer's log. This key is also the prefix of the keys of
-// the log's runs of permits, and never a prefix of another log's keys.
+// logKey returns the key of the head (first stored value) of a pacer's log. The key of a head is also the prefix of the
+// keys of the log's runs of permits, and never a prefix of another log's keys.
 func logKey(life uint32, pacer, message string) ([]byte, error) {
 	key, err := pacerKey(life, pacer)
 	if err != nil {

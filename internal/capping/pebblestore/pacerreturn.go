@@ -65,7 +65,7 @@ func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (re
 
 // The type forgets holds the time of each pacer's last reset. Earlier versions of capper stored no time of a reset; the
 // time at which the database was opened is used instead. If the clock was set back before a reset, the time of the
-// latest grant is used.
+// latest grant replaces the time of the reset.
 type forgets struct {
 	opened pacing.Time
 	latest pacing.Time // time of the latest grant

@@ -83,9 +83,9 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	return past, nil, err
 }
 
-// behindDamage returns the key at which the sweep continues after an unreadable key. After an unreadable request, the
-// sweep continues at the first log of a pacer. After an unreadable log, the sweep continues at the next life (number of
-// a reset of a pacer) in the keys.
+// The function behindDamage returns the key at which the sweep (search for expired data) continues after an unreadable
+// key. After an unreadable request, the sweep continues at the first log of a pacer. After an unreadable log, the sweep
+// continues at the next life (number of a reset of a pacer) in the keys.
 func (l *pacerLogs) behindDamage(key []byte) []byte {
 	if key[0] == database.KeyRequest {
 		return []byte{database.KeyPacer}

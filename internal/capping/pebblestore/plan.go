@@ -7,10 +7,10 @@ import (
 	"capper/internal/capping"
 )
 
-// A plan holds the users of a call, sorted by stripe (group of users with a common lock). An element of the plan is a
+// A plan holds the users of a call, sorted by stripe (group of users with a common lock). Each element of the plan is a
 // 64-bit number. The upper 32 bits of the element are a whole dense id, or the upper half of an id image (64-bit number
 // that stands for the id). The lower 32 bits of the element are the user's index in the call. One sort of integers
-// therefore works for dense ids and for id images.
+// works for dense ids and for id images.
 type plan struct {
 	users  []uint64
 	images []capping.UserID       // the users of the call, in a store for images
@@ -19,8 +19,8 @@ type plan struct {
 
 const upperHalf = math.MaxUint32 << 32
 
-// The method arrange fills the plan p for the given users. The argument r determines the stripe (group of users with a
-// common lock) of each user.
+// The method arrange fills the plan p for the given users. The argument r of the method arrange determines the stripe
+// (group of users with a common lock) of each user.
 func (p *plan) arrange(users []capping.UserID, r runs) {
 	p.images = p.images[:0]
 	if r.ofImages() {
@@ -59,13 +59,13 @@ func (p *plan) user(packed uint64) (user capping.UserID, index int) {
 // "first" to below "last".
 type portion struct{ first, last int }
 
-// portionUsers is the approximate number of users between two releases of the locks of a call. A call for one user
-// therefore does not wait long for a large call.
+// portionUsers is the approximate number of users between two releases of the locks of a call. Because a large call
+// releases its locks often, a call for one user does not wait long.
 const portionUsers = 1024
 
 // sortPortion sorts the users of one portion of a plan in the order of their database keys, and returns the plan's
-// elements of these users. Id images with equal upper halves may be in another order, which only costs time. A call
-// hardly ever has such id images.
+// elements of these users. Id images whose upper halves are equal may be in another order, which only makes reads
+// slower. A call hardly ever has id images with equal upper halves.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)

@@ -35,7 +35,7 @@ type tallied struct {
 	messages.Sends
 }
 
-// The method Of returns the numbers of sends of the token's message on the channel in the Tally.
+// The method Of returns the numbers of sends that the Tally holds for the token's message on the channel.
 func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends {
 	for i := range *t {
 		if (*t)[i].channel == channel && (*t)[i].token == token {
@@ -46,9 +46,9 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 	return &(*t)[len(*t)-1].Sends
 }
 
-// Count adds a Tally to the stored counts of sends of one stripe (group of users with a common lock). The argument
-// "batch" is the database batch with the changed logs of the users. Count leaves out messages that are not in the
-// argument "lives", because the store does not count their sends.
+// The method Count adds a Tally to the stored counts of sends of one stripe (group of users with a common lock). The
+// argument "batch" of Count is the database batch with the changed logs of the users. Count leaves out messages that
+// are not in the argument "lives", because the store does not count their sends.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
 		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {
@@ -90,8 +90,8 @@ func (c *messageCounts) loadSends(key []byte) *sends {
 	return &sends{found, err != nil}
 }
 
-// The method sum returns the numbers of recorded and released sends of a message since its counts began, summed over
-// all stripes (groups of users with a common lock).
+// The method sum returns the numbers of recorded and released sends of a message since its counts began. The method
+// adds up the counts of all stripes (groups of users with a common lock).
 func (c *messageCounts) sum(at cell) (total messages.Sends, err error) {
 	err = c.each(sendsKey(at.id, at.begun), func(_, value []byte) error {
 		part, err := decodeSends(value)

@@ -45,9 +45,9 @@ var (
 	_ capping.Archiver = (*Store)(nil)
 )
 
-// Open opens the store in a directory. If the directory does not exist, Open creates it. Open returns an error if
-// another process has the store open, the format is unknown, the disk is full, or ctx ends. If Open returns because ctx
-// has ended, the process should exit, because Pebble goes on opening the database and cannot be stopped.
+// Open opens the store in a directory. If the directory does not exist, Open creates the directory. Open returns an
+// error if another process has the store open, the format is unknown, the disk is full, or ctx ends. If Open returns
+// because ctx has ended, the process should exit, because Pebble goes on opening the database and cannot be stopped.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	s, err := open(ctx, config.withDefaults())
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Store) ClockTolerance() time.Duration { return 0 }
 
 // Health returns the store's state from memory, without a read from the disk. The state is "down" if the disk has
 // refused a write, or if the clock is wrong. The state is "degraded" if tables cannot be written or if damaged logs are
-// known. Otherwise, the state is "ok".
+// known. Without one of these faults, the state is "ok".
 func (s *Store) Health(ctx context.Context) capping.Health {
 	health := s.db.Health(ctx)
 	if warning := s.retained.current().warning(capping.InstantOf(s.clock())); warning != "" {
@@ -147,24 +147,24 @@ func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.ForgetPacer(ctx, pacer, group)
 }
 
-// KeepLease begins or extends the lease of a permit request; see pacing.Leases.
+// KeepLease begins or extends the lease (time limit for unused permits) of a permit request; see pacing.Leases.
 func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, lasts time.Duration, call []byte) (
 	pacing.LeaseState, error) {
 	return s.pacers.KeepLease(ctx, group, r, lasts, call)
 }
 
-// EndedLeases returns the ended leases of permit requests; see pacing.Leases.
+// EndedLeases returns leases (time limits for unused permits) of permit requests that have ended; see pacing.Leases.
 func (s *Store) EndedLeases(ctx context.Context, group string, most int) ([]pacing.Lease, error) {
 	return s.pacers.EndedLeases(ctx, group, most)
 }
 
-// RemoveLease removes the ended lease of a permit request; see pacing.Leases.
+// RemoveLease removes the ended lease (time limit for unused permits) of a permit request; see pacing.Leases.
 func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request) error {
 	return s.pacers.RemoveLease(ctx, group, r)
 }
 
-// The method missing returns a text about sends and set changes that a restored store lacks and that decisions may
-// still need. If the store lacks no such data, the method missing returns "".
+// The method missing returns a warning for a store restored from a backup: the store lacks sends and set changes that
+// decisions may still need. If a restored store lacks no needed data, the method missing returns "".
 func (s *Store) missing(now capping.Instant) string {
 	restored := s.db.Restored()
 	if restored == nil {
@@ -181,8 +181,8 @@ func (s *Store) missing(now capping.Instant) string {
 		restored.Until.UTC().Format(time.RFC3339), restored.At.UTC().Format(time.RFC3339))
 }
 
-// missingChanges is the time for which a restored store warns operators about missing set changes. Within this time, a
-// build of the segments should include these changes.
+// missingChanges is the time for which a restored store warns operators about missing set changes. Within the time
+// missingChanges, a build of the segments should include the missing set changes.
 const missingChanges = 7 * 24 * time.Hour
 
 // IDs returns the kind of the users' ids in the store. The zero IDs means dense ids (32-bit integers).
@@ -194,7 +194,7 @@ func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
 
 // Backup writes an archive of the store's current data while other calls continue. The archive contains the data of all
 // calls that returned before the call of Backup. If Backup returns an error, the written bytes are useless. The
-// argument "channels" holds the number of each channel of the policy, by the channel's name.
+// argument "channels" of Backup holds the number of each channel of the policy, by the channel's name.
 func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]capping.Channel) error {
 	var made database.Copy
 	end := func() error { return nil }
@@ -218,7 +218,7 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 
 // Close stops the background work, waits for running calls whose caller has stopped waiting, and closes the database.
 // Close waits up to half a minute, or up to two seconds if the store is out of service. If closing takes longer, Close
-// freezes the files instead of closing Pebble. The freeze loses no write of a call that has returned.
+// freezes the files instead of closing Pebble. The freeze loses no write of a call that has already returned.
 func (s *Store) Close() error {
 	s.stop()
 	return s.db.Close()

@@ -19,7 +19,8 @@ type stripe struct {
 const stripeCount = 256
 
 // A run is a group of users with neighbouring ids, which share a stripe (group of users with a common lock). The ids of
-// a run differ only in the lower bits, and the type runs is the number of these bits.
+// a run (group of neighbouring users) differ only in their lower bits. The type runs is the number of lower bits in
+// which the ids of a run may differ.
 type runs uint8
 
 const (
@@ -31,9 +32,9 @@ const (
 func (r runs) ofImages() bool { return r > denseRuns }
 
 // The method stripe returns the index of the stripe (group of users with a common lock) of the user. Fibonacci hashing
-// of the number of the user's run (block of consecutive ids) spreads the runs over the stripes. The hash is a
-// multiplication by 2^32 divided by the golden ratio. Without the hash, ids with a large common step would all be in
-// one stripe.
+// of the number of the user's run (block of consecutive ids) spreads the runs over the stripes. The hash of a run's
+// number is the number times a constant: 2^32 divided by the golden ratio. Without the hash, ids that are all multiples
+// of a large number would all be in one stripe.
 func (r runs) stripe(user capping.UserID) int { return int(uint32(user>>(r&63)) * 2654435769 >> 24) }
 
 // makeStripes gives each stripe (group of users with a common lock) a log cache of the given size in bytes.
@@ -47,8 +48,8 @@ func (s *Store) makeStripes(cacheBytes int64) {
 	}
 }
 
-// cacheOf returns the log cache of the user's stripe (group of users with a common lock). The caller must hold the lock
-// of this stripe.
+// cacheOf returns the log cache of the user's stripe (group of users with a common lock). The caller of cacheOf must
+// hold the lock of this stripe.
 func (s *Store) cacheOf(user capping.UserID) *logCache { return &s.stripes[s.runs.stripe(user)].cache }
 
 func (s *Store) lockStripes(c *call, p portion) {

@@ -16,9 +16,10 @@ import (
 // every channel, and LogBound entries without a channel.
 const maxLogSize = 256 * capping.LogBound * capping.EntrySize
 
-// The stored value of a user's log is a byte with the version of the format, followed by the entries in the format of
-// package capping. In format 1 of the database, a user's log has no version byte, so the length of the stored value is
-// a multiple of EntrySize. As long as programs read format 1, later formats must not have values of such a length.
+// The stored value of a user's log is a version byte, followed by the log's entries in the format of package capping.
+// In format 1 of the database, a user's log has no version byte, so the length of the stored value is a multiple of
+// EntrySize. As long as programs read format 1, the length of a value in a later format must not be a multiple of
+// EntrySize.
 const (
 	logVersion  = 2
 	logHeader   = 1 // bytes before the entries
@@ -50,7 +51,7 @@ func decodeLog(value []byte) (log capping.Log, version int, err error) {
 	return log, version, nil
 }
 
-// beginLog appends the version byte of a log value to dst. The caller must append the entries of the log.
+// beginLog appends the version byte of a log value to dst. The caller of beginLog must append the entries of the log.
 func beginLog(dst []byte) []byte { return append(dst, logVersion) }
 
 // entriesOf returns the log in a value that begins with the version byte from beginLog. If the value is nil, entriesOf
@@ -63,7 +64,7 @@ func entriesOf(value []byte) capping.Log {
 }
 
 // Logs returns users with logs, and their logs, in ascending order of users from the given id on. The argument "most"
-// is the maximum number of returned users. If one of the logs cannot be read, Logs returns only an error.
+// of Logs is the maximum number of returned users. If one of the logs cannot be read, Logs returns only an error.
 func (s *Store) Logs(ctx context.Context, from capping.UserID, most int) (users []capping.UserID, logs []capping.Log,
 	err error) {
 	err = s.db.Rescue(ctx, func() error {

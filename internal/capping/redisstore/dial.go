@@ -8,8 +8,8 @@ import (
 )
 
 // mostAnswered is the maximum number of bytes that a survey of the servers reads from one connection. The replies of a
-// real Redis server take a few kilobytes, plus about a hundred bytes for each node of the cluster. This limit is
-// necessary because the Redis client does not limit the length of a line.
+// real Redis server take a few kilobytes, plus about a hundred bytes for each node of the cluster. The limit is
+// necessary, because the Redis client itself does not limit the length of a line.
 const mostAnswered = 8 << 20
 
 // The function dial connects to a server that capper does not trust yet: the server may be another program than Redis,

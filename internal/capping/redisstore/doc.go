@@ -67,8 +67,8 @@
 //
 // The format marker is a Redis value that names the version of the stored format, and the keyspace. The marker also
 // names the lowest format version that a program must know to use the store. In stores with dense ids, this program
-// reads the format versions 1 to 3, whose users' logs have the same format (script/format.go). In stores with other
-// ids, the program reads version 4:
+// reads the format versions 1 to 3, whose users' logs have the same format (script/format.go). In stores with ids that
+// are not dense, this program reads version 4:
 //
 //	1  capper log 1 bucket 190 partitions 64 epoch 2024-01-01
 //	2  capper log 2 least 2 bucket 190 partitions 64 epoch 2024-01-01
@@ -89,8 +89,8 @@
 // Every five seconds, each instance sends a heartbeat (beat.go, script/beat.lua). The heartbeat renews the records in
 // Redis that all instances share, and reports the configuration of the instance. The reply to a heartbeat contains the
 // retention in force (the time for which sends are kept), the numbers of the channels, and the differences between the
-// instances. The retention in force is the longest retention of any instance. A policy that is missing for a moment
-// therefore deletes no sends.
+// instances. The retention in force is the longest retention of any instance. If a policy is missing for a moment, its
+// sends therefore stay in the store.
 //
 // # Counts by message
 //

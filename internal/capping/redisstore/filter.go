@@ -32,9 +32,9 @@ func (o *filterOperation) Encode(c *dispatch.Command) {
 		o.batch.Groups, &o.rules, script.Counts{Counted: o.counted && !c.Bare, Token: o.batch.Token}, o.known(c))
 }
 
-// The method known returns the caller's version of the live changes (changes of sets by API calls). The script
-// filter.lua compares this version with the stored version; nil means no comparison. For a bare command (which may use
-// only the key of one bucket), the method known returns nil, because the run compares the versions before the bare
+// The method "known" returns the caller's version of the live changes (changes of sets by API calls). The script
+// filter.lua compares the caller's version with the stored version; nil means no comparison. The method "known" returns
+// nil for a bare command (which may use only the key of one bucket). The run compares the versions before each bare
 // command.
 func (o *filterOperation) known(c *dispatch.Command) *string {
 	if c.Bare || c.Partition >= len(o.batch.Known) {

@@ -19,8 +19,8 @@ import (
 	"capper/internal/zones"
 )
 
-// The type fleet represents this instance among all instances that use the same namespace. Every five seconds, the
-// fleet renews the records in Redis that the instances share, and checks that these records still exist.
+// The type fleet connects this instance with all instances that use the same namespace in Redis. Every five seconds,
+// the fleet renews the records in Redis that the instances share, and checks that these records still exist.
 type fleet struct {
 	config   *Config
 	top      *topology.Topology
@@ -99,7 +99,7 @@ func newFleet(s *Store, told func()) *fleet {
 	return f
 }
 
-// The method halted returns the reason why this instance makes no decisions, or nil if the instance makes decisions.
+// The method "halted" returns the reason why this instance makes no decisions, or nil if the instance makes decisions.
 func (f *fleet) halted() error {
 	if m := f.mismatch.Load(); m != nil {
 		return m
@@ -162,7 +162,7 @@ func (f *fleet) retention() time.Duration {
 	return time.Duration(f.longest.Load()) * time.Millisecond
 }
 
-// The method remarks returns warnings for operators about the other instances and about the shared records in Redis.
+// The method "remarks" returns warnings for operators about the other instances and about the shared records in Redis.
 func (f *fleet) remarks(seen *sight) (remarks []string) {
 	if f.made {
 		remarks = append(remarks, "the store was created at this start without records: every user may receive a "+

@@ -76,8 +76,9 @@ func (s *Store) Health(context.Context) capping.Health {
 	return h
 }
 
-// The method lost returns texts about missing or possibly incomplete data of the store. The result "all" is true if all
-// partitions with users are in quarantine (no decisions until an operator accepts the loss).
+// The method "lost" returns texts about missing or possibly incomplete data of the store. The result "all" of the
+// method "lost" is true if all partitions with users are in quarantine (no decisions until an operator accepts the
+// loss).
 func (s *Store) lost(seen *sight) (lost []string, all bool) {
 	if seen.gone != nil {
 		lost = append(lost, seen.gone.Error())

@@ -86,7 +86,7 @@ type survey struct {
 const attempt = 3 * time.Second
 
 // The function Survey examines all servers in parallel, within the deadline of the context. Survey returns an error
-// only if the configuration is wrong. The Report holds the errors of the servers.
+// only if the configuration is wrong. The Report holds the errors of single servers.
 func Survey(ctx context.Context, config Config) (*Report, error) {
 	if len(config.Addrs) == 0 {
 		return nil, errors.New("addrs: must contain the host:port of at least one Redis server")
@@ -162,7 +162,7 @@ func (s *survey) find(ctx context.Context, r *Report) {
 	}
 }
 
-// The function covered counts the hash slots with a working master, and the hash slots that the cluster is moving.
+// The function "covered" counts the hash slots with a working master, and the hash slots that the cluster is moving.
 func covered(nodes []*Node) (slots, moving int) {
 	for _, n := range nodes {
 		moving += n.member.Moving
@@ -219,7 +219,7 @@ func (s *survey) neighbours(ctx context.Context, addr string) (nodes []*Node, cl
 	return clustered(topology.Members(list.Val(), addr)), topology.ParseInfo(state.Val()), nil
 }
 
-// The function besides returns a server outside a cluster together with its replicas.
+// The function "besides" returns a server outside a cluster together with its replicas.
 func besides(addr string, facts topology.Facts) []*Node {
 	own := &Node{Addr: addr}
 	if facts["role"] == "slave" {
@@ -233,7 +233,7 @@ func besides(addr string, facts topology.Facts) []*Node {
 	return nodes
 }
 
-// The function clustered returns the listed nodes that take part in the cluster.
+// The function "clustered" returns the listed nodes that take part in the cluster.
 func clustered(members []topology.Member) (nodes []*Node) {
 	addrs := map[string]string{}
 	for _, m := range members {
@@ -252,7 +252,8 @@ func clustered(members []topology.Member) (nodes []*Node) {
 	return nodes
 }
 
-// The method trial returns a key and settings for a test of the Redis user's rights. Open makes the same test.
+// The method trial returns a key and settings for a test of the Redis user's rights. Open makes the same test as the
+// survey.
 func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	trial := topology.Trial{Who: "node " + n.Addr, Key: s.prefixes[0] + "RIGHTS", Cluster: r.Cluster}
 	if n.Master != "" {
@@ -267,7 +268,7 @@ func (s *survey) trial(r *Report, n *Node) topology.Trial {
 	return trial
 }
 
-// The method rules returns the rules by which Open would accept or reject the servers.
+// The method rules returns the rules by which Open accepts or rejects servers.
 func (s *survey) rules() *topology.Rules {
 	return &topology.Rules{
 		Namespace: s.config.Namespace, Username: s.config.Username, HashFields: s.keyspace.HashFields(),
@@ -295,8 +296,8 @@ func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *r
 	}
 }
 
-// lookAtStore reads the format marker (value that names the version of the stored format) from the node that serves the
-// marker's key, to find out whether a store exists.
+// lookAtStore finds out whether a store exists. For this, lookAtStore reads the format marker (value that names the
+// version of the stored format) from the node that serves the marker's key.
 func (s *survey) lookAtStore(ctx context.Context, r *Report, n *Node, client *redis.Client) {
 	if n.Master != "" || r.Cluster && !n.member.Serves(s.keyspace.Slot(s.keyspace.FormatPartition())) {
 		return

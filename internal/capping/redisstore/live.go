@@ -57,8 +57,8 @@ type liveLogs struct {
 	owed  []map[string]capping.Instant // by partition and set: changes up to this time must still be removed
 }
 
-// A liveLog is the state in memory that this instance keeps about the live change log (log of changes to sets by API
-// calls) of one partition.
+// A liveLog is this instance's knowledge about one partition's live change log (log of changes to sets by API calls) in
+// Redis.
 type liveLog struct {
 	mu      sync.Mutex
 	next    *renewal // the next renewal, which has not begun; nil: none
@@ -72,8 +72,8 @@ type liveLog struct {
 	restored restoration // protected by mu
 }
 
-// A renewal is one read of a live change log (log of changes to sets by API calls) from Redis, which brings this
-// instance up to date. Any number of calls may wait for the same renewal.
+// A renewal reads a live change log (log of changes to sets by API calls) once from Redis, and brings this instance up
+// to date. Any number of calls may wait for the same renewal.
 type renewal struct {
 	done chan struct{}
 	err  error // valid after done is closed
@@ -103,7 +103,8 @@ func (l *liveLogs) close() {
 	l.wait.Wait()
 }
 
-// Lists returns the live changes (changes of sets by API calls) that this instance has read or stored; see live.Store.
+// The method Lists returns the live changes (changes of sets by API calls) that this instance has read or stored; see
+// live.Store.
 func (s *Store) Lists() *live.Lists { return s.live.lists }
 
 // The method Change appends the changes in the batch to the live change logs of the users' partitions, and applies the
@@ -129,13 +130,14 @@ func (s *Store) Renew(ctx context.Context, users []capping.UserID) error {
 	return err
 }
 
-// The method Free removes the live changes that every generation of segments in use contains; see live.Store.
+// The method Free removes the live changes that every generation (published version) of segments in use contains; see
+// live.Store.
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	return s.live.free(ctx, upTo)
 }
 
 // AnnounceAsOf stores the as-of times (times of export) of the sets that this instance uses. The next heartbeat sends
-// these times to the other instances; see live.Store.
+// the as-of times to the other instances; see live.Store.
 func (s *Store) AnnounceAsOf(asOf map[string]capping.Instant) {
 	asOf = maps.Clone(asOf)
 	s.fleet.asOf.Store(&asOf)
@@ -203,8 +205,9 @@ func usersOf(r *live.Record) (users []capping.UserID) {
 	return users
 }
 
-// The method append stores one record in the live change log (log of changes to sets by API calls) of each partition,
-// and applies the records to Lists. The result "failed" contains the partitions without a stored or applied record.
+// The method append stores one record in each partition's live change log (log of changes to sets by API calls), and
+// applies the records to Lists. The result "failed" of the method append contains the partitions without a stored or
+// applied record.
 func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (failed map[int]bool, err error) {
 	operations := make(map[int]*appendOperation, len(parts))
 	err = l.config.Perform(func() *dispatch.Run {
@@ -240,10 +243,10 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 	return failed, err
 }
 
-// applyAfter applies records of a live change log (log of changes to sets by API calls) to Lists, if Lists contains
-// exactly the records up to the version "before". The argument "freed" holds, for each set, the time up to which
-// changes were removed from the log; nil means no removals. If Lists has another version of the log than "before",
-// applyAfter changes nothing and returns false.
+// If Lists contains exactly the records up to the version "before", applyAfter applies further records of a live change
+// log (log of changes to sets by API calls) to Lists. The argument "freed" of applyAfter holds, for each set, the time
+// up to which changes were removed from the log; nil means no removals. If Lists has another version of the log than
+// "before", applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
 	l.applying.Lock()
@@ -289,8 +292,7 @@ func (o *appendOperation) Encode(c *dispatch.Command) {
 
 // Stamp sets the time of the attempt, so that live.lua rejects the change if the clock is wrong. Each attempt to append
 // a record has a new nonce (random name of the record). After a failover, the live change log may differ from the log
-// of an earlier attempt. The records of the two attempts may then have different predecessors, so the nonces must
-// differ.
+// of an earlier attempt. The two records may follow different records in the log, so their nonces must differ.
 func (o *appendOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	copy(o.nonce, newLiveName())
 	c.Args.StampTime(at.Now, o.logs.config.ClockSkew)

@@ -53,8 +53,8 @@ type instances struct {
 }
 
 // The method begin starts the restoration of live changes (all instances store their live changes again) in the given
-// partitions. begin returns an error for each partition in which no restoration began. The work in each partition has a
-// separate time limit.
+// partitions. begin returns an error for each partition in which no restoration began. The restoration in each
+// partition has a separate time limit.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
 	for _, p := range partitions {
@@ -91,9 +91,9 @@ func (l *liveLog) restoring(p int) error {
 	return &restorationError{p}
 }
 
-// The method sees stores the restoration token (id of a restoration) from the live change log. The token "" means that
-// no restoration is in progress. The result of sees says whether this instance must still store its live changes again
-// and confirm this.
+// The method "sees" stores the restoration token (id of a restoration) from the live change log. The token "" means
+// that no restoration is in progress. The result of "sees" is true if this instance must still store its live changes
+// again and confirm this.
 func (l *liveLog) sees(token string) (confirm bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

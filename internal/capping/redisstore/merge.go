@@ -127,7 +127,7 @@ func tokensOf(owned []capping.Message) map[capping.Token]bool {
 }
 
 // mergedBytes is the approximate maximum size of the logs in one command of a merge. The script union.lua reads about
-// twice this size at once: the new logs and the stored logs.
+// twice this size at once, because it reads the new logs and the stored logs.
 const mergedBytes = 48_000
 
 // mergedUsers returns the maximum number of users in one command of a merge, so that the users' logs fit into the

@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping/redisstore/script"
 )
 
-// If the text of the batch's message must be stored now, addMessage adds a command for this to the run. A stored
-// message text expires at the same time as the users' logs.
+// If the text of the batch's message must be stored now, addMessage adds a command that stores the text to the run. A
+// stored message text expires at the same time as the users' logs.
 func (s *Store) addMessage(r *dispatch.Run, b *capping.Batch, h *script.Header) {
 	if !s.memory.Due(b) {
 		return

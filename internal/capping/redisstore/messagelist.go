@@ -13,7 +13,7 @@ import (
 )
 
 // These constants are the maximum numbers of index entries that the search for one page of messages reads. If a search
-// reaches the maximum, the page ends, and the next page continues at this position.
+// reaches the maximum number of entries, the page ends, and the next page continues at this position.
 const (
 	mostListed = 200_000
 	mostAsked  = 20_000  // when the search also reads the decision counts of each entry
@@ -102,7 +102,7 @@ func (c *messageCounts) list(ctx context.Context, q *messages.Query) ([]messages
 }
 
 // The method browse returns messages in the order of the query, and the position at which the next page begins. The
-// argument "most" is the maximum number of returned messages.
+// argument "most" of the method browse is the maximum number of returned messages.
 func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int) ([]messages.Candidate,
 	*messages.Position, error) {
 	b := browse{c: c, q: q, order: q.Order, low: int64(q.Since), high: math.MaxInt64, wanted: most, most: mostListed}
@@ -139,8 +139,8 @@ func (c *messageCounts) browse(ctx context.Context, q *messages.Query, most int)
 	return found, next, nil
 }
 
-// The method sizes returns indexes that sort messages by the number of users in their calls. Each index belongs to one
-// period. The result contains only periods that may have messages for the query.
+// The method "sizes" returns indexes that sort messages by the number of users in their calls. Each index belongs to
+// one period. The result of the method "sizes" contains only periods that may have messages for the query.
 func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	now := capping.InstantOf(c.config.Clock())
 	first := script.Period(max(q.Since, now-capping.Instant(messages.MaxKeep.Milliseconds()), 0))
@@ -156,9 +156,9 @@ func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 	return list
 }
 
-// The method read reads the sorted sets of the index piece by piece, until no unread entry can belong to the wanted
-// messages. If read stops earlier because of a limit, the result "reached" is the position of the stop. Otherwise, the
-// result "reached" is nil.
+// The method read reads the sorted sets of the index piece by piece, until no unread entry can belong to the page. If
+// read stops earlier because of the maximum number of entries, the result "reached" is the position of the stop.
+// If read reads the index to its end, the result "reached" is nil.
 func (b *browse) read(ctx context.Context) (reached *messages.Position, err error) {
 	for i := range b.shelves {
 		b.shelves[i].score = math.MaxInt64
@@ -198,8 +198,8 @@ func (b *browse) read(ctx context.Context) (reached *messages.Position, err erro
 	}
 }
 
-// The method reached returns the lowest score to which all sorted sets of the index were read. The method drops the
-// messages at or below this score, because the next page finds them again.
+// The method "reached" returns the lowest score to which all sorted sets of the index were read. The method drops the
+// messages at or below the returned score, because the next page finds them again.
 func (b *browse) reached(undone []int) *messages.Position {
 	score := int64(0)
 	for _, place := range undone {
@@ -245,8 +245,8 @@ func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	return entries, nil
 }
 
-// The method add appends the entries that match the query to the found messages. The element of[i] is the shelf (sorted
-// set) that contains entries[i].
+// The method add appends the entries that match the query to the found messages. The shelf (sorted set) of[i] contains
+// the entry entries[i].
 func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	var wanted []entry
 	var shelves []*shelf
@@ -294,8 +294,8 @@ func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	return nil
 }
 
-// The method answered reads one number from the decision counts of each message. The result 0 means that the number is
-// missing.
+// The method "answered" reads one number from the decision counts of each message. The result 0 of answered means that
+// the number is missing.
 func (c *messageCounts) answered(ctx context.Context, list []entry, field func(capping.Channel) string) ([]int64,
 	error) {
 	reads, partitions := make([]single, len(list)), make([]int, len(list))
@@ -321,7 +321,7 @@ func (c *messageCounts) answered(ctx context.Context, list []entry, field func(c
 	return values, nil
 }
 
-// The method each runs several commands; commands[i] runs in the partition partitions[i].
+// The method "each" runs several commands; commands[i] runs in the partition partitions[i].
 func (c *messageCounts) each(ctx context.Context, commands []single, partitions []int) error {
 	if len(commands) == 0 {
 		return nil

@@ -16,10 +16,10 @@ type mended struct {
 	next    *messages.Position // nil: from the first campaign
 }
 
-// The method mend adds campaigns (messages on channels) that an earlier version of capper stored to the indexes that
-// sort campaigns by the number of users in their calls. Each process calls mend before lists of messages that need the
-// indexes, until mend has succeeded once. If the time of a call runs out, the next call of mend continues at the same
-// campaign.
+// The method mend finds campaigns (messages on channels) that an earlier version of capper stored. mend adds them to
+// the indexes that sort campaigns by the number of users in their calls. Each process calls mend before lists of
+// messages that need the indexes, until mend has succeeded once. If the time of a call runs out, the next call of mend
+// continues at the same campaign.
 func (c *messageCounts) mend(ctx context.Context) error {
 	select {
 	case c.mended.working <- struct{}{}:

@@ -29,7 +29,7 @@ func (o *atLeastOperation) Encode(c *dispatch.Command) {
 	c.Args.AtLeast(config.Scripts.AtLeast, config.Prefixes[c.Partition], o.token, config.Retention(), o.begins)
 }
 
-// Stamp sets the time of the call. The script atleast.lua computes the expiry of the counts from this time.
+// Stamp sets the time of the call. The script atleast.lua computes the expiry of the counts from the time of the call.
 func (o *atLeastOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) { c.Args.StampAtLeast(at.Now) }
 
 // Apply ignores the reply.

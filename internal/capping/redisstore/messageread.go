@@ -16,7 +16,7 @@ import (
 const mostMessagesRead = 64
 
 // MessageCounts returns the counts of the message on each channel; see messages.Store. If a shard does not answer,
-// MessageCounts returns an error and not the sum of the other shards.
+// MessageCounts returns an error instead of an incomplete sum.
 func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Message) ([]messages.Counts, error) {
 	if message.ID == "" {
 		return nil, nil

@@ -44,10 +44,11 @@ func newMessages(config messagesConfig) *messageCounts {
 // message.
 func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.Retention()) }
 
-// AddAnswers adds the decisions of instances to the counts of messages; see messages.Store. If a reply was lost,
-// AddAnswers retries the command, and the script answers.lua adds the numbers only once. If no reply arrives before the
-// deadline, the script may have added the numbers of deltas in the error. A second call with such deltas counts their
-// decisions twice.
+// AddAnswers adds numbers of decisions, which instances of capper made, to the counts of each message; see
+// messages.Store. If a reply was lost, AddAnswers retries the command, and the script answers.lua adds the numbers only
+// once. An error of AddAnswers lists the deltas without a confirmed addition. If no reply arrived before the deadline,
+// the script may have added their numbers. If the caller passes these deltas again, their decisions may be counted
+// twice.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	if len(deltas) == 0 {
 		return nil
@@ -76,8 +77,8 @@ func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta)
 	return left
 }
 
-// newFlush returns a random name for one addition to decision counts. The script answers.lua recognizes a repeated
-// command by this name.
+// newFlush returns a random name for one addition to decision counts. By the random name of an addition, the script
+// answers.lua recognizes a repeated command.
 func newFlush() (flush [script.FlushSize]byte) {
 	_, _ = rand.Read(flush[:]) // never fails
 	return flush
@@ -92,8 +93,9 @@ func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Insta
 		c.config.Partition(key.Message.Token()))
 }
 
-// answerKeys returns the Redis keys of a command that changes a message's decision counts. The argument "last" is the
-// time of the message's last call. The period of this time determines the index among the keys.
+// answerKeys returns the Redis keys of a command that changes a message's decision counts. The argument "last" of
+// answerKeys is the time of the message's last call. The period that contains "last" determines the index among the
+// keys.
 func (c *messageCounts) answerKeys(t capping.Token, last capping.Instant) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]
 	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix),

@@ -9,7 +9,7 @@ import (
 	"capper/internal/messages"
 )
 
-// SetTitle gives the message another title; see messages.Store. A repeated call with the same title changes nothing.
+// SetTitle replaces the title of the message; see messages.Store. A repeated call with the same title changes nothing.
 func (c *messageCounts) SetTitle(ctx context.Context, message capping.Message, title string) error {
 	set := titleOperation{counts: c, message: message, title: title,
 		begins: title != "" && c.config.Memory.KeepSends(message, 0)}
@@ -34,8 +34,8 @@ func (c *messageCounts) Title(ctx context.Context, message capping.Message) (str
 	return read[0].reply, err
 }
 
-// The method named returns the entries whose message id or title contains the text q.Part, with the shelf (sorted set)
-// of each entry.
+// The method "named" returns the entries whose message id or title contains the text q.Part, with the shelf (sorted
+// set) of each entry.
 func (c *messageCounts) named(ctx context.Context, q *messages.Query, list []entry, of []*shelf) (wanted []entry,
 	shelves []*shelf, err error) {
 	var reads []single

@@ -135,7 +135,7 @@ func Chain(addr string, secure *tls.Config) *Node {
 // Serving reports whether the node holds hash slots of its cluster.
 func (n *Node) Serving() bool { return len(n.member.Slots) > 0 }
 
-// Flagged reports whether the cluster has flagged this node as failed.
+// The method Flagged reports whether the cluster has flagged this node as failed.
 func (n *Node) Flagged() bool { return slices.Contains(n.Flags, "fail") }
 
 // DistrustHint returns a hint for the operator about the certificate error in the field Distrust. If the cause of the

@@ -22,9 +22,9 @@ const (
 )
 
 // A joint combines permit requests with equal targets and equal maximum waits into one call of pace.lua. While a script
-// call for such requests is in progress, later requests wait. After the call, the waiting requests become one combined
-// request. The permits of the combined request are divided among the requests in order of arrival. The callers get the
-// same permits as with separate script calls, at the cost of one call.
+// call for the same targets and the same maximum wait is in progress, later requests wait. After the script call, the
+// waiting requests become one combined request. The permits of the combined request are divided among the requests in
+// order of arrival. The callers get the same permits as with separate script calls, at the cost of one call.
 type joint struct {
 	waiting   []*member
 	gathering bool // no request is in progress; the joint waits for more requests
@@ -50,9 +50,9 @@ type joints struct {
 	take func(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask) (pacing.Grant, error)
 }
 
-// The function joins reports whether the permit request may be combined with other requests. A request for no permits
+// The function "joins" reports whether the permit request may be combined with other requests. A request for no permits
 // may not be combined. A request that continues or ends an earlier request may not be combined, because the store
-// remembers such requests in another form.
+// remembers continued and ended requests in another form.
 func joins(ask *pacing.Ask) bool { return ask.Permits > 0 && !ask.Continues && !ask.Ends }
 
 // hasID reports whether the permit request has an id. The store remembers a request with an id.
@@ -77,7 +77,7 @@ func jointKey(ask *pacing.Ask) string {
 }
 
 // Take takes the permits of the request. If no request with the same jointKey is in progress, Take calls the script at
-// once. Otherwise, the request waits and is combined with others.
+// once. If such a request is in progress, the new request waits, and is combined with other waiting requests.
 func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	key := jointKey(ask)
 	j.mu.Lock()
@@ -101,8 +101,9 @@ func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error
 	return j.take(ctx, ask, nil)
 }
 
-// The method gather waits for further requests to combine, after a script call has ended. The argument "served" is the
-// number of requests that this call served. If the call served one request and no request waits, gather does not wait.
+// The method gather waits for further requests to combine, after a script call has ended. The argument "served" of the
+// method gather is the number of requests that the last script call served. If the call served one request and no
+// request waits, gather does not wait.
 func (j *joints) gather(key string, served int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -126,7 +127,7 @@ func (j *joints) gather(key string, served int) {
 }
 
 // The method begin starts the next combined request, or removes the joint from the map if no request waits. The caller
-// must hold j.mu.
+// of the method begin must hold j.mu.
 func (j *joints) begin(key string, next *joint) {
 	next.gathering = false
 	members := next.take()
@@ -167,8 +168,8 @@ func (j *joint) take() (members []*member) {
 	return members
 }
 
-// takeFor takes the permits of all members (combined requests) in one script call. The call ends at the latest of the
-// members' deadlines. The call belongs to the trace of the first member.
+// takeFor takes the permits of all members (combined requests) in one script call. The script call ends at the latest
+// of the members' deadlines. The script call belongs to the trace of the first member.
 func (j *joints) takeFor(members []*member) {
 	if len(members) == 1 {
 		j.takeAlone(members[0])
@@ -266,7 +267,7 @@ func latestDeadline(members []*member) (deadline time.Time) {
 type shares struct{ pacing.Grant }
 
 // The method share removes up to the given number of permits from the combined grant, and returns these permits. The
-// earliest permits come first.
+// method share removes the earliest permits first.
 func (s *shares) share(permits int) pacing.Grant {
 	own := s.Grant
 	own.Runs, own.Granted = nil, min(permits, s.Granted)
@@ -282,7 +283,7 @@ func (s *shares) share(permits int) pacing.Grant {
 	return own
 }
 
-// The function before returns a run with the first n permits of the run r.
+// The function "before" returns a run with the first n permits of the run r.
 func before(r pacing.WaitRun, n int) pacing.WaitRun {
 	if r.Permits = n; n <= r.Burst {
 		r.Every, r.Burst = 0, 1
@@ -290,7 +291,7 @@ func before(r pacing.WaitRun, n int) pacing.WaitRun {
 	return r
 }
 
-// The function after returns the run r without its first n permits, as up to two runs.
+// The function "after" returns the run r without its first n permits, as up to two runs.
 func after(r pacing.WaitRun, n int) (runs []pacing.WaitRun) {
 	if n == r.Permits {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// KeepLease begins or extends the lease of a permit request; see pacing.Leases.
+// KeepLease begins or extends the lease (time limit for unused permits) of a permit request; see pacing.Leases.
 func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, lasts time.Duration, call []byte) (
 	pacing.LeaseState, error) {
 	keep := &keepLease{pacers: s.pacers, at: s.pacers.placeOf(group), request: r, lasts: lasts, call: call}
@@ -20,20 +20,22 @@ func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, l
 	return keep.state, err
 }
 
-// EndedLeases returns the ended leases of permit requests to pacers of the group; see pacing.Leases.
+// EndedLeases returns the ended leases (time limits for unused permits) of permit requests to pacers of the group; see
+// pacing.Leases.
 func (s *Store) EndedLeases(ctx context.Context, group string, most int) ([]pacing.Lease, error) {
 	list := &endedLeases{pacers: s.pacers, at: s.pacers.placeOf(group), most: most}
 	err := s.pacers.do(ctx, "the list of ended leases is", list, list.at, false, nil)
 	return list.ended, err
 }
 
-// RemoveLease removes the lease of a permit request if the lease has ended; see pacing.Leases.
+// RemoveLease removes the lease (time limit for unused permits) of a permit request if the lease has ended; see
+// pacing.Leases.
 func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request) error {
 	remove := &removeLease{pacers: s.pacers, at: s.pacers.placeOf(group), request: r}
 	return s.pacers.do(ctx, "the removal of a lease is", remove, remove.at, false, nil)
 }
 
-// A keepLease operation begins or extends a lease of a permit request.
+// A keepLease operation begins or extends a lease (time limit for unused permits) of a permit request.
 type keepLease struct {
 	pacers  *pacers
 	at      place
@@ -49,18 +51,20 @@ func (o *keepLease) Encode(c *dispatch.Command) {
 	c.Args.KeepLease(o.pacers.config.Scripts.Lease, o.at.keys, o.request, o.lasts, o.call)
 }
 
-// Stamp sets the time of the call, so that a late command does not extend a lease after the caller has stopped waiting.
+// Stamp sets the time of the call, so that a late command does not extend a lease (time limit for unused permits) after
+// the caller has stopped waiting.
 func (o *keepLease) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply of lease.lua. A repeated command may extend a lease that the first attempt began.
+// Apply decodes the reply of lease.lua. A repeated command may extend a lease (time limit for unused permits) that the
+// first attempt began.
 func (o *keepLease) Apply(c *dispatch.Command) (n int, err error) {
 	o.state, err = script.DecodeKept(c.Reply, &o.bad)
 	return 0, err
 }
 
-// An endedLeases operation lists the ended leases of one group of pacers.
+// An endedLeases operation lists the ended leases (time limits for unused permits) of one group of pacers.
 type endedLeases struct {
 	pacers *pacers
 	at     place
@@ -84,7 +88,7 @@ func (o *endedLeases) Apply(c *dispatch.Command) (n int, err error) {
 	return 0, err
 }
 
-// A removeLease operation removes an ended lease.
+// A removeLease operation removes an ended lease (time limit for unused permits).
 type removeLease struct {
 	pacers  *pacers
 	at      place

@@ -9,8 +9,9 @@ import (
 	"capper/internal/pacing"
 )
 
-// The method merge shortens the full log of the pacer in the argument "target", unless another caller has just done so.
-// The argument "now" is the time of the merge. The script pace.lua adds no slots (send times of permits) to a full log.
+// The method merge shortens the full log of the pacer in the argument "target", unless another caller has just
+// shortened the log. The argument "now" of the method merge is the time of the merge. The script pace.lua adds no slots
+// (send times of permits) to a full log.
 func (p *pacers) merge(ctx context.Context, now pacing.Time, target *pacing.Target) error {
 	select {
 	case p.merging <- struct{}{}:
@@ -67,7 +68,8 @@ func (o *mergePacers) Encode(c *dispatch.Command) {
 	c.Args.Merge(o.pacers.config.Scripts.Merge, o.key, o.log)
 }
 
-// Stamp does nothing, because merge.lua writes nothing if the log has changed before a late command.
+// Stamp does nothing, because merge.lua needs no time: if the log has changed since the read, the script writes
+// nothing.
 func (o *mergePacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
 // Apply decodes the reply of merge.lua.

@@ -22,8 +22,8 @@ func (o *takePermits) Encode(c *dispatch.Command) {
 	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.joined)
 }
 
-// Stamp sets the time of the call. With this time, pace.lua rejects a late command, so that no permits are taken after
-// the caller has stopped waiting.
+// Stamp sets the time of the call. The script pace.lua rejects a late command by this time, so that no permits are
+// taken after the caller has stopped waiting.
 func (o *takePermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
@@ -56,7 +56,8 @@ func (o *forgetPacer) Encode(c *dispatch.Command) {
 	c.Args.Forget(o.pacers.config.Scripts.Forget, o.at.keys, o.pacer)
 }
 
-// Stamp sets the time of the call, so that Redis rejects a late command, and grants after the reset stay.
+// Stamp sets the time of the call, so that Redis rejects a late command, which would also remove grants from after the
+// reset.
 func (o *forgetPacer) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }

@@ -7,8 +7,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the store remembers the permit request to pacers of the group. The argument r is the hash
-// of the request.
+// HasRequest reports whether the store remembers the permit request to pacers of the group. The argument r of
+// HasRequest is the hash of the request.
 func (p *pacers) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	at := p.placeOf(group)
 	return p.has(ctx, at, at.keys.Request(r))

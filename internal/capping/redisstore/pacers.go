@@ -25,7 +25,7 @@ type pacersConfig struct {
 	Perform func(work func() *dispatch.Run) error
 }
 
-// The type pacers keeps the logs of pacers (named rate limits) in Redis. The type is safe for concurrent use.
+// The type pacers keeps the logs of pacers (named rate limits) in Redis. The type pacers is safe for concurrent use.
 type pacers struct {
 	config  pacersConfig
 	merging chan struct{} // capacity 1: a second caller waits and finds the log merged
@@ -117,14 +117,14 @@ func (p *pacers) take(ctx context.Context, ask *pacing.Ask, joined []*pacing.Ask
 	return pacing.Grant{}, errFull
 }
 
-// A repeatedError reports that the store already remembers some of several combined permit requests. In this case,
-// pace.lua has taken no permits for any of the combined requests.
+// A repeatedError reports that the store already remembers some of several combined permit requests. If the store
+// remembers one of the combined requests, pace.lua has taken no permits for any of them.
 type repeatedError struct{ asks []int }
 
 func (*repeatedError) Error() string { return "one of the combined requests is a repetition" }
 
-// Forget resets a pacer: the method removes all grants of the pacer; see ForgetPacer of pacing.Store. If the argument
-// "group" is pacing.AnyGroup, Forget removes the grants in every partition.
+// The method Forget resets a pacer: the method removes all grants of the pacer; see ForgetPacer of pacing.Store. If the
+// argument "group" is pacing.AnyGroup, Forget removes the grants in every partition.
 func (p *pacers) Forget(ctx context.Context, pacer, group string) error {
 	if group != pacing.AnyGroup {
 		return p.forgetAt(ctx, pacer, p.placeOf(group))

@@ -14,8 +14,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// HasRequest reports whether the store remembers the permit request to pacers of the group. The argument r is the hash
-// of the request.
+// HasRequest reports whether the store remembers the permit request to pacers of the group. The argument r of
+// HasRequest is the hash of the request.
 func (s *Store) HasRequest(ctx context.Context, group string, r pacing.Request) (bool, error) {
 	return s.pacers.HasRequest(ctx, group, r)
 }
@@ -25,13 +25,13 @@ func (s *Store) HasLog(ctx context.Context, target *pacing.Target) (bool, error)
 	return s.pacers.HasLog(ctx, target)
 }
 
-// recordsLife is the TTL of the Redis hash that counts pacers' stored records (remembered requests and logs), and the
-// longest lifetime of such a record. Each addition to the hash sets the TTL again.
+// recordsLife is the TTL of the Redis hash that counts pacers' stored records (remembered requests and logs). No stored
+// record of pacers has a longer lifetime than recordsLife. Each addition to the hash of counts sets the TTL again.
 const recordsLife = pacing.MaxWait + pacing.MaxWindow*9/8
 
 // AddRecords adds numbers to the counts of pacers' records (remembered requests and logs) in Redis. One Redis hash
-// contains these counts, with one field for each group of records. AddRecords makes one attempt. If the Redis node of
-// the hash does not answer, AddRecords returns an error.
+// contains the counts of pacers' records, with one field for each group of records. AddRecords tries the addition only
+// once. If the Redis node of the hash does not answer, AddRecords returns an error.
 func (s *Store) AddRecords(
 	ctx context.Context, added map[pacing.RecordGroup]int, now time.Time,
 ) (map[pacing.RecordGroup]int, error) {
@@ -77,8 +77,8 @@ func (s *Store) addRecords(
 	return groups, nil
 }
 
-// recordsKey returns the Redis key of the hash that counts pacers' records. The second colon in this key prevents a
-// collision with the key of a bucket of users.
+// recordsKey returns the Redis key of the hash that counts pacers' records. The second colon in the key of record
+// counts prevents a collision with the key of a bucket of users.
 func (s *Store) recordsKey() string {
 	return s.prefixes[s.keyspace.PacerPartition("")] + "pn:records"
 }
@@ -89,8 +89,8 @@ func recordField(g pacing.RecordGroup) string {
 	return fmt.Sprintf("%c %d %s", g.Kind, g.Expires, g.Client)
 }
 
-// readRecords decodes the counts of pacers' stored records by group. The result "expired" holds the hash fields of
-// groups that have expired or cannot be decoded.
+// readRecords decodes the counts of pacers' stored records by group. The result "expired" of readRecords holds the hash
+// fields of groups that have expired or cannot be decoded.
 func readRecords(fields map[string]string, now time.Time) (groups map[pacing.RecordGroup]int, expired []string) {
 	groups = map[pacing.RecordGroup]int{}
 	for field, number := range fields {

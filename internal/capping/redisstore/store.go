@@ -198,7 +198,8 @@ func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.Forget(ctx, pacer, group)
 }
 
-// AddAnswers adds the decisions of instances to the counts of messages; see messages.Store.
+// AddAnswers adds numbers of decisions, which instances of capper made, to the counts of each message; see
+// messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return s.counts.AddAnswers(ctx, deltas)
 }
@@ -213,7 +214,7 @@ func (s *Store) MessageCounts(ctx context.Context, message capping.Message) ([]m
 	return s.counts.MessageCounts(ctx, message)
 }
 
-// SetTitle gives the message another title; see messages.Store.
+// SetTitle replaces the title of the message; see messages.Store.
 func (s *Store) SetTitle(ctx context.Context, message capping.Message, title string) error {
 	return s.counts.SetTitle(ctx, message, title)
 }
@@ -223,14 +224,14 @@ func (s *Store) Title(ctx context.Context, message capping.Message) (string, err
 	return s.counts.Title(ctx, message)
 }
 
-// The method halted returns the reason why this store makes no decisions at present, or nil if the store makes
+// The method "halted" returns the reason why this store makes no decisions at present, or nil if the store makes
 // decisions.
 func (s *Store) halted() error { return s.fleet.halted() }
 
-// Announce tells the other instances the policy that this instance is about to use. The caller must call Announce
-// before the first filter call under a new policy. After Announce, the store keeps every send as long as a limit of the
-// policy can count the send. If the policy and the stored numbers of channels contradict each other, Announce returns
-// an error. If Redis does not answer, the next heartbeat reports the policy to the other instances.
+// Announce tells the other instances the policy that this instance is about to use. The caller of Announce must call
+// Announce before the first filter call under a new policy. After Announce, the store keeps every send as long as a
+// limit of the policy can count the send. If the policy and the stored numbers of channels contradict each other,
+// Announce returns an error. If Redis does not answer, the next heartbeat reports the policy to the other instances.
 func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	return s.fleet.announce(ctx, p)
 }
@@ -272,8 +273,8 @@ func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, user
 	return state, nil
 }
 
-// rateKey returns the key of a client's rate budget. The second colon in this key prevents a collision with the key of
-// a bucket of users.
+// rateKey returns the key of a client's rate budget. The second colon in the key of a rate budget prevents a collision
+// with the key of a bucket of users.
 func (s *Store) rateKey(partition int, client string) string {
 	return s.prefixes[partition] + "rate:" + client
 }

@@ -13,7 +13,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The method together makes n filter calls at the same time and returns the verdicts of each call.
+// The method "together" makes n filter calls at the same time and returns the verdicts of each call.
 func (f *fixture) together(n int, batch func(call int) *capping.Batch) [][]capping.Verdict {
 	f.Helper()
 	verdicts, errs := make([][]capping.Verdict, n), make([]error, n)
@@ -35,7 +35,7 @@ func (f *fixture) together(n int, batch func(call int) *capping.Batch) [][]cappi
 	return verdicts
 }
 
-// The function outcomes counts, over all concurrent calls, the number of times that user i has each outcome.
+// The function "outcomes" counts, over all concurrent calls, the number of times that user i has each outcome.
 func outcomes(verdicts [][]capping.Verdict, i int) (count [4]int) {
 	for call := range verdicts {
 		count[verdicts[call][i].Outcome]++
@@ -78,7 +78,7 @@ func concurrentSameMessage(f *fixture) {
 }
 
 // slotIsALock checks that the slot of a limit of one send works like a lock: one call holds the slot until the call
-// releases the send. Concurrent calls for many users take such slots and release them in any order.
+// releases the send. Concurrent calls for many users take the slots of such limits, and release the slots in any order.
 func slotIsALock(f *fixture) {
 	const calls, rounds = 6, 25
 	users := f.users(40)

@@ -48,7 +48,7 @@ var (
 	nextNames atomic.Uint64
 )
 
-// The method users returns n users with consecutive ids that no other test case uses.
+// The method "users" returns n users with consecutive ids that no other test case uses.
 func (f *fixture) users(n int) []capping.UserID {
 	first := nextUser.Add(uint32(n)) - uint32(n)
 	users := make([]capping.UserID, n)
@@ -96,20 +96,20 @@ func (f *fixture) send(user capping.UserID, limits ...capping.Limit) capping.Ver
 	return f.filter(f.batch(f.message(), []capping.UserID{user}, limits...))[0]
 }
 
-// The function on sets the channel of the batch (one filter call to a store) and returns the batch.
+// The function "on" gives the batch (one filter call to a store) a channel, and returns the batch.
 func on(b *capping.Batch, channel capping.Channel) *capping.Batch {
 	b.Channel = channel
 	return b
 }
 
-// The function of sets the namespace of the batch's message and returns the batch (one filter call to a store).
+// The function "of" gives the batch's message a namespace, and returns the batch (one filter call to a store).
 func of(b *capping.Batch, namespace string) *capping.Batch {
 	b.Message.Namespace = namespace
 	b.Token = b.Message.Token()
 	return b
 }
 
-// The method only filters a batch with a single user, and returns the verdict of this user.
+// The method "only" filters a batch with a single user, and returns the verdict of this user.
 func (f *fixture) only(b *capping.Batch) capping.Verdict {
 	f.Helper()
 	return f.filter(b)[0]
@@ -140,13 +140,13 @@ func (f *fixture) replayed(v capping.Verdict) {
 	require.Equal(f, capping.Verdict{Outcome: capping.Replayed}, v)
 }
 
-// The method denied checks that the verdict is a denial by the rule with the given index, until the given time.
+// The method "denied" checks that the verdict is a denial by the rule with the given index, until the given time.
 func (f *fixture) denied(v capping.Verdict, rule uint8, until capping.Instant) {
 	f.Helper()
 	require.Equal(f, capping.Verdict{Outcome: capping.Denied, Rule: rule, FreesAt: until}, v)
 }
 
-// The method all checks that every verdict (decision about one user) has the given outcome.
+// The method "all" checks that every verdict (decision about one user) has the given outcome.
 func (f *fixture) all(verdicts []capping.Verdict, outcome capping.Outcome) {
 	f.Helper()
 	for i := range verdicts {

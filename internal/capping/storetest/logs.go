@@ -144,8 +144,8 @@ func messages(f *fixture) {
 	require.Empty(f, got)
 }
 
-// The method knows waits until the store returns exactly these messages for the tokens. Waiting is necessary because a
-// store writes the texts of messages in the background.
+// The method "knows" waits until the store returns exactly the given messages for the tokens. Waiting is necessary
+// because a store writes the texts of messages in the background.
 func (f *fixture) knows(tokens []capping.Token, want map[capping.Token]capping.Message) {
 	f.Helper()
 	require.EventuallyWithT(f, func(c *assert.CollectT) {

@@ -31,7 +31,7 @@ type model struct {
 	sends     map[capping.UserID][]send
 }
 
-// The method counts returns the number of given sends that count for the window at the given time.
+// The method "counts" returns the number of given sends that count for the window at the given time.
 func (w window) counts(sends []send, at time.Time) (n int) {
 	for _, s := range sends {
 		if len(w.channels) > 0 && !slices.Contains(w.channels, s.channel) {
@@ -49,7 +49,7 @@ func (w window) counts(sends []send, at time.Time) (n int) {
 
 func (w window) free(sends []send, at time.Time) bool { return w.counts(sends, at) < w.most }
 
-// The method remembered returns the user's sends that are younger than the retention (time for which the store keeps
+// The method "remembered" returns the user's sends that are younger than the retention (time for which the store keeps
 // sends).
 func (m *model) remembered(user capping.UserID, at time.Time) (sends []send) {
 	for _, s := range m.sends[user] {
@@ -127,8 +127,8 @@ func (m *model) record(user capping.UserID, s send) { m.sends[user] = append(m.s
 
 // The method release removes a user's sends of the message on the channel from the naive model; channel 0 means all
 // channels. The result "remembered" of release reports whether one of the removed sends was younger than the retention
-// (time for which the store keeps sends). The result "known" of release reports whether the model held any such send,
-// even an older send.
+// (time for which the store keeps sends). The result "known" of release reports whether the model held any send of the
+// message on the channel, even an older send.
 func (m *model) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []send

@@ -181,7 +181,7 @@ func (m *policyModel) opensAt(user capping.UserID, channel capping.Channel, at t
 	return m.night(user, channel, at) == nil && m.night(user, channel, at.Add(-time.Millisecond)) != nil
 }
 
-// The method remembered returns the user's sends that are younger than the retention (time for which the store keeps
+// The method "remembered" returns the user's sends that are younger than the retention (time for which the store keeps
 // sends).
 func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []policySend) {
 	for _, s := range m.sends[user] {
@@ -192,7 +192,7 @@ func (m *policyModel) remembered(user capping.UserID, at time.Time) (sends []pol
 	return sends
 }
 
-// The method shown returns a text for the calendar day, week or month that contains the given time.
+// The method "shown" returns a text for the calendar day, week or month that contains the given time.
 func (l limit) shown(at time.Time) string {
 	switch l.unit {
 	case "day":
@@ -206,7 +206,7 @@ func (l limit) shown(at time.Time) string {
 	panic("the model has no calendar " + l.unit)
 }
 
-// The method counts returns the number of the user's sends that count for the limit at the given time.
+// The method "counts" returns the number of the user's sends that count for the limit at the given time.
 func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int) {
 	location := m.place(l.zone, user)
 	for _, s := range m.remembered(user, at) {
@@ -221,7 +221,7 @@ func (m *policyModel) counts(l limit, user capping.UserID, at time.Time) (n int)
 	return n
 }
 
-// The method frees returns the first time at which a full limit has a free slot again.
+// The method "frees" returns the first time at which a full limit has a free slot again.
 func (m *policyModel) frees(l limit, user capping.UserID, at time.Time) time.Time {
 	if l.unit != "" {
 		return m.end(l, m.place(l.zone, user), at)
@@ -253,8 +253,8 @@ func (m *policyModel) record(user capping.UserID, s policySend) {
 
 // The method release removes a user's sends of the message on the channel from the naive model; channel 0 means all
 // channels. The result "remembered" of release reports whether one of the removed sends was younger than the retention
-// (time for which the store keeps sends). The result "known" of release reports whether the model held any such send,
-// even an older send.
+// (time for which the store keeps sends). The result "known" of release reports whether the model held any send of the
+// message on the channel, even an older send.
 func (m *policyModel) release(user capping.UserID, message capping.Message, channel capping.Channel,
 	at time.Time) (remembered, known bool) {
 	var kept []policySend

@@ -19,8 +19,8 @@ const policyDay = 24 * time.Hour
 
 // RunPolicies makes random calls to a Capper on the store under test, and compares each decision with the naive model
 // of policies. The function in the argument "open" opens the store under test, and closes it through t.Cleanup. The
-// store must read the times of sends from the function "clock". This clock starts at the present time and never moves
-// back.
+// store must read the times of sends from the function "clock". The clock of the suite starts at the present time and
+// never moves back.
 func RunPolicies(t *testing.T, open func(t *testing.T, clock func() time.Time) capping.Store) {
 	t.Run("policies decide as the naive model does", func(t *testing.T) {
 		t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The method recorded calls the method Recorded of a Capper, which looks up the recorded sends of a message.
+// The method "recorded" calls the method Recorded of a Capper, which looks up the recorded sends of a message.
 func (f *fixture) recorded(
 	message capping.Message, channel capping.Channel, users []capping.UserID,
 ) []capping.Presence {

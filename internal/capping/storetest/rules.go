@@ -57,7 +57,7 @@ type limit struct {
 	shadow   bool
 }
 
-// The method of returns the limits of a segment.
+// The method "of" returns the limits of a segment.
 func (r *rules) of(segment string) []limit {
 	if limits, ok := r.limits[segment]; ok {
 		return limits

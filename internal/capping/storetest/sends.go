@@ -87,8 +87,8 @@ func maxZero(f *fixture) {
 	require.Zero(f, f.log(user).Len())
 }
 
-// The test case exempt checks that a call without limits is never denied. The sends of such a call must count for the
-// limits of later calls.
+// The test case exempt checks that a call without limits is never denied. The sends of a call without limits must count
+// for the limits of later calls.
 func exempt(f *fixture) {
 	user, start := f.user(), f.clock.Instant()
 	f.allowed(f.send(user, daily(2)))

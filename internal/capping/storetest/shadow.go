@@ -14,8 +14,8 @@ func shadow(limit capping.Limit) capping.Limit {
 	return limit
 }
 
-// The method marked checks that the store allows the send. As shadow rules that would have denied the send, the store
-// must report exactly the rules in the bit mask.
+// The method "marked" checks that the store allows the send. The store must report exactly the rules in the bit mask as
+// the shadow rules that would have denied the send.
 func (f *fixture) marked(v capping.Verdict, mask uint32) {
 	f.Helper()
 	require.Equal(f, capping.Verdict{Outcome: capping.Allowed, Shadow: mask}, v)
@@ -139,8 +139,8 @@ func shadowGroups(f *fixture) {
 	require.Equal(f, 2, f.live(users[5]))
 }
 
-// shadowBound tests a shadow rule at the highest index that such a rule may have in its group. Other rules follow this
-// shadow rule.
+// shadowBound tests a shadow rule at the highest index that such a rule may have in its group. Other rules follow the
+// shadow rule at the highest index.
 func shadowBound(f *fixture) {
 	users := f.users(50)
 	limits := make([]capping.Limit, capping.MaxShadow+2)

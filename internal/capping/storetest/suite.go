@@ -8,7 +8,7 @@ import (
 )
 
 // Open opens the store under test for one test case, and closes the store through t.Cleanup. The store must read the
-// times of sends from the function "clock". This clock starts at the present time and never moves back.
+// times of sends from the function "clock". The clock of the suite starts at the present time and never moves back.
 type Open func(t *testing.T, clock func() time.Time) capping.Store
 
 // Run runs all test cases of the suite in parallel, and returns after the last case.

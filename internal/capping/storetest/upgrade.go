@@ -16,7 +16,7 @@ import (
 var recorded = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
 // RunUpgrade checks that capper can use a store that a version without namespaces has created. The function "open"
-// opens such an old store, with these sends:
+// opens a store of an old version, with these sends:
 //
 // - "newsletter" on channel 1 to the users 0 to 569
 // - "offer" on channel 2 to the users 0 to 284, one hour later

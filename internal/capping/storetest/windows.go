@@ -153,8 +153,7 @@ func calendar(f *fixture) {
 }
 
 // calendarMonth checks that a send in the first millisecond of a month counts until the last millisecond of the month.
-// In the time zone Antarctica/Troll, clocks go back by two hours in October, so this October is the longest possible
-// month.
+// In the time zone Antarctica/Troll, clocks go back by two hours in October, so October is the longest possible month.
 func calendarMonth(f *fixture) {
 	troll, err := time.LoadLocation("Antarctica/Troll")
 	require.NoError(f, err)

@@ -25,7 +25,7 @@ type members struct {
 
 func (m members) has(user capping.UserID) bool { return slices.Contains(m.users, user) }
 
-// The method in reports whether the user is in the set with the given name.
+// The method "in" reports whether the user is in the set with the given name.
 func (w *world) in(name string, user capping.UserID) bool {
 	for _, set := range w.sets {
 		if set.name == name && set.has(user) {

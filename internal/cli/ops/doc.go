@@ -12,9 +12,8 @@
 //
 // Each import call contains rows of one namespace, in ascending order of time. `capper import` sends several batches of
 // rows in parallel. `capper import` sends batches with rows of the same user one after another, because the service
-// keeps the first of equal sends. The service recognizes a repeated send. If a batch of rows gets no response, `capper
-// import` therefore sends the same batch again. After an interruption, an operator can run `capper import` again from
-// the beginning.
+// keeps the first of equal sends. The service recognizes repeated sends, so `capper import` sends a batch of rows again
+// if the batch got no response. After an interruption, an operator can run `capper import` again from the beginning.
 //
 // # Health check
 //
@@ -38,10 +37,10 @@
 //
 // Before the last pass of a migration, no service uses the Redis store, so a pass may replace the log of a user in
 // Redis. If sends are released or erased between two passes, the next pass replaces the logs of these users in Redis.
-// If Redis contains a send that no copy of the embedded store ever contained, another program has written the send. The
-// migration pass then stops before it removes anything. After an unfinished migration pass, Redis may contain sends
-// that are missing in the next copy of the embedded store. The next pass therefore also reads the copy of the
-// unfinished pass, and reads back the log of every user.
+// If Redis contains a send that no copy of the embedded store ever contained, the migration pass stops before it
+// removes anything, because another program has written this send. After an unfinished migration pass, Redis may
+// contain sends that are missing in the next copy of the embedded store. After an unfinished pass, the next pass also
+// reads the copy of the unfinished pass, and reads back the log of every user.
 //
 // A migration does not copy three things: sends that are older than every window, the decision counts of messages, and
 // the logs of pacers.

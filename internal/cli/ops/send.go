@@ -31,8 +31,8 @@ type sender struct {
 	err error
 }
 
-// The method all imports all rows into the service. One worker sends all rows of a user, in order. The service
-// therefore records the earliest of equal sends.
+// The method all imports all rows into the service. One worker sends all rows of a user, in order of time, so that the
+// service records the earliest of several equal sends.
 func (s *sender) all(ctx context.Context, rows *sorter) (api.ImportSummary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

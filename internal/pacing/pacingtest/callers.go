@@ -42,7 +42,7 @@ type called struct {
 }
 
 // CallersPolicy returns pacers with names that no other test uses. The first pacer has a rate and shares, the second a
-// window and shares, the third a log per key. The ledger only counts permits.
+// window and shares, the third a log per key. The last pacer, the ledger, only counts permits.
 func CallersPolicy() *pacing.Policy {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	p := &pacing.Policy{Pacers: []pacing.Pacer{
@@ -89,8 +89,8 @@ func (w *watched) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gran
 }
 
 // ofPacers returns a copy of the request for permits without the targets (logs with limits) of shares. If the reply to
-// a step of a call was lost, the repeated step may get the grant of another step of the same call. The other step may
-// have named another share.
+// a step of a call was lost, the repeated step may get the grant of another step of the same call. The grant of the
+// other step may name another share.
 func ofPacers(ask *pacing.Ask) *pacing.Ask {
 	a := *ask
 	a.Targets = nil
@@ -126,8 +126,8 @@ func (c *Callers) endLeases(rng *rand.Rand) time.Duration {
 	return 100 * time.Millisecond
 }
 
-// The method call returns a random call for permits. Most of these calls belong to a share (reserved part of a pacer),
-// or have a key, or both.
+// The method call returns a random call for permits. Most of the random calls belong to a share (reserved part of a
+// pacer), or have a key, or both.
 func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	names := func(pacers ...int) (names []string) {
 		for _, i := range pacers {
@@ -149,7 +149,7 @@ func (c *Callers) call(rng *rand.Rand) *pacing.Call {
 	return call
 }
 
-// The method once makes a call for permits, and repeats the call if it has a request id. The result of once is the
+// The method "once" makes a call for permits, and repeats the call if it has a request id. The result of "once" is the
 // pause until the next call.
 func (c *Callers) once(rng *rand.Rand) time.Duration {
 	call := c.call(rng)

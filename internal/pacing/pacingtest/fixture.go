@@ -56,7 +56,8 @@ func target(limits ...pacing.Limit) pacing.Target {
 	return pacing.Target{Pacer: Name(), Limits: limits}
 }
 
-// The function spaced returns a limit of one permit per interval. Package pacing checks a rate in this form.
+// The function "spaced" returns a limit of one permit per interval. Package pacing checks a rate in the form of a
+// limit.
 func spaced(interval time.Duration) pacing.Limit { return pacing.Limit{Max: 1, Window: interval} }
 
 // The function ask returns a permit request for the targets. The slots of the permits may be at most "wait" in the
@@ -65,7 +66,7 @@ func ask(permits int, wait time.Duration, targets ...pacing.Target) *pacing.Ask 
 	return &pacing.Ask{Targets: targets, Permits: permits, MaxWait: wait}
 }
 
-// The function requested sets the request id of a request for permits, and returns this request.
+// The function "requested" sets the request id of a request for permits, and returns this request.
 func requested(a *pacing.Ask, request pacing.Request) *pacing.Ask {
 	a.Request = request
 	return a
@@ -99,8 +100,8 @@ func (f *fixture) takeAll(permits int, wait time.Duration, targets ...pacing.Tar
 	return granted
 }
 
-// The method together runs n callers in parallel. Each of the parallel callers sends its own requests to the store one
-// after another.
+// The method "together" runs n callers in parallel. Each of the parallel callers sends its own requests to the store
+// one after another.
 func (f *fixture) together(n int, asks func(call int) []*pacing.Ask) {
 	f.Helper()
 	var calls sync.WaitGroup

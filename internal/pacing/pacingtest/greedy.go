@@ -16,7 +16,7 @@ import (
 )
 
 // Greedy is a group of test clients that take all permits that they can get, each from a random store. An Oracle checks
-// the grants of these clients. The test must set exported fields before it calls Begin.
+// the grants of the greedy clients. The test must set exported fields before it calls Begin.
 type Greedy struct {
 	Stores  []pacing.Store
 	Targets []pacing.Target // the targets of every ask
@@ -90,8 +90,8 @@ func (g *Greedy) Begin(clients int, seed uint64) { g.begin(clients, seed, 0, g.o
 // longestPause is the longest pause of a client after the store has reported a long wait.
 const longestPause = 5 * time.Millisecond
 
-// The method once asks a store for permits, and repeats the request if it has a request id. The result of once is the
-// pause until the next request.
+// The method "once" asks a store for permits, and repeats the request if it has a request id. The result of "once" is
+// the pause until the next request.
 func (g *Greedy) once(rng *rand.Rand) time.Duration {
 	a := ask(g.Sizes[rng.IntN(len(g.Sizes))], g.Waits[rng.IntN(len(g.Waits))], g.Targets...)
 	if rng.IntN(100) < g.Requests {
@@ -160,8 +160,8 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// Takes waits until the test clients have got the given number of further permits. Takes fails the test if the store
-// stops granting permits.
+// The method Takes waits until the test clients have got the given number of further permits. Takes fails the test if
+// the store stops granting permits.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
 	had := g.Tally().Granted
@@ -236,7 +236,7 @@ var greedyCases = []struct {
 }
 
 // RunGreedy runs 16 greedy clients on several instances of one store. RunGreedy checks that no window of a limit has
-// too many permits, and that the clients get at least 99 % of the permits that the limits allow.
+// too many permits. RunGreedy also checks that the clients get at least 99 % of the permits that the limits allow.
 func RunGreedy(t *testing.T, stores ...pacing.Store) {
 	for _, c := range greedyCases {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Irregular returns a target with a window of one second, and permit requests that fill this window with permits at
-// irregular distances. Every later grant of the target then has equally irregular distances.
+// irregular distances. Every grant after the requests of Irregular has equally irregular distances.
 func Irregular(pacer string, distances int) (irregular pacing.Target, asks []*pacing.Ask) {
 	irregular = pacing.Target{Pacer: pacer, Limits: []pacing.Limit{{Max: 2 * distances, Window: time.Second}}}
 	for i := range distances {
@@ -39,7 +39,8 @@ func mostSteps(f *fixture) {
 }
 
 // fullLog checks a log with more irregular permits than a log can hold as runs. The store must therefore move some
-// permits of the full log to later slots. A limit may lose at most a thousandth of its permits because of these moves.
+// permits of the full log to later slots. A limit may lose at most a thousandth of its permits because of moved
+// permits.
 func fullLog(f *fixture) {
 	// Each limit of long and wider allows a little less than 100 permits a second.
 	irregular, long := seeded(f, 50), target(pacing.Limit{Max: 8000, Window: 82 * time.Second})
@@ -76,8 +77,7 @@ const exactRuns = 400
 
 func histories(f *fixture) { runHistories(f, rand.Uint64(), func(*rand.Rand) {}) }
 
-// runHistories sends random sequences of requests to the store. After each request, runHistories calls the function in
-// its argument "between".
+// runHistories sends random sequences of requests to the store. The function "between" runs after each request.
 func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 	f.Helper()
 	f.Logf("seed %d", seed)
@@ -97,7 +97,7 @@ func runHistories(f *fixture, seed uint64, between func(*rand.Rand)) {
 	}
 }
 
-// The method limits returns random limits whose windows are multiples of one unit.
+// The method "limits" returns random limits whose windows are multiples of one unit.
 func (h *history) limits() (limits []pacing.Limit) {
 	unit := time.Duration(1+h.rng.IntN(5000)) * []time.Duration{time.Microsecond, time.Millisecond}[h.rng.IntN(2)]
 	for range 1 + h.rng.IntN(3) {
@@ -131,8 +131,8 @@ func (h *history) step() {
 	}
 }
 
-// The method again sends an earlier request once more, but with the current limits and a random wait. If the store has
-// forgotten the request, the store grants the request anew. The model keeps the longest wait of all attempts at a
+// The method "again" sends an earlier request once more, but with the current limits and a random wait. If the store
+// has forgotten the request, the store grants the request anew. The model keeps the longest wait of all attempts at a
 // request, because a later return of permits needs the longest wait.
 func (h *history) again(asked *pacing.Ask) {
 	h.Helper()

@@ -13,7 +13,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// leasesEnd checks how the store begins, extends, lists and removes leases.
+// leasesEnd checks the begin, the extension, the list and the removal of leases in a store.
 func leasesEnd(f *fixture) {
 	kept, left := Request(), Request()
 	keep := func(r pacing.Request, lasts time.Duration, call string) pacing.LeaseState {
@@ -101,8 +101,8 @@ func leasesReturn(f *fixture) {
 	}
 }
 
-// leasesStay checks a caller that repeats its call without a lease. The caller must keep all its permits: the end of
-// the first call's lease must not return permits that the repeated call got again.
+// leasesStay checks a caller that repeats its call without a lease. The caller of leasesStay must keep all its permits:
+// the end of the first call's lease must not return permits that the repeated call got again.
 func leasesStay(f *fixture, p *pacing.Pacers) {
 	one := target(spaced(10 * time.Minute))
 	p.SetPolicy(&pacing.Policy{Pacers: []pacing.Pacer{{Name: one.Pacer, Limits: one.Limits, MaxWait: time.Hour}}})

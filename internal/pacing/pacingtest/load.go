@@ -17,7 +17,7 @@ type load struct {
 
 // The method begin starts test clients, each with its own stream of random numbers from the seed. The first client gets
 // the given stream. The argument "once" of the method begin is a function that makes one call and repeats the call if
-// it needs a result. The function "once" returns the pause until the next call.
+// it needs a result. The result of "once" is the pause until the next call.
 func (l *load) begin(clients int, seed, stream uint64, once func(*rand.Rand) time.Duration) {
 	for i := range clients {
 		rng := rand.New(rand.NewPCG(seed, stream+uint64(i)))

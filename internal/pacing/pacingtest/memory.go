@@ -106,7 +106,7 @@ func (m *Memory) Requests() int {
 	return len(m.requests)
 }
 
-// The method of returns the logs of the given targets, and creates an empty log for each target without a log.
+// The method "of" returns the logs of the given targets, and creates an empty log for each target without a log.
 func (m *Memory) of(targets []pacing.Target) (logs []*pacing.Log) {
 	for i := range targets {
 		name := nameOf(&targets[i])

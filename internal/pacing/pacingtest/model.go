@@ -10,7 +10,7 @@ import (
 )
 
 // The type single is one log of the model: a plain list of slots. The model applies the rules in the documentation of
-// package pacing to this list.
+// package pacing to the list of slots.
 type single struct {
 	slots []pacing.Time
 	split pacing.Log // its Ahead has the slots before which later permits may get slots
@@ -23,8 +23,8 @@ type single struct {
 // pacing.MostLooks.
 const exactAhead = pacing.MostLooks / 10
 
-// The method newest returns the newest slot before which no later permit may get a slot. If the log has no such slot,
-// the result is 0.
+// The method newest returns the newest slot before which no later permit may get a slot. If later permits may get slots
+// before all slots of the log, the result is 0.
 func (n *single) newest() pacing.Time {
 	if n.split.Total == 0 {
 		return 0
@@ -32,8 +32,8 @@ func (n *single) newest() pacing.Time {
 	return n.slots[n.split.Total-1]
 }
 
-// The method allows returns "at" if every window that contains the instant "at" has fewer than Max slots. Otherwise
-// allows returns a later instant to try.
+// The method "allows" returns "at" if every window that contains the instant "at" has fewer than Max slots. If a window
+// has Max slots, the method returns a later instant to try.
 func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	i := sort.Search(len(n.slots), func(i int) bool { return n.slots[i] > at })
 	for j := max(0, i-limit.Max); j <= i && j+limit.Max <= len(n.slots); j++ {
@@ -172,7 +172,7 @@ func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
 	}
 }
 
-// The method remembered returns the slots of an earlier permit request with the same request id. A store may forget a
+// The method "remembered" returns the slots of an earlier permit request with the same request id. A store may forget a
 // request some time after the latest slot of the grant.
 func (m *model) remembered(ask *pacing.Ask, grant *pacing.Grant) ([]pacing.Time, bool) {
 	m.latest = max(m.latest, grant.At)
@@ -265,7 +265,7 @@ func (m *model) compareAll(ask *pacing.Ask, grant *pacing.Grant) string {
 	return m.compareStates(ask, grant)
 }
 
-// The method because checks the reason in the grant: the named target and limit must really prevent an earlier next
+// The method "because" checks the reason in the grant: the named target and limit must really prevent an earlier next
 // slot.
 func (m *model) because(now pacing.Time, plan planned, ask *pacing.Ask, grant *pacing.Grant) bool {
 	if plan.at == now || grant.Target < 0 || grant.Target >= len(ask.Targets) {
@@ -300,7 +300,7 @@ func (m *model) compareStates(ask *pacing.Ask, grant *pacing.Grant) string {
 	return ""
 }
 
-// The method used returns the number of slots less than one window old, but at most Max.
+// The method "used" returns the number of slots less than one window old, but at most Max.
 func used(log []pacing.Time, limit pacing.Limit, now pacing.Time) (n int) {
 	for n < min(limit.Max, len(log)) && log[len(log)-1-n].Add(limit.Window) > now {
 		n++

@@ -93,7 +93,7 @@ func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// The method repeated checks the grant of a repeated request that the store must still remember.
+// The method "repeated" checks the grant of a repeated request that the store must still remember.
 func (o *Oracle) repeated(ask *pacing.Ask, before, points []point, replayed bool) {
 	if kept, some := o.returned[ask.Request]; some && replayed {
 		o.replayed(before, points, kept)
@@ -103,7 +103,7 @@ func (o *Oracle) repeated(ask *pacing.Ask, before, points []point, replayed bool
 	}
 }
 
-// The method replayed checks a repeated request after the return of some permits: the request must get only the
+// The method "replayed" checks a repeated request after the return of some permits: the request must get only the
 // remaining permits.
 func (o *Oracle) replayed(before, points []point, kept keeping) {
 	before, granted := first(before, pacing.MaxPermits), 0
@@ -120,7 +120,7 @@ func (o *Oracle) replayed(before, points []point, kept keeping) {
 
 func equal(a, b point) bool { return a.at == b.at && a.permits == b.permits }
 
-// The function first returns the points (permits with their slots) of the first permits, up to the given number of
+// The function "first" returns the points (permits with their slots) of the first permits, up to the given number of
 // permits.
 func first(points []point, permits int) (some []point) {
 	for _, p := range points {
@@ -157,7 +157,7 @@ func (o *Oracle) GiveUp(ask *pacing.Ask, used int) {
 	}
 }
 
-// Return records in the oracle that the store has removed returned permits of a request.
+// The method Return records in the oracle that the store has removed returned permits of a request.
 func (o *Oracle) Return(ask *pacing.Ask, returned *pacing.Returned) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -181,7 +181,7 @@ func (o *Oracle) fault(format string, args ...any) {
 	o.faults = append(o.faults, fmt.Sprintf(format, args...))
 }
 
-// The method points returns the slots of the grant. If the slots contradict the permit request, the method points
+// The method "points" returns the slots of the grant. If the slots contradict the permit request, the method "points"
 // records a fault.
 func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 	total, latest := 0, grant.At
@@ -216,7 +216,7 @@ func (o *Oracle) points(ask *pacing.Ask, grant *pacing.Grant) (points []point) {
 	return points
 }
 
-// Forget removes what the oracle has recorded about the logs of the pacer.
+// The method Forget removes the records of the oracle about the logs of the pacer.
 func (o *Oracle) Forget(pacer string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -228,7 +228,7 @@ func forgetPacer[L any](logs map[string]L, pacer string) {
 	maps.DeleteFunc(logs, func(name string, _ L) bool { return strings.HasPrefix(name, pacer+"/") })
 }
 
-// Granted returns the number of permits of the target that the oracle has recorded.
+// The method Granted returns the number of permits of the target that the oracle has recorded.
 func (o *Oracle) Granted(target *pacing.Target) (permits int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -275,9 +275,9 @@ func limitsOf(points []point) (limits []pacing.Limit) {
 	return limits
 }
 
-// The function exceeded describes the window with the most permits beyond the limit, or returns "" if no window exceeds
-// the limit. The points must be sorted by slot. If the limit did not apply when the last permits of a window were
-// granted, exceeded ignores this window.
+// The function "exceeded" describes the window with the most permits beyond the limit, or returns "" if no window
+// exceeds the limit. The points must be sorted by slot. If the limit did not apply when the last permits of a window
+// were granted, "exceeded" ignores this window.
 func exceeded(points []point, limit pacing.Limit) (fault string) {
 	within, first, most := 0, 0, limit.Max
 	for i := range points {
@@ -307,8 +307,8 @@ func lastHas(points []point, limit pacing.Limit) bool {
 
 // Share returns the speed at which the target's permits were granted, as a fraction of the speed that the target's
 // strictest limit allows. Share compares two times for the permits of all full windows: the shortest time that the
-// limit allows, and the time that these permits really took. Share returns the first time divided by the second. The
-// result "windows" of Share is the number of full windows.
+// limit allows, and the time that these permits really took. The result of Share is the first time divided by the
+// second. The result "windows" of Share is the number of full windows.
 func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

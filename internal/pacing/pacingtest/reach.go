@@ -19,9 +19,9 @@ const (
 )
 
 // RunWaits checks that callers with a long wait do not take all slots of a pacer from callers with a shorter wait. Once
-// the slots of earlier grants have passed, each group must get at least 40 % of its half of the rate. Both groups
-// together must get at least 95 % of the rate. RunWaits runs the cases in its list whose index is a multiple of the
-// argument "step".
+// the slots of earlier grants have passed, each group must get at least 40 % of its half of the rate. Both groups of
+// callers together must get at least 95 % of the rate. RunWaits runs the cases in its list whose index is a multiple of
+// the argument "step".
 func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	for i, c := range []struct {
 		pacer    pacing.Pacer
@@ -59,8 +59,8 @@ func greedily(like sharer) (group []sharer) {
 	return group
 }
 
-// waitsHold simulates two groups of callers, and checks that both groups get their slots. The second group has the
-// shorter wait.
+// waitsHold simulates two groups of callers, and checks that both groups get their slots. The second group of callers
+// has the shorter wait.
 func waitsHold(s *sharing, open OpenOnClock, shorter time.Duration) {
 	s.Helper()
 	s.run(open, reachEnd)

@@ -61,8 +61,9 @@ func emptyRequest(f *fixture) {
 	require.True(f, f.take(requested(ask(1, 0, one), request)).Replayed)
 }
 
-// continuedRequest checks requests that ask the store in several steps, and that the store rejects a repetition with a
-// different Content. The store remembers a step that continues a request even if the step got no permits.
+// continuedRequest checks requests that ask the store in several steps. continuedRequest also checks that the store
+// rejects a repetition with a different Content. The store remembers a step that continues a request even if the step
+// got no permits.
 func continuedRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 1, Window: time.Hour}), target(spaced(time.Millisecond))
 	next := requested(ask(1, 0, one, two), Request())
@@ -84,7 +85,7 @@ func continuedRequest(f *fixture) {
 }
 
 // endedRequest checks that a request for permits with the field Ends takes no permits. Later requests with the same
-// request id must take no permits either. A request that already has permits keeps them.
+// request id must also take no permits. A request that already has permits keeps them.
 func endedRequest(f *fixture) {
 	one, two := target(pacing.Limit{Max: 3, Window: time.Hour}), target(spaced(time.Millisecond))
 	for _, targets := range [][]pacing.Target{{one}, {one, two}} {

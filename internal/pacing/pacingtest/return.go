@@ -15,7 +15,7 @@ import (
 )
 
 // compareReturn describes the difference between the store's result for returned permits and the model's prediction. If
-// both are equal, compareReturn returns "".
+// the result and the prediction are equal, compareReturn returns "".
 func (m *model) compareReturn(ask *pacing.Ask, used int, got *pacing.Returned) string {
 	m.latest = max(m.latest, got.At)
 	held, known := m.requests[ask.Request]
@@ -47,9 +47,9 @@ func (m *model) compareReturn(ask *pacing.Ask, used int, got *pacing.Returned) s
 	return ""
 }
 
-// The method removed removes the returned slots from the model's log of the target. The method removed then describes
-// the difference between the store's and the model's number of removed slots. If the difference is allowed, the method
-// removed returns "".
+// The method "removed" removes the returned slots from the model's log of the target. The method "removed" also
+// describes the difference between the store's and the model's number of removed slots. If the difference is allowed,
+// the method "removed" returns "".
 func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Time, got int) string {
 	log := m.logs[nameOf(target)]
 	switch {
@@ -119,7 +119,7 @@ func (f *fixture) giveBack(ask *pacing.Ask, used int) pacing.Returned {
 }
 
 // givenBackBeforeBursts checks that later permits get exactly the returned slots, even before a special queue of slots.
-// In this queue, a rate fills one window of a limit after the other.
+// In the special queue, a rate fills one window of a limit after the other.
 func givenBackBeforeBursts(f *fixture) {
 	for i, most := range []int{10, 5} {
 		of := target(spaced([]time.Duration{time.Minute, 33334 * time.Millisecond}[i]),

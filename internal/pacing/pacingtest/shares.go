@@ -157,13 +157,13 @@ func (s *sharing) judge() {
 	}
 }
 
-// The function shared returns a pacer that has the given shares and grants the given number of permits per second.
+// The function "shared" returns a pacer that has the given shares and grants the given number of permits per second.
 func shared(permits int, shares ...pacing.Share) pacing.Pacer {
 	return pacing.Pacer{Name: "carrier", Rate: pacing.Rate{Permits: permits, Per: time.Second}, Shares: shares,
 		MaxWait: pacing.MaxWait}
 }
 
-// The function windowed returns a pacer that has one limit, no rate, and the given shares.
+// The function "windowed" returns a pacer that has one limit, no rate, and the given shares.
 func windowed(most int, window time.Duration, shares ...pacing.Share) pacing.Pacer {
 	return pacing.Pacer{Name: "carrier", Limits: []pacing.Limit{{Max: most, Window: window}}, Shares: shares,
 		MaxWait: pacing.MaxWait}
@@ -194,7 +194,7 @@ func perSecondOf(p *pacing.Pacer) float64 {
 	return least
 }
 
-// The function others returns simulated callers without a share that take all permits that they can get, some of them
+// The function "others" returns simulated callers without a share that take all permits that they can get, some of them
 // with a long wait.
 func others(pacer string, wait time.Duration, instance int) []sharer {
 	return []sharer{
@@ -206,8 +206,9 @@ func others(pacer string, wait time.Duration, instance int) []sharer {
 
 // RunShares checks that a share (reserved part of a pacer) gets its part of a pacer, whatever the callers without a
 // share ask for. While calls use a share, the share must get its part of the pacer after the time from the function
-// settle. The other callers must get the rest of the pacer. While no call uses a share, the other callers must get all
-// slots of the pacer. RunShares tests the pacers in its list whose index is a multiple of the argument "step".
+// settle. Callers without a share must get the rest of the pacer. While no call uses a share, callers without a share
+// must get all slots of the pacer. RunShares tests the pacers in its list whose index is a multiple of the argument
+// "step".
 func RunShares(t *testing.T, open OpenOnClock, step int) {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	for i, p := range []pacing.Pacer{

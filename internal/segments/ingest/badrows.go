@@ -37,8 +37,8 @@ func (b *badRows) add(file int, bad []format.Bad, count int64) {
 	b.samples[file] = kept[:min(len(kept), maxSamples)]
 }
 
-// The method first returns some of the bad rows for a report, in the order of files and rows. If many files have bad
-// rows, the method first returns a few rows of each, so that the first file does not hide the others.
+// The method "first" returns some of the bad rows for a report, in the order of files and rows. If many files have bad
+// rows, the result contains a few rows of each file, so that one file does not hide the others.
 func (b *badRows) first(files int) []format.Bad {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,8 +92,8 @@ func (e *BadRowsError) Error() string {
 	return b.String()
 }
 
-// The method between returns, in quotes, a character such as ";" that all known bad rows of the file have, because it
-// probably separates the columns. If the rows have no such character, the method between returns "".
+// The method "between" returns, in quotes, a character such as ";" that all known bad rows of the file have, because it
+// probably separates the columns. If the bad rows have no common character, the method "between" returns "".
 func (e *BadRowsError) between(file string) string {
 	var rows []format.Bad
 	for _, s := range e.Samples {
@@ -110,8 +110,8 @@ func (e *BadRowsError) between(file string) string {
 	return ""
 }
 
-// The function shown returns the number of lines of the bad rows in the samples, because BadRowsError.Count also counts
-// lines.
+// The function "shown" returns the number of lines of the bad rows in the samples, because BadRowsError.Count also
+// counts lines.
 func shown(samples []format.Bad) (count int64) {
 	for _, s := range samples {
 		count += max(s.Lines, 1)

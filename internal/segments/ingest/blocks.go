@@ -42,13 +42,12 @@ func (f *fileReader) readBlocks(ctx context.Context, src io.Reader, line int64, 
 }
 
 // ErrNoFinalNewline reports that the last line of a long text file has no line break, so that the file may be
-// truncated. Nothing but the missing line break shows a truncation, because a truncated id may be the id of another
-// user. NDJSON needs no line break at the end, because the closing brace of the last object shows that the file is
-// complete.
+// truncated. Only the missing line break shows such a truncation, because a truncated id may be the id of another user.
+// NDJSON needs no line break at the end, because the closing brace of the last object shows that the file is complete.
 var ErrNoFinalNewline = errors.New("the last line does not end in a line break: the file may be truncated")
 
-// checkEnd returns an error if a text file seems to end too early. The argument "size" is the length of the whole text
-// in bytes. The argument "line" is the number of the first line of the last block.
+// checkEnd returns an error if a text file seems to end too early. The argument "size" of checkEnd is the length of the
+// whole text in bytes. The argument "line" of checkEnd is the number of the first line of the last block.
 func (f *fileReader) checkEnd(s *format.Syntax, block []byte, size int, line int64) error {
 	whole := !s.MayBeTruncated(block, size)
 	switch f.file.input.FinalNewline {

@@ -79,7 +79,8 @@ func (c *counter[ID]) halve() {
 	}
 }
 
-// Count returns the number of distinct ids so far. If the number is an estimate, the result "exact" is false.
+// The method Count returns the number of distinct ids so far. If the number is an estimate, the result "exact" is
+// false.
 func (c *counter[ID]) Count() (n int64, exact bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,21 +8,21 @@
 //
 // One goroutine per open file reads the file and cuts the content into blocks of 1 MiB at the ends of rows. The number
 // of open files is the number of CPU cores, or up to 32 for S3 objects. A pool of workers, one per core and shared by
-// all files, parses the blocks into ids. A worker passes the ids to a Writer of the set. The Writer sorts the ids by
-// shard (part of the set), and so accesses little memory at a time. In Parquet files, the workers read row groups
-// instead of blocks of rows. A set of dense ids (32-bit numbers) needs at most 514 MiB of memory, plus a few MiB per
-// worker.
+// all files, parses the blocks into ids. A worker passes the ids of the rows to a Writer of the set. The Writer sorts
+// the ids by shard (part of the set), and so accesses little memory at a time. In Parquet files, the workers read row
+// groups instead of blocks of rows. A set of dense ids (32-bit numbers) needs at most 514 MiB of memory, plus a few MiB
+// per worker.
 //
 // # Ids and bad rows
 //
 // A dense id is a decimal number from 0 to 4294967295, with optional leading zeros and surrounding spaces. The parser
 // never shortens, rounds or guesses an id. A row is bad if its id has a sign, a fraction or an exponent, is a number
-// above 4294967295, is empty or is null. A row with a different number of columns, a blank line between other lines,
-// and a row with the name of an unknown segment are also bad. A build counts all bad rows; a bad row that spans several
-// lines counts as often as it has lines. For its report, a build keeps the first bad rows of each file: the name of the
-// file, the number of the row and the value. For a fault of a whole file, the error is an InputError. Such faults are,
-// for example, a missing column, a damaged archive, a column type without whole numbers, or another kind of file. A
-// file with only bad rows is always an error.
+// above 4294967295, is empty or is null. Further kinds of bad rows are a row with a different number of columns, a
+// blank line between other lines, and a row with the name of an unknown segment. A build counts all bad rows; a bad row
+// that spans several lines counts as often as it has lines. For its report, a build keeps the first bad rows of each
+// file: the name of the file, the number of the row and the value. For a fault of a whole file, the error is an
+// InputError. Faults of a whole file are, for example, a missing column, a damaged archive, a column type without whole
+// numbers, or another kind of file. A file with only bad rows is always an error.
 //
 // Blank lines at the end of a text file are not rows. In CSV and TSV files with a single column, blank lines at the end
 // count as null ids, and are therefore bad rows.
@@ -50,15 +50,15 @@
 //
 // A Plan, from command-line flags or a build file, defines each segment and set by inputs and set operations. Run reads
 // the inputs, applies the set operations, and finds users who are in several segments. If the operator requests it, Run
-// keeps a user who is in several segments only in the first of these segments. A set operation uses the users of a
-// segment before Run resolves overlaps between segments. The result of "everyone minus active" therefore does not
-// depend on the order of the segments.
+// keeps a user who is in several segments only in the first of these segments. Set operations see all users of a
+// segment, even users whom Run later removes because an earlier segment also contains them. The result of a set
+// operation such as "everyone minus active" therefore does not depend on the order of the segments.
 //
-// A generation contains the segments and the published sets of the plan. All other sets are only for the definitions of
-// segments and sets. If the rows of a table name sets, all sets in the table are published, after the other sets and in
-// the order of their names. A build makes the sets after the segments. Sets may have users in common with segments and
-// with other sets.
+// A generation contains the segments and the published sets of the plan. All sets that are not published are only for
+// the definitions of segments and other sets. If the rows of a table name sets, all sets in the table are published,
+// after the other sets and in the order of their names. A build makes the sets after the segments. Sets may have users
+// in common with segments and with other sets.
 //
-// A build makes the segments one after the other, each on all CPU cores. Besides finished bitmaps and the rows of
-// tables, a build keeps only one unfinished set in memory at a time.
+// A build makes one segment after another, and uses all CPU cores for each segment. Besides finished bitmaps and the
+// rows of tables, a build keeps only one unfinished set in memory at a time.
 package ingest

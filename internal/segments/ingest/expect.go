@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An Expect is the minimum content of an input. By an Expect, a build detects an incomplete export before a publish.
+// An Expect is the minimum content of an input. With an Expect, a build detects an incomplete export before a publish.
 // The zero Expect allows any content.
 type Expect struct {
 	MinFiles int64
@@ -15,7 +15,7 @@ type Expect struct {
 	NewerThan time.Duration
 }
 
-// Shortfalls returns texts about the inputs so far that had less content than their Expect requires.
+// The method Shortfalls returns a text about each input that had less content than its Expect requires.
 func (r *reader) Shortfalls() []string { return r.shortfalls }
 
 // The method expect compares the reports about the files of each input with the input's Expect (minimum content).

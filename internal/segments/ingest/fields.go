@@ -24,7 +24,7 @@ func fieldNames(to *[]string) yamltree.Field {
 }
 
 // The function checked returns a parser for a field of the build file that must contain a text. If the text is not
-// empty, this parser calls the function in the argument "set" with the text.
+// empty, the returned parser calls the function in the argument "set" with the text.
 func checked(set func(string) error) yamltree.Field {
 	return func(v yamltree.Value) {
 		s, ok := v.Scalar()
@@ -76,7 +76,7 @@ func age(to *time.Duration) yamltree.Field {
 	}
 }
 
-// The function whole returns a parser for a field of the build file whose value must be a whole number from 0. The
+// The function "whole" returns a parser for a field of the build file whose value must be a whole number from 0. The
 // value may have every YAML notation of numbers, such as 1_000_000.
 func whole(set func(int64)) yamltree.Field {
 	return func(v yamltree.Value) {
@@ -120,7 +120,7 @@ func onlyGrows(to *publish.Growth) yamltree.Field {
 }
 
 // ParseGrowth parses an operator's setting "only grows" of a set: "true", "false", or the percentage of users who may
-// leave in one publish, such as "0.1%". With "true", this percentage is publish.UsualMaxLoss.
+// leave in one publish, such as "0.1%". With "true", the percentage of users who may leave is publish.UsualMaxLoss.
 func ParseGrowth(text string) (publish.Growth, error) {
 	switch text {
 	case "true":

@@ -75,9 +75,10 @@ func FormatWords() map[string]string {
 	}
 }
 
-// readerOf returns the formatReader for a file. A requested format takes precedence. Otherwise, the extension of the
-// file's name before an extension such as .gz determines the format. If the extension is unknown, the first bytes of
-// the file determine the format. If none of these determines the format, readerOf returns false.
+// readerOf returns the formatReader for a file. If the user requests a format, readerOf uses this format. Otherwise,
+// the extension of the file's name before an extension such as .gz determines the format. If the extension is unknown,
+// the first bytes of the file determine the format. If neither a request, the extension nor the first bytes determine
+// the format, readerOf returns false.
 func readerOf(f file, head []byte) (formatReader, bool) {
 	readers := formatReaders()
 	pick := func(has func(r formatReader) bool) (formatReader, bool) {

@@ -48,7 +48,8 @@ func (t *idTable[ID]) add(id ID, h uint64) {
 	}
 }
 
-// The method put adds an id to the set, and reports whether the id is new. The argument "h" is the hash of the id.
+// The method put adds an id to the set, and reports whether the id is new. The argument "h" of the method put is the
+// hash of the id.
 func (t *idTable[ID]) put(id ID, h uint64) bool {
 	mask := uint64(len(t.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask { // uses the lower bits, because the upper bits are similar within a sample

@@ -110,7 +110,7 @@ func (s *imageTableSink) flush() {
 }
 
 // The method hand moves the images (64-bit numbers that stand for ids) that a worker has collected for one name to the
-// imageList of this name. All workers share this imageList.
+// imageList of this name. All workers share the imageList of a name.
 func (s *imageTableSink) hand(code int) {
 	s.to.names.mu.Lock()
 	list := s.to.lists[code]
@@ -153,7 +153,7 @@ func (l *imageList) sort() {
 }
 
 // The function release returns free memory to the operating system at once if a list was large. Without release, the Go
-// runtime would keep this memory until the build had used much more.
+// runtime would keep the free memory until the build had used much more.
 func release(images int) {
 	if images >= 1<<22 {
 		debug.FreeOSMemory()
@@ -201,7 +201,7 @@ func newNumberWriter(kind ids.Kind, n int, names int64) (*segments.NumberWriter,
 }
 
 // The method part returns the images (64-bit numbers that stand for ids) from all lists whose upper bits have the given
-// value. The images are in ascending order, and each occurs once.
+// value. The images in the result are in ascending order, and each image occurs once.
 func (m *images) part(upper uint64) []uint64 {
 	var runs [][]uint64
 	for _, l := range m.lists {
@@ -247,7 +247,7 @@ func union(a, b []uint64) []uint64 {
 	return append(append(both, a...), b...)
 }
 
-// The method numbered converts a list of images (64-bit numbers that stand for ids) to a bitmap of the dictionary's
+// The method "numbered" converts a list of images (64-bit numbers that stand for ids) to a bitmap of the dictionary's
 // user numbers, and frees the list.
 func (l *imageList) numbered(d *segments.Dictionary) *bitmap.Bitmap {
 	numbers := make([]uint32, len(l.sorted))

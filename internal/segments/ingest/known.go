@@ -11,9 +11,10 @@ import (
 // WarningsOver returns the result of an amend (publish of some sets) with warnings about the amend's ids and the ids of
 // the live generation (published version in use). The warnings are about ids that have the same image (64-bit number
 // that stands for the id), and about twins (text ids that differ only in case or blanks). WarningsOver needs the Back
-// (conversion of user numbers to ids) of the argument "live" to compare the ids. Without this Back, the warnings are
-// about ids of the input files that share an image, and about twins whose plain form is an id. The argument "live" has
-// a Back if the amend has new ids and the location stores a BackFile (file with the user ids).
+// (conversion of user numbers to ids) of the argument "live" to compare the ids. Without a Back of the argument "live",
+// the warnings are about ids of the input files that share an image, and about twins whose plain form is an id. The
+// argument "live" of WarningsOver has a Back if the amend has new ids and the location stores a BackFile (file with the
+// user ids).
 func (r *Result) WarningsOver(live *segments.Generation) *Result {
 	own := r.Candidate
 	if live == nil || live.Dictionary == nil || own.Dictionary == nil {
@@ -33,7 +34,7 @@ func (r *Result) WarningsOver(live *segments.Generation) *Result {
 }
 
 // addShared adds pairs of ids with the same image (64-bit number that stands for the id) to the result. One id of a
-// pair is in the input files, and a different id is in the live generation.
+// pair is in the input files, and a different id is in the live generation (published version in use).
 func (r *Result) addShared(live *segments.Generation) {
 	own := r.Candidate
 	r.Shared = r.Shared[:len(r.Shared):len(r.Shared)]
@@ -72,7 +73,7 @@ func (f *twinFinder) addRelated(back *segments.Back, files *segments.Dictionary)
 }
 
 // oddOf returns an oddText and true if a text id differs from its plain form (lower case, without blanks around the
-// id). Otherwise, oddOf returns false.
+// id). For a text id in the plain form, oddOf returns false.
 func (f *twinFinder) oddOf(text []byte) (oddText, bool) {
 	plain, err := f.scheme.Parse(bytes.ToLower(bytes.TrimSpace(text)))
 	if err != nil {

@@ -59,7 +59,7 @@ func (b *builder) readSetImages(ctx context.Context, t SetTable) (map[string]*bi
 }
 
 // The method number reads the inputs of all definitions that the build needs, and makes the candidate's dictionary of
-// all ids. The method number then converts the users of tables and inputs to bitmaps of user numbers.
+// all ids. The method number also converts the users of tables and inputs to bitmaps of user numbers.
 func (b *builder) number(ctx context.Context, names []string, c *publish.Candidate) error {
 	b.read = map[string]input{}
 	for _, r := range b.needed(names) {
@@ -104,7 +104,7 @@ func (b *builder) number(ctx context.Context, names []string, c *publish.Candida
 	return nil
 }
 
-// The method needed returns the definitions of segments and sets that a build must make. In the returned list, each
+// The method "needed" returns the definitions of segments and sets that a build must make. In the returned list, each
 // definition comes after the definitions to which it refers.
 func (b *builder) needed(names []string) (list []*Definition) {
 	seen := map[string]bool{}

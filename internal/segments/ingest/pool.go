@@ -8,7 +8,7 @@ import (
 )
 
 // A pool is a group of workers that parse blocks of rows for one destination (receiver of rows). The blocks come from
-// all files for this destination.
+// all files for the pool's destination.
 type pool struct {
 	work    chan func(*worker)
 	wg      sync.WaitGroup
@@ -23,8 +23,8 @@ type worker struct {
 	images  []uint64 // for counting distinct images
 }
 
-// startPool starts the workers of a pool. The argument "keep" is the maximum number of bad rows that a worker keeps
-// from one block.
+// startPool starts the workers of a pool. The argument "keep" of startPool is the maximum number of bad rows that a
+// worker keeps from one block.
 func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Pool) *pool {
 	p := &pool{work: make(chan func(*worker)), buffers: buffers}
 	for range workers {
@@ -43,7 +43,8 @@ func startPool(workers, keep int, cfg *Config, to destination, buffers *sync.Poo
 	return p
 }
 
-// The method stop waits until the workers of the pool have done all work. The caller must not add more work.
+// The method stop waits until the workers of the pool have done all work. The caller of the method stop must not add
+// more work.
 func (p *pool) stop() {
 	close(p.work)
 	p.wg.Wait()

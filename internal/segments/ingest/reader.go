@@ -77,7 +77,7 @@ func NewReader(cfg Config) *reader {
 	return r
 }
 
-// Reports returns a report for each file that has been read, in order.
+// The method Reports returns a report for each file that has been read, in order.
 func (r *reader) Reports() []FileReport { return r.reports }
 
 // LeftOut returns the files that match a pattern but that the reader skipped, because their names are not those of data
@@ -186,7 +186,7 @@ func inputFault(err error) error {
 	return &InputError{err}
 }
 
-// firstFault returns the fault that made parallel work fail, and not a cancellation as a consequence of this fault.
+// firstFault returns the fault that made parallel work fail, instead of a cancellation that this fault caused.
 func firstFault(ctx context.Context, faults []error) error {
 	var given error
 	for _, err := range faults {

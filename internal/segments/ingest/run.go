@@ -36,8 +36,8 @@ type Result struct {
 	LeftOut []string
 }
 
-// The method Proposal converts the result to a proposal for the guard of package publish. The argument "base" is the
-// live state that a publish would replace.
+// The method Proposal converts the result to a proposal for the guard of package publish. The argument "base" of
+// Proposal is the live state that a publish would replace.
 func (r *Result) Proposal(base *publish.LiveState) *publish.Proposal {
 	p := &publish.Proposal{Candidate: r.Candidate, Base: base, Shortfalls: r.Shortfalls, BadRows: r.BadRows}
 	for _, f := range r.Files {
@@ -75,7 +75,8 @@ func (e *PlanError) Unwrap() error { return e.Err }
 type step func(what string)
 
 // Run reads the input files of a plan and builds the segments and sets. If the error is an *OverlapError or a
-// *BadRowsError, Run also returns the result for a report. The caller must not publish this result.
+// *BadRowsError, Run also returns the result for a report. If Run returns one of these two errors, the caller must not
+// publish the result.
 func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, &PlanError{err}
@@ -115,7 +116,7 @@ func Run(ctx context.Context, p *Plan, cfg Config, step step) (*Result, error) {
 }
 
 // A builder makes the segments and sets that a plan defines. A builder converts each finished segment or set to a
-// bitmap. Besides tables and operands, memory therefore contains only one bitmap.Set at a time.
+// bitmap. Besides tables and the operands of set operations, a builder keeps only one bitmap.Set in memory at a time.
 type builder struct {
 	plan   *Plan
 	reader *reader
@@ -259,7 +260,7 @@ func (b *builder) readSetTables(ctx context.Context) error {
 	return nil
 }
 
-// The method known returns the names of the plan's segments and sets that may occur in the rows of a table.
+// The method "known" returns the names of the plan's segments and sets that may occur in the rows of a table.
 func (b *builder) known() []string {
 	names := slices.Clone(b.plan.Order)
 	list := b.plan.published()

@@ -44,7 +44,7 @@ func (t Tolerance) String() string {
 	return strconv.FormatInt(t.Rows, 10)
 }
 
-// The method refuses returns the files that make a build fail: all rows of the file are bad, or the percentage of bad
+// The method "refuses" returns the files that make a build fail: all rows of the file are bad, or the percentage of bad
 // rows is too large.
 func (t Tolerance) refuses(files []FileReport) (refused []FileReport) {
 	for _, f := range files {

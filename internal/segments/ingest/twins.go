@@ -26,7 +26,7 @@ type Twins struct {
 }
 
 // A twinFinder collects text ids that are not in the plain form (lower case, without blanks around the id). The
-// twinFinder then finds ids with the same plain form. The zero twinFinder collects no texts. A twinFinder is safe for
+// twinFinder also finds ids with the same plain form. The zero twinFinder collects no texts. A twinFinder is safe for
 // concurrent use.
 type twinFinder struct {
 	scheme *ids.Scheme // nil: the ids are no texts
@@ -45,8 +45,8 @@ type oddText struct {
 // keptOdd is the maximum number of ids for which a twinFinder keeps the text, for examples in a report.
 const keptOdd = 1 << 16
 
-// newTwinFinder returns a twinFinder, which finds ids that differ only in case or blanks. If the ids are not texts,
-// this twinFinder collects and finds nothing.
+// newTwinFinder returns a twinFinder, which finds ids that differ only in case or blanks. If the ids are not texts, the
+// returned twinFinder collects and finds nothing.
 func newTwinFinder(scheme *ids.Scheme) *twinFinder {
 	if scheme.Kind() == ids.Text {
 		return &twinFinder{scheme: scheme}
@@ -94,7 +94,7 @@ func isPlain(text []byte) bool {
 	return !unicode.IsSpace(first) && !unicode.IsSpace(last)
 }
 
-// The method compact removes repeated ids from the collected ids. The caller holds the lock f.mu.
+// The method compact removes repeated ids from the collected ids. The caller of the method compact holds the lock f.mu.
 func (f *twinFinder) compact() {
 	slices.SortFunc(f.odd, func(a, b oddText) int {
 		return cmp.Or(cmp.Compare(a.plain, b.plain), cmp.Compare(a.image, b.image), cmp.Compare(b.text, a.text))

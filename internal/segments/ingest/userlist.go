@@ -15,8 +15,8 @@ import (
 )
 
 // A UserList contains the ids of input files whose ids are not dense (32-bit integers). The list has each id once, in
-// the order of the images (64-bit numbers that stand for ids). The store keeps users in buckets in the same order. To
-// name an id, callers use the position in the list, counted from 0.
+// the order of the images (64-bit numbers that stand for ids). The store also keeps users in buckets in the order of
+// their images. To name an id, callers use the position in the list, counted from 0.
 type UserList struct {
 	scheme *ids.Scheme
 
@@ -25,15 +25,15 @@ type UserList struct {
 	texts [][]byte // text ids, each after a byte with its length minus 1
 }
 
-// A listed is an id of a UserList. For a UUID, the field rest is the 64 bits that the image lacks. For a text id, the
-// field rest is the position of the text: an index into UserList.texts, and an offset.
+// The type listed is an id in a UserList. For a UUID, the field rest is the 64 bits that the image lacks. For a text
+// id, the field rest is the position of the text: an index into UserList.texts, and an offset.
 type listed struct{ image, rest uint64 }
 
 // offsetBits is the number of bits of the offset in the position of a text id (listed.rest).
 const offsetBits = 40
 
-// ReadUsers reads the ids of the inputs into a UserList; the ids must not be dense (32-bit integers). The caller must
-// call Check before it uses the UserList.
+// ReadUsers reads the ids of the inputs into a UserList; the ids must not be dense (32-bit integers). The caller of
+// ReadUsers must call Check before it uses the UserList.
 func (r *reader) ReadUsers(ctx context.Context, inputs []Input) (*UserList, error) {
 	l := &UserList{scheme: r.cfg.Scheme}
 	r.cfg.Names = true

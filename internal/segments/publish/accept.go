@@ -101,7 +101,7 @@ func parseShare(term string) (*share, error) {
 	return &share{value: value, digits: len(fraction), percent: percent}, nil
 }
 
-// The method is reports whether a number of users equals an approved share of the whole. Before this comparison, the
+// The method "is" reports whether a number of users equals an approved share of the whole. Before the comparison, the
 // method rounds the real percentage to the number of digits in the approved percentage.
 func (s *share) is(users, whole uint64) bool {
 	if !s.percent {
@@ -114,7 +114,7 @@ func (s *share) is(users, whole uint64) bool {
 		-float64(s.digits))/2
 }
 
-// The method matches reports whether the operator's approval is an approval of the build's change c.
+// The method "matches" reports whether the operator's approval is an approval of the build's change c.
 func (a *acceptance) matches(c *Change) bool {
 	switch {
 	case a.state != "":
@@ -201,7 +201,7 @@ func (b *Bounds) accept(f *Findings, before *segments.Manifest) (accepted, error
 }
 
 // The method change returns the change of the segment or set with the given name. If neither of the two compared
-// generations has this segment or set, the method change returns nil.
+// generations (published versions) has this segment or set, the method change returns nil.
 func (f *Findings) change(name string) *Change {
 	for _, list := range [][]Change{f.Changes, f.Sets} {
 		if i := slices.IndexFunc(list, func(c Change) bool { return c.Name() == name }); i >= 0 {
@@ -263,7 +263,7 @@ func (a *acceptance) differs(c *Change) string {
 }
 
 // usedBy reports whether the manifest of an earlier generation (published version) already contains this approval by
-// the operator. An approval is valid for one publish.
+// the operator. An approval is valid for only one publish.
 func usedBy(before *segments.Manifest, a *acceptance) bool {
 	return slices.ContainsFunc(before.Accepted, func(r segments.Accepted) bool {
 		return (r.Set == a.Name || r.Segment == a.Name) && r.Change == a.Change && r.Reason == a.Reason
@@ -279,16 +279,16 @@ func sumIn(m *segments.Manifest, name string) string {
 	return ""
 }
 
-// acceptedAfter reports whether an operator approved a change of the segment or set after the generation "earlier" was
-// created.
+// acceptedAfter reports whether an operator approved a change of the segment or set after the generation "earlier"
+// (published version) was created.
 func acceptedAfter(live, earlier *segments.Manifest, name string) bool {
 	return slices.ContainsFunc(live.Accepted, func(a segments.Accepted) bool {
 		return (a.Set == name || a.Segment == name) && a.At.After(earlier.CreatedAt)
 	})
 }
 
-// The function fell counts users who were in certain earlier segments, but are in no segment of the candidate (built
-// but unpublished generation). The function in the argument "passes" returns true for these earlier segments.
+// The function "fell" counts users who were in certain earlier segments, but are in no segment of the candidate (built
+// but unpublished generation). The function in the argument "passes" selects the earlier segments.
 func fell(passes func(name string) bool, before *segments.Generation, is *Candidate) uint64 {
 	var was []*bitmap.Bitmap
 	for i, s := range before.Manifest.Segments {

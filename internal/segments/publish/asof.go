@@ -36,8 +36,8 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: must be a time with a zone such as 2026-11-23T02:00Z", text)
 }
 
-// The method joined returns the union of two versions of a set. The union has the earlier as_of (time up to which a set
-// reflects all changes), because both versions reflect the changes up to this time. If one version already has all
+// The method "joined" returns the union of two versions of a set. The union has the earlier as_of (time up to which a
+// set reflects all changes), because both versions reflect the changes up to this time. If one version already has all
 // users of the other version, the union does not have an earlier as_of than that version.
 func (s *Set) joined(other *Set) Set {
 	both := *s
@@ -68,9 +68,9 @@ func latest(a, b time.Time) time.Time {
 }
 
 // keepLaterAsOf changes the as_of (time up to which a set reflects all changes) of sets with the same users as the live
-// set. Such a set gets the later of the two as_of times, because sets with the same users reflect the same changes. In
-// a forced publish, an as_of that the operator stated takes precedence, so that the operator can correct a live as_of
-// that is too late.
+// set. A set with the same users gets the later of the two as_of times, because sets with the same users reflect the
+// same changes. In a forced publish, an as_of that the operator stated takes precedence, so that the operator can
+// correct a live as_of that is too late.
 func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 	if live == nil {
 		return
@@ -92,9 +92,10 @@ func (c *Candidate) keepLaterAsOf(is, live *segments.Manifest, forced bool) {
 }
 
 // otherAsOf reports whether a changed as_of (time up to which a set reflects all changes) is a reason to publish a
-// candidate with unchanged users. After the publish of a later as_of, services can delete older changes of the set by
-// API calls. A later as_of from an amend and an earlier as_of in a forced publish are also reasons to publish. The
-// argument "live" contains the live versions of the sets, in the order of the argument "sets".
+// candidate (built but unpublished generation) with unchanged users. After the publish of a later as_of, services can
+// delete older changes of the set by API calls. A later as_of from an amend (publish of some sets) and an earlier as_of
+// in a forced publish are also reasons to publish. The argument "live" of otherAsOf contains the live versions of the
+// sets, in the order of the argument "sets".
 func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	for i := range sets {
 		if sets[i].AsOf.Before(live[i].AsOf) {
@@ -111,8 +112,8 @@ func (c *Candidate) otherAsOf(sets, live []segments.Set) bool {
 	return false
 }
 
-// capAsOf replaces every as_of after the creation time of the generation by the creation time, because a set cannot
-// reflect later changes.
+// capAsOf replaces every as_of after the creation time of the generation (published version) by the creation time,
+// because a set cannot reflect later changes.
 func capAsOf(sets []segments.Set, created time.Time) {
 	for i := range sets {
 		for _, at := range []*time.Time{&sets[i].AsOf, &sets[i].AmendedAsOf} {

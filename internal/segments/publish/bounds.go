@@ -16,7 +16,7 @@ const usualWeek = 2.5
 const UsualMaxChange = 20
 
 // Bounds contains the limits for changes of segments and sets. Without an operator's approval, a generation (published
-// version) that exceeds these limits may not go live.
+// version) that exceeds the limits may not go live.
 type Bounds struct {
 	// MaxChange is the percentage of a segment's users who may join, or who may leave, from one publish to the next.
 	MaxChange float64
@@ -64,7 +64,7 @@ func ParsePercent(text string) (float64, error) {
 }
 
 // The function family returns the pattern for all sets in the folder of a set, such as "tz/*" for the set
-// "tz/Asia/Singapore". Configured limits use such patterns.
+// "tz/Asia/Singapore". Configured limits use patterns of this form.
 func family(name string) string {
 	folder, _, ok := strings.Cut(name, "/")
 	if !ok {
@@ -73,7 +73,7 @@ func family(name string) string {
 	return folder + "/*"
 }
 
-// The method own returns the configured limits for one segment or set, by its name or its folder.
+// The method "own" returns the configured limits for one segment or set, by its name or its folder.
 func (b *Bounds) own(name string) SegmentBounds {
 	if own, ok := b.Of[name]; ok {
 		return own

@@ -83,7 +83,7 @@ func (c *Candidate) Inherit(before *segments.Manifest) {
 	}
 }
 
-// Describe returns the manifest entries of the segments. Describe hashes the bitmaps on all CPU cores.
+// Describe returns the manifest entries of the segments. The method Describe hashes the bitmaps on all CPU cores.
 func (c *Candidate) Describe() []segments.Segment {
 	list := make([]segments.Segment, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) { list[i] = segments.Describe(c.Names[i], c.Bitmaps[i]) })
@@ -155,8 +155,8 @@ func (c *Candidate) set(name string) *Set {
 	return nil
 }
 
-// The method users returns a hash that identifies the users of one segment or set of the candidate (built but
-// unpublished generation), like segments.Manifest.Users. The method users returns "" if the candidate itself does not
+// The method "users" returns a hash that identifies the users of one segment or set of the candidate (built but
+// unpublished generation), like segments.Manifest.Users. The method "users" returns "" if the candidate itself does not
 // have the segment or set.
 func (c *Candidate) users(name string) string {
 	sum := c.SHA256(name)
@@ -166,8 +166,8 @@ func (c *Candidate) users(name string) string {
 	return c.contentOf(nil, nil).Users(&segments.Segment{SHA256: sum})
 }
 
-// SHA256 returns the SHA-256 of the bitmap of a segment or set, or "" if the candidate itself does not have the segment
-// or set.
+// SHA256 returns the SHA-256 of the bitmap of a segment or set, or "" if the candidate (built but unpublished
+// generation) itself does not have the segment or set.
 func (c *Candidate) SHA256(name string) string {
 	if i := slices.Index(c.Names, name); i >= 0 {
 		return c.Bitmaps[i].SHA256()
@@ -259,8 +259,8 @@ func (o *Overlap) SampleText() string { return textOf(o.Samples, o.SampleTexts) 
 // overlapSamples is the maximum number of users whose ids an Overlap (users in two segments) lists.
 const overlapSamples = 5
 
-// Overlaps returns every pair of segments that have users in common, and the exact number of these users. The pairs are
-// in the order of precedence. Overlaps uses all CPU cores.
+// The method Overlaps returns every pair of segments that have users in common, and the exact number of these users.
+// The pairs of segments are in the order of precedence. Overlaps uses all CPU cores.
 func (c *Candidate) Overlaps() []Overlap {
 	if bitmap.Disjoint(c.Bitmaps) {
 		return nil
@@ -307,7 +307,7 @@ func (c *Candidate) Resolve() {
 	}
 }
 
-// FurtherZones counts the further time zone sets of all users, because no time zone set of a user but the first has an
+// FurtherZones counts all time zone sets of users except the first of each user, because only the first one has an
 // effect. A user in three time zone sets counts twice.
 func (c *Candidate) FurtherZones() (users uint64) {
 	var zones []*bitmap.Bitmap
@@ -322,7 +322,7 @@ func (c *Candidate) FurtherZones() (users uint64) {
 }
 
 // LostZones returns an error if too many users would lose their time zone. A service that needs time zones would reject
-// such a candidate (built but unpublished generation).
+// a candidate (built but unpublished generation) for which LostZones returns an error.
 func (c *Candidate) LostZones(before *segments.Generation) *segments.LossError {
 	is := &segments.Generation{Manifest: &segments.Manifest{Accepted: c.Accepted}}
 	for _, s := range c.Sets {

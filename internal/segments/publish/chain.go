@@ -8,15 +8,15 @@ import (
 )
 
 // The text withinBounds in a manifest marks a change that the guard allowed without an operator's approval. A manifest
-// lists such a change of a set if the change is between two approved changes.
+// lists an allowed change of a set only if the change is between two approved changes.
 const withinBounds = "within bounds"
 
-// The function chained returns the list of approved changes for the manifest m, which is about to replace the manifest
-// "live". The list has the approved changes of the manifest "live" that m does not undo, and the new approved changes.
-// Links join the approved changes to a chain, so that a service can follow one approved change to the next. If a set
-// lost users by a forced publish, chained drops the set's earlier approved changes. A service must not follow a chain
-// past a loss that nobody approved. Only sets that only grow have links, because other sets may have lost users between
-// two approved changes without an approval.
+// The function "chained" returns the list of approved changes for the manifest m, which is about to replace the
+// manifest "live". The list has the approved changes of the manifest "live" that m does not undo, and the new approved
+// changes. Links join the approved changes to a chain, so that a service can follow one approved change to the next. If
+// a set lost users by a forced publish, chained drops the set's earlier approved changes. A service must not follow a
+// chain past a loss that nobody approved. Only sets that only grow have links, because other sets may have lost users
+// between two approved changes without an approval.
 func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	lost map[string]bool) (list []segments.Accepted) {
 	carried := live.CarriedAccepted(m.CreatedAt, 0)
@@ -37,7 +37,7 @@ func chained(live, m *segments.Manifest, accepted []segments.Accepted,
 	return append(carried[max(0, min(len(carried), len(carried)+len(list)-segments.MaxAccepted)):], list...)
 }
 
-// mayNotLose reports whether, in the manifest, the set only grows.
+// mayNotLose reports whether the set only grows, according to the manifest.
 func mayNotLose(m *segments.Manifest, set string) bool {
 	return slices.ContainsFunc(m.Sets, func(s segments.Set) bool { return s.Name == set && s.OnlyGrows })
 }
@@ -64,7 +64,8 @@ func (c *Candidate) lostUsers(base *LiveState) map[string]bool {
 	return lost
 }
 
-// The method accepts reports whether the operator approved the departure of exactly this number of users from the set.
+// The method "accepts" reports whether the operator approved the departure of exactly this number of users from the
+// set.
 func (c *Candidate) accepts(set string, left uint64) bool {
 	return slices.ContainsFunc(c.Accepted, func(a segments.Accepted) bool { return a.Set == set && a.Removed == left })
 }
@@ -80,8 +81,8 @@ func lastOf(list []segments.Accepted, name string) int {
 	return -1
 }
 
-// The function undone reports whether the manifest m has the users of a set from before the approved change a, or from
-// before an earlier approved change. If so, a later publish must not use the old approval again.
+// The function "undone" reports whether the manifest m has the users of a set from before the approved change a, or
+// from before an earlier approved change. If undone returns true, a later publish must not use the old approval again.
 func undone(a *segments.Accepted, carried []segments.Accepted, m *segments.Manifest) bool {
 	is := ""
 	for _, s := range m.Entries() {

@@ -31,9 +31,10 @@ func (b *Bounds) judgeSize(kind, name string, users uint64) (refusals []string) 
 	return refusals
 }
 
-// judgeChange returns the reasons for which the change of one segment or set needs an operator's approval. Such reasons
-// are that the segment or set appears, vanishes, becomes empty or gets its first users, and that too many users join or
-// leave. The argument "all" contains the changes of all segments, or of all sets, for hints about similar names.
+// judgeChange returns the reasons for which the change of one segment or set needs an operator's approval. Reasons for
+// an approval are that the segment or set appears, vanishes, becomes empty or gets its first users, and that too many
+// users join or leave. The argument "all" of judgeChange contains the changes of all segments, or of all sets, for
+// hints about similar names.
 func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 	refuse := func(format string, args ...any) {
 		refusals = append(refusals, fmt.Sprintf(format, args...))

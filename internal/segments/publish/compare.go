@@ -51,8 +51,8 @@ func (c *Change) What() string {
 	return fmt.Sprintf("segment %q", c.Segment)
 }
 
-// Words returns the change in the form of an operator's approval, such as "-57% +3%". If no user joins or leaves, Words
-// returns "".
+// The method Words returns the change in the form of an operator's approval, such as "-57% +3%". If no user joins or
+// leaves, the method Words returns "".
 func (c *Change) Words() string {
 	var terms []string
 	for _, t := range []struct {
@@ -155,9 +155,10 @@ func percent(part, whole uint64) float64 {
 	return 100 * float64(part) / float64(whole)
 }
 
-// Drift returns the changes of the segments that both the candidate and an earlier generation (published version) have,
-// in the order of the candidate. Drift skips a segment that one of the two generations lacks, because the guard already
-// judged the publish that added or removed this segment. Drift uses all CPU cores.
+// Drift returns the changes of the segments that both the candidate (built but unpublished generation) and an earlier
+// generation (published version) have, in the order of the candidate. Drift skips a segment that one of the two
+// generations lacks, because the guard already judged the publish that added or removed this segment. Drift uses all
+// CPU cores.
 func (c *Candidate) Drift(before *segments.Generation) []Change {
 	changes := make([]Change, len(c.Names))
 	parallel.OnAllCores(len(c.Names), func(i int) {

@@ -14,19 +14,20 @@ import (
 
 // maxWithdrawn is the maximum number of entries in the list of rolled-back content in controls.json. An entry takes
 // about 200 bytes; the method withdraw drops the oldest entries. The list has space for 15 rollbacks of generations
-// with MaxSegments segments. If a generation has MaxSets sets that all differ, the list keeps only the last of these
-// sets.
+// (published versions) with MaxSegments segments. If a generation has MaxSets sets that all differ, the list keeps only
+// the last of these sets.
 const maxWithdrawn = 4000
 
-// A Hold stops all publishing at a location until an operator releases the Hold. Rollbacks remain possible.
+// A Hold stops all publishing at a location until an operator releases the Hold. During a hold, rollbacks remain
+// possible.
 type Hold struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 }
 
-// The type withdrawal records content that a rollback replaced: a whole generation, or one segment or set that differed
-// from its replacement. Content that a rollback replaced must not go live again without approval, not even in a
-// generation with another name.
+// The type withdrawal records content that a rollback replaced: a whole generation (published version), or one segment
+// or set that differed from its replacement. Content that a rollback replaced must not go live again without approval,
+// not even in a generation with another name.
 type withdrawal struct {
 	Generation string `json:"generation"`
 	// Content is a hash of a whole generation (Manifest.Content), or of one segment or set (part.content). The two
@@ -118,9 +119,9 @@ func readControls(ctx context.Context, src objects.Source, tag string) (*control
 	return c, tag, nil
 }
 
-// Refusals checks the manifest and each of its segments and sets. For content that was rolled back, Refusals returns an
-// error, because such content must not go live again without approval. Content that is already live in the argument
-// "base" may remain.
+// The method Refusals checks the manifest and each of its segments and sets. For content that was rolled back, Refusals
+// returns an error, because such content must not go live again without approval. Content that is already live in the
+// argument "base" may remain.
 func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []*WithdrawnError) {
 	live := &segments.Manifest{}
 	if base.manifest != nil {
@@ -149,8 +150,8 @@ func (c *controls) Refusals(is *segments.Manifest, base *LiveState) (refusals []
 	return refusals
 }
 
-// The function differing compares two lists of segments and sets. The result contains the segments and sets that the
-// list "other" lacks, or has with different users.
+// The function differing compares two lists of segments and sets. The result of the function differing contains the
+// segments and sets that the list "other" lacks, or has with different users.
 func differing(list, other []part) []part {
 	there := map[part]bool{}
 	for _, p := range other {
@@ -160,8 +161,8 @@ func differing(list, other []part) []part {
 }
 
 // The method withdrawal returns the record of the newest rollback that replaced the generation (published version), or
-// another generation with the same content. If there was no such rollback, the result is nil. The argument "m" may be
-// nil.
+// another generation with the same content. If no rollback replaced this content, the result is nil. The argument "m"
+// of the method withdrawal may be nil.
 func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdrawal {
 	content := ""
 	if m != nil {
@@ -176,7 +177,7 @@ func (c *controls) withdrawal(generation string, m *segments.Manifest) *withdraw
 }
 
 // The method lift removes the content of the manifest m from the list of rolled-back content: the generation (published
-// version), its segments and its sets. The content may then go live again.
+// version), its segments and its sets. After lift, this content may go live again.
 func (c *controls) lift(m *segments.Manifest) {
 	lifted := map[string]bool{m.Content(): true}
 	for _, p := range partsOf(m) {
@@ -213,8 +214,8 @@ func changeControls(ctx context.Context, at objects.Location, change func(*contr
 	}
 }
 
-// The method mark adds two facts to the entry of a generation in a list: the hold on publishing, and the time of the
-// rollback that replaced the generation.
+// The method mark adds two facts to the entry of a generation (published version) in a list: the hold on publishing,
+// and the time of the rollback that replaced the generation.
 func (c *controls) mark(l *Listing) {
 	if l.Live {
 		l.Hold = c.Hold

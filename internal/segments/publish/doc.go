@@ -43,8 +43,8 @@
 //
 // # Sets that only grow
 //
-// From a set that only grows, a publish without an operator's acceptance removes at most the few users that MaxLoss
-// allows. A rollback keeps the live users of a set that only grows (PlanRollback), and adds users of the earlier
+// Without an operator's acceptance, a publish removes at most the few users that MaxLoss allows from a set that only
+// grows. A rollback keeps the live users of a set that only grows (PlanRollback), and adds users of the earlier
 // generation who left without an acceptance. During a hold (stop of all publishing), a publisher may still publish a
 // candidate (built generation) whose one change is that it adds users to sets that only grow. SetsThatGrew extracts the
 // sets that only grow from a candidate that the guard refused.
@@ -52,10 +52,10 @@
 // # Amends
 //
 // An amend is a publish that replaces some sets of the live generation and refers to the stored bitmaps of everything
-// else. An amend therefore reads no live bitmaps except those of the replaced sets. A build keeps the users of an
-// amended set unless the build's files for the set have a later as_of (time up to which the users reflect all changes).
-// If an amended set only grows, the build publishes the amended users together with the users from its files. The union
-// of two versions of a set has the earlier as_of of the two. The field AmendedAsOf keeps later builds from removing the
+// else. An amend therefore reads only the live bitmaps of the replaced sets. A build keeps the users of an amended set
+// unless the build's files for the set have a later as_of (time up to which the users reflect all changes). If an
+// amended set only grows, the build publishes the amended users together with the users from its files. The union of
+// two versions of a set has the earlier as_of of the two. The field AmendedAsOf keeps later builds from removing the
 // amended users. If another process publishes first, an amend repeats its work with the new live generation. If another
 // process publishes first, a build repeats its last steps only if all publishes since the start of the build were
 // amends (LiveState.AmendedSince). A repeated publish uses the bitmaps that are already in memory (Session). The
@@ -89,26 +89,27 @@
 // publish creates ids.json, unless another process has created the object. Every later publish checks that ids.json has
 // not changed since the start of the build. If ids are not dense, the guard converts the bitmaps of earlier generations
 // to the user numbers of the candidate's dictionary (Session.Numbering). A rollback that keeps live sets needs a
-// dictionary with the ids of both generations. A publish of nothing but the sets that grew also needs a dictionary with
-// the ids of both generations.
+// dictionary with the ids of both generations. A publish of only the sets that grew also needs a dictionary with the
+// ids of both generations.
 //
 // # Collecting
 //
 // A Collector never removes an object of a generation that is live or that a publisher is about to make live. A
 // Collector takes a lease (the object gc.json), rewrites current.json with different bytes (the fence), and lists the
-// objects. The Collector then removes manifests first, and unused bitmaps and dictionaries afterwards. Before each
-// removal, the Collector checks that current.json is unchanged. In step (1), a publisher reads current.json. In step
-// (2), the publisher waits until no Collector (command gc) holds the lease on the location. In step (3), the publisher
-// stores the objects of the generation, or checks that they exist. In step (4), the publisher replaces current.json,
-// but only if its tag is still the tag from step (1). If only a Collector's fence changed the tag, the publisher starts
-// again at step (1).
+// objects. The Collector removes manifests first, and unused bitmaps and dictionaries afterwards. Before each removal,
+// the Collector checks that current.json is unchanged. In step (1), a publisher reads current.json. In step (2), the
+// publisher waits until no Collector (command gc) holds the lease on the location. In step (3), the publisher stores
+// the objects of the generation, or checks that they exist. In step (4), the publisher replaces current.json, but only
+// if its tag is still the tag from step (1). If only a Collector's fence changed the tag, the publisher starts again at
+// step (1).
 //
 // If the Collector writes the fence (rewrite of current.json) after step (4), the Collector finds the new generation
 // and keeps its objects. If the Collector writes the fence before step (1), the publisher sees the Collector's lease in
 // step (2). All removals by the Collector therefore end before step (3). A fence (rewrite of current.json) between
 // steps (1) and (4) makes step (4) fail. Leases need no synchronised clocks. A process treats a lease as expired if, by
 // the clock of that process, the lease has not changed for its whole duration. After a renewal, the holder of a lease
-// uses only the first half of the lease's duration. The second half is reserved for requests in flight.
+// uses only the first half of the lease's duration. The second half of a lease's duration is reserved for requests in
+// flight.
 //
 // # History
 //

@@ -12,8 +12,9 @@ import (
 )
 
 // The function fence rewrites current.json with unchanged content but different bytes, and returns the new tag. Because
-// the tag is new, a publisher that read current.json earlier must read this object again before it can replace it.
-// Publishers therefore notice the Collector (command gc). If current.json does not exist, the error is ErrNothingLive.
+// the tag is new, a publisher that read current.json earlier must read current.json again before it can replace it. By
+// the new tag, publishers notice the Collector (command gc). If current.json does not exist, the error is
+// ErrNothingLive.
 func fence(ctx context.Context, at objects.Location) (newTag string, err error) {
 	for {
 		live, tag, err := segments.ReadPointer(ctx, at, "")
@@ -30,9 +31,9 @@ func fence(ctx context.Context, at objects.Location) (newTag string, err error) 
 const lookTimeout = 10 * time.Second
 
 // The function swap replaces an object by compare-and-swap, and then reads the object back. If the response to a write
-// was lost, the retried request fails, because the first request changed the object. In this case, swap reads the
-// object and finds its own bytes, because the bytes of each writer are unique. Reading back also detects a store that
-// confirmed the write but did not keep the new object.
+// was lost, the retried request fails, because the first request changed the object. After such a failure, swap reads
+// the object and finds its own bytes, because the bytes of each writer are unique. Reading back also detects a store
+// that confirmed the write but did not keep the new object.
 func swap(ctx context.Context, at objects.Location, key string, body []byte, tag string) (newTag string, err error) {
 	for range storePasses {
 		if newTag, err = at.Replace(ctx, key, body, tag); err != nil {

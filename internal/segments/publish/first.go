@@ -6,7 +6,7 @@ import (
 )
 
 // A Flaw is a reason to refuse the first publish to a location. In a first publish, the guard has no earlier generation
-// for a comparison.
+// (published version) for a comparison.
 type Flaw string
 
 // The constants emptySegments to BadRows are the flaws of a first publish. The values are the names of the flaws in the

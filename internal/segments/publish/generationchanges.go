@@ -19,10 +19,11 @@ type Changes struct {
 	NoSegment *NoSegment
 }
 
-// A pair contains the names of two compared generations.
+// A pair contains the names of two compared generations (published versions).
 type pair struct{ from, to string }
 
-// NoGenerationError names a generation that does not exist. NoGenerationError wraps objects.ErrNotFound.
+// NoGenerationError names a generation (published version) that does not exist. NoGenerationError wraps
+// objects.ErrNotFound.
 type NoGenerationError struct{ Generation string }
 
 func (e *NoGenerationError) Error() string { return "generation " + e.Generation + " does not exist" }
@@ -31,7 +32,7 @@ func (e *NoGenerationError) Error() string { return "generation " + e.Generation
 func (e *NoGenerationError) Unwrap() error { return objects.ErrNotFound }
 
 // The method Changes compares two generations (published versions). If one of the two generations does not exist,
-// Changes returns a *NoGenerationError. The caller must not change the result.
+// Changes returns a *NoGenerationError. The caller of Changes must not change the result.
 func (h *History) Changes(ctx context.Context, from, to string) (*Changes, error) {
 	asked := pair{from, to}
 	if c := h.known(asked); c != nil {
@@ -98,8 +99,8 @@ func (h *History) compare(ctx context.Context, asked pair) (*Changes, error) {
 		NoSegment: &none}, nil
 }
 
-// manifest reads the manifest of the named generation. If the generation does not exist, or if the argument cannot be
-// the name of a generation, the method manifest returns a *NoGenerationError.
+// manifest reads the manifest of the named generation (published version). If the generation does not exist, or if the
+// argument cannot be the name of a generation, the method manifest returns a *NoGenerationError.
 func (h *History) manifest(ctx context.Context, generation string) (*segments.Manifest, error) {
 	if !segments.IsGeneration(generation) {
 		return nil, &NoGenerationError{generation}
@@ -147,8 +148,8 @@ func setSizes(m *segments.Manifest) (list []entry) {
 	return list
 }
 
-// The function sizes returns the changes of the user counts of segments or sets. The entries of the argument "after"
-// come first, in the same order. The vanished entries come last.
+// The function "sizes" returns the changes of the user counts of segments or sets. The entries of the argument "after"
+// come first in the result, in the same order. The vanished entries come last in the result.
 func sizes(before, after []entry) (changes []Change) {
 	was := map[string]entry{}
 	for _, e := range before {

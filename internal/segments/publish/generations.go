@@ -9,14 +9,14 @@ import (
 )
 
 // maxListed is the maximum number of generations (published versions) that History.List returns. If the live generation
-// is older, History.List returns it in addition.
+// is older than these generations, History.List also returns the live generation.
 const maxListed = 100
 
 // listAge is the time for which a History caches the list of generations (published versions).
 const listAge = 5 * time.Second
 
-// mostBytes is a limit for comparisons: if the bitmaps and dictionaries of two generations take more bytes together, a
-// History compares user counts instead of users.
+// mostBytes is a limit for comparisons: if the bitmaps and dictionaries of two generations (published versions) take
+// more bytes together, a History compares user counts instead of users.
 const mostBytes = 128 << 20
 
 // The constant kept is the maximum number of comparisons of two generations (published versions) that a History caches.
@@ -44,16 +44,16 @@ type listGenerations struct {
 	more bool
 }
 
-// The function New returns a History of the generations (published versions) at the source. The argument "clock" is a
-// function that returns the current time.
+// The function New returns a History of the generations (published versions) at the source. The argument "clock" of New
+// is a function that returns the current time.
 func New(source objects.Source, clock func() time.Time) *History {
 	return &History{source: source, clock: clock, mostBytes: mostBytes, turn: make(chan struct{}, 1),
 		compared: map[pair]*Changes{}}
 }
 
 // List returns the newest maxListed generations of the source and the live generation (published version in use),
-// newest first. If the source has further generations, the result "more" is true. The caller must not change the
-// returned list.
+// newest first. If the source has further generations, the result "more" is true. The caller of List must not change
+// the returned list.
 func (h *History) List(ctx context.Context) (all []Listing, more bool, err error) {
 	if err := h.take(ctx); err != nil {
 		return nil, false, err

@@ -76,7 +76,7 @@ func listNewest(ctx context.Context, at objects.Source, most int) (list []Listin
 	return list, more, ctx.Err()
 }
 
-// The function stored returns the generations (published versions) of a location, newest first. The function stored
+// The function "stored" returns the generations (published versions) of a location, newest first. The function "stored"
 // lists the location's objects, but reads no manifests.
 func stored(ctx context.Context, at objects.Source, live string) (list []Listing, err error) {
 	stored, err := at.List(ctx, segments.GenerationsPrefix)

@@ -19,7 +19,8 @@ const leaseKey = "gc.json"
 // errCollecting reports that another Collector (command gc) is running.
 var errCollecting = errors.New("another gc is running")
 
-// LeaseError reports that a Collector (command gc) stopped removing objects because it was too slow to renew its lease.
+// LeaseError reports that a Collector (command gc) stopped removing objects because it was too slow to renew its lease
+// (right to remove objects).
 type LeaseError struct {
 	Length time.Duration
 	err    error // the slow operation
@@ -49,7 +50,8 @@ func (d *leaseDocument) encode() []byte {
 	return append(raw, '\n')
 }
 
-// readLease reads gc.json. If the object gc.json does not exist, no Collector (command gc) holds the lease.
+// readLease reads gc.json. If the object gc.json does not exist, no Collector (command gc) holds the lease (right to
+// remove objects).
 func readLease(ctx context.Context, src objects.Source) (d leaseDocument, tag string, err error) {
 	raw, tag, err := src.ReadTagged(ctx, leaseKey, "")
 	if errors.Is(err, objects.ErrNotFound) {
@@ -103,9 +105,10 @@ func takeLease(ctx context.Context, at objects.Location, length time.Duration) (
 	return l, err
 }
 
-// awaitLease waits until no Collector (command gc) holds the lease, or until the holder has not renewed the lease for
-// its full duration. awaitLease passes each state of the lease to the function in the argument "seen". If this function
-// returns an error, the wait ends. The returned tag is the object tag of gc.json.
+// awaitLease waits until no Collector (command gc) holds the lease (right to remove objects), or until the holder has
+// not renewed the lease for its full duration. awaitLease passes each state of the lease to the function in the
+// argument "seen". If the function "seen" returns an error, the wait ends. The returned tag is the object tag of
+// gc.json.
 func awaitLease(ctx context.Context, at objects.Location, seen func(leaseDocument) error) (tag string, err error) {
 	var last leaseDocument
 	var since time.Time
@@ -144,8 +147,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// The method use returns a context for one request by the holder of the lease. If a quarter of the lease's duration has
-// passed, the method use first renews the lease.
+// The method use returns a context for one request by the holder of the lease (right to remove objects). If a quarter
+// of the lease's duration has passed, the method use first renews the lease.
 func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if began := time.Now(); began.Sub(l.renewed) > l.length()/4 {
 		limited, cancel := l.limit(ctx)
@@ -161,8 +164,9 @@ func (l *lease) use(ctx context.Context) (context.Context, context.CancelFunc, e
 	return limited, cancel, nil
 }
 
-// The method judge returns a *LeaseError if a request of a Collector (command gc) failed because the lease ended during
-// the request. The argument "ctx" is the context of the caller, whose deadline does not depend on the lease.
+// The method judge returns a *LeaseError if a request of a Collector (command gc) failed because the lease (right to
+// remove objects) ended during the request. The argument "ctx" of the method judge is the context of the caller, whose
+// deadline does not depend on the lease.
 func (l *lease) judge(ctx, limited context.Context, err error) error {
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return &LeaseError{Length: l.length(), err: err}

@@ -9,8 +9,8 @@ import (
 )
 
 // A LiveState is the generation that was live when a publisher read the location. A publish compares its candidate
-// (built but unpublished generation) with the LiveState. By compare-and-swap, the publish then replaces the live
-// generation if it is still the one in the LiveState. If the location has no live generation, the LiveState is zero.
+// (built but unpublished generation) with the LiveState. The publish replaces the live generation by compare-and-swap,
+// if it is still the generation in the LiveState. If the location has no live generation, the LiveState is zero.
 type LiveState struct {
 	Generation *segments.Generation // nil if nothing is published or Fault is not nil
 	Name       string
@@ -43,8 +43,8 @@ func ReadLiveState(ctx context.Context, src objects.Source) (*LiveState, error) 
 }
 
 // readLiveAgain reads the live generation (published version in use). If the argument "part" is not nil, readLiveAgain
-// reads only the sets for which this function returns true. readLiveAgain reuses bitmaps that the generation "known"
-// has in memory.
+// reads only the sets for which the function "part" returns true. readLiveAgain reuses bitmaps that the generation
+// "known" has in memory.
 func readLiveAgain(ctx context.Context, src objects.Source, part func(set string) bool,
 	known *segments.Generation, numbering *segments.Dictionary) (*LiveState, error) {
 	for {

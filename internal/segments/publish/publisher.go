@@ -13,7 +13,7 @@ import (
 	"capper/internal/segments"
 )
 
-// Publisher stores generations of segments at a location and makes them live.
+// Publisher stores generations (published versions) of segments at a location and makes them live.
 type Publisher struct {
 	Location    objects.Location
 	ToolVersion string
@@ -52,10 +52,10 @@ type Published struct {
 // the only difference from the live generation, the candidate is new content in two cases. Either the operator stated
 // the as_of, or the increase is at least asOfStep. An earlier as_of than in the live generation makes a candidate new
 // content only if the operator stated the as_of and gave a reason. If another process has published since the read of
-// base, the error is objects.ErrLostRace. If publishing is on hold, the error is a HoldError, unless the candidate does
-// nothing but add users to sets that only grow. If a rollback replaced the content earlier and the argument "reason" is
-// empty, the error is a WithdrawnError. If "reason" is not empty, Publish removes the content from the list of
-// rolled-back content.
+// base, the error is objects.ErrLostRace. If publishing is on hold, the error is a HoldError, unless the candidate only
+// adds users to sets that only grow. If a rollback replaced the content earlier and the argument "reason" is empty, the
+// error is a WithdrawnError. If "reason" is not empty, Publish removes the content from the list of rolled-back
+// content.
 func (p *Publisher) Publish(ctx context.Context, c *Candidate, base *LiveState, reason string) (*Published, error) {
 	c.Inherit(base.manifest)
 	list, sets := c.manifestEntries()
@@ -223,9 +223,9 @@ func (p *Publisher) stopCollector(ctx context.Context) error {
 	return err
 }
 
-// The method fenced returns the present tag of current.json if this pointer still names the generation (published
-// version) in the argument "base". In this case, only a fence (rewrite by a Collector) or a hold (stop of all
-// publishing) has changed the tag. If the pointer names another generation, fenced returns "".
+// The method "fenced" returns the present tag of current.json if this pointer still names the generation (published
+// version) in the argument "base". If the pointer still names this generation, only a fence (rewrite by a Collector) or
+// a hold (stop of all publishing) has changed the tag. If the pointer names another generation, "fenced" returns "".
 func (p *Publisher) fenced(ctx context.Context, base *LiveState) (tag string) {
 	now, tag, err := segments.ReadPointer(ctx, p.Location, "")
 	if err != nil || base.Name == "" || now != base.live {

@@ -12,8 +12,8 @@ import (
 )
 
 // A Session represents one publish, from the first check for a hold (stop of all publishing) until the replacement of
-// current.json. A Session caches controls.json, and downloads this object again if its tag has changed. The zero
-// Session has read no object yet. A Session is safe for concurrent use.
+// current.json. A Session caches controls.json, and downloads controls.json again if the object's tag has changed. The
+// zero Session has read no object yet. A Session is safe for concurrent use.
 type Session struct {
 	// If ids are not dense (32-bit numbers), Numbering is the dictionary of the candidate. The Session converts the
 	// bitmaps of earlier generations to the user numbers of this dictionary. The caller must set Numbering before the
@@ -70,9 +70,10 @@ func (s *Session) ReadLive(ctx context.Context, at objects.Source) (*LiveState, 
 	return s.readLive(ctx, at, nil)
 }
 
-// ReadForAmend reads the live generation for the amend (publish of some sets) with the candidate c. ReadForAmend reads
-// only the bitmaps of the sets that the amend replaces, and the dictionary if ids are not dense. If the live dictionary
-// lacks ids of c, the amend must change user numbers, so ReadForAmend reads all bitmaps.
+// ReadForAmend reads the live generation (published version in use) for the amend (publish of some sets) with the
+// candidate c. ReadForAmend reads only the bitmaps of the sets that the amend replaces, and the dictionary if ids are
+// not dense. If the live dictionary lacks ids of c, the amend must change user numbers, so ReadForAmend reads all
+// bitmaps.
 func (s *Session) ReadForAmend(ctx context.Context, at objects.Source, c *Candidate) (*LiveState, error) {
 	part := c.amendPart()
 	state, err := s.readLive(ctx, at, part)

@@ -34,8 +34,8 @@ func directionsOf(c *Candidate, before *segments.Manifest) map[string]*direction
 	return of
 }
 
-// maxLoss returns the stricter of the old and the new limit on users who leave a set that only grows. For other sets,
-// the result "ok" is false.
+// maxLoss returns the stricter of the old and the new limit on users who leave a set that only grows. For sets that do
+// not only grow, the result "ok" is false.
 func (d *direction) maxLoss() (percent float64, ok bool) {
 	switch {
 	case d.was.OnlyGrows && d.is.OnlyGrows:
@@ -46,7 +46,7 @@ func (d *direction) maxLoss() (percent float64, ok bool) {
 	return d.is.MaxLoss, d.is.OnlyGrows
 }
 
-// The method lifted returns a refusal if the build allows more users to leave the set than the earlier manifest.
+// The method "lifted" returns a refusal if the build allows more users to leave the set than the earlier manifest.
 func (d *direction) lifted() string {
 	switch {
 	case !d.was.OnlyGrows || d.is.OnlyGrows && d.is.MaxLoss <= d.was.MaxLoss:
@@ -103,8 +103,9 @@ func usersOf(m *segments.Manifest) (users uint64) {
 }
 
 // The method change returns the reasons for which the guard refuses the change of a set. The rules for segments also
-// apply to sets. If a set only grows, the method change also returns a reason when too many users leave the set. A set
-// that only grew in the earlier manifest is treated in this way even if the build no longer has this setting.
+// apply to sets. If a set only grows, the method change also returns a reason when too many users leave the set. The
+// limit on leaving users also applies to a set that only grew in the earlier manifest, even if the build no longer has
+// this setting.
 func (j *setJudge) change(c *Change, all []Change) (refusals []string) {
 	d := j.directions[c.Set]
 	loss, onlyGrows := d.maxLoss()

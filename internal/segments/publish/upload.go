@@ -62,9 +62,9 @@ func (u *upload) put(ctx context.Context) error {
 }
 
 // The method pass stores the bitmaps of the generation (published version) in parallel, and then the manifest. If the
-// argument "only" is not nil, the method pass stores the objects with these keys and no others. The method pass returns
-// the keys of the objects that it wrote. Objects from an interrupted publish are stored again, so that these objects
-// are complete and too young for the command gc.
+// argument "only" is not nil, the method pass stores only the objects with these keys. The method pass returns the keys
+// of the objects that it wrote. Objects from an interrupted publish are stored again, so that these objects are
+// complete and too young for the command gc.
 func (u *upload) pass(ctx context.Context, only []string) (written []string, err error) {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	first := slices.DeleteFunc(firstOfEachKey(entries), func(i int) bool {
@@ -116,7 +116,8 @@ func firstOfEachKey(entries []*segments.Segment) (list []int) {
 }
 
 // putIDs stores the dictionary and the BackFile (file with the user ids) of a generation (published version) whose ids
-// are not dense, unless the candidate refers to stored files. putIDs returns the keys of the files that it wrote.
+// are not dense, unless the candidate (built but unpublished generation) refers to stored files. putIDs returns the
+// keys of the files that it wrote.
 func (u *upload) putIDs(ctx context.Context, only []string) (written []string, err error) {
 	if u.g.Dictionary == nil {
 		return nil, nil
@@ -166,7 +167,8 @@ func (u *upload) putBitmap(ctx context.Context, s *segments.Segment, b *bitmap.B
 }
 
 // putObject stores an object at the location. For an object that the command gc cannot remove, because it is live or
-// was just stored, putObject writes nothing if the object exists. In this case, the result "written" is false.
+// was just stored, putObject writes nothing if the object exists. If putObject writes nothing, the result "written" is
+// false.
 func (u *upload) putObject(ctx context.Context, key string, body []byte) (written bool, err error) {
 	if u.read[key] || u.publisher.hasStored(key) {
 		return u.at.Put(ctx, key, body)
@@ -193,9 +195,9 @@ func (p *Publisher) noteStored(key string) {
 	p.stored[key] = true
 }
 
-// checkCarried checks that all stored objects to which an amend (publish of some sets) refers exist. For this check,
-// checkCarried lists each folder once. The objects cannot vanish later, because the command gc removes no object of the
-// live generation. If another generation goes live in the meantime, the amend fails.
+// checkCarried checks that all stored objects to which an amend (publish of some sets) refers exist. checkCarried lists
+// each folder of the location once. The objects cannot vanish later, because the command gc removes no object of the
+// live generation (published version in use). If another generation goes live in the meantime, the amend fails.
 func (u *upload) checkCarried(ctx context.Context) error {
 	entries, bitmaps := u.g.Manifest.Entries(), slices.Concat(u.g.Bitmaps, u.g.Sets)
 	if slices.Contains(bitmaps, nil) {

@@ -29,8 +29,8 @@ func (p *Publisher) SetHold(ctx context.Context, reason string) error {
 }
 
 // ReleaseHold removes the hold (stop of all publishing) and returns this hold. If publishing was not on hold,
-// ReleaseHold returns nil. If, in addition, nothing is published, the error is ErrNothingLive, because the location is
-// probably wrong.
+// ReleaseHold returns nil. If publishing was not on hold and nothing is published, the error is ErrNothingLive, because
+// the location is probably wrong.
 func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 	var was *Hold
 	err := changeControls(ctx, p.Location, func(c *controls) { was, c.Hold = c.Hold, nil })
@@ -44,8 +44,9 @@ func (p *Publisher) ReleaseHold(ctx context.Context) (*Hold, error) {
 }
 
 // The method withdraw changes the list of rolled-back content in controls.json. The method withdraw adds the content of
-// the generation in the argument "base", and removes the content of the generation in the argument "to". Rollbacks call
-// withdraw before they replace current.json, so a process that reads the new current.json finds the record.
+// the generation (published version) in the argument "base", and removes the content of the generation in the argument
+// "to". Rollbacks call withdraw before they replace current.json, so a process that reads the new current.json finds
+// the record.
 func (p *Publisher) withdraw(ctx context.Context, base *LiveState, to *segments.Manifest) error {
 	at := p.now().UTC().Truncate(time.Second)
 	return changeControls(ctx, p.Location, func(c *controls) {

@@ -15,11 +15,11 @@ import (
 	"capper/internal/segments"
 )
 
-// Epoch is the creation time of the first generations in tests.
+// Epoch is the creation time of the first generations (published versions) in tests.
 var Epoch = time.Date(2026, 11, 20, 10, 15, 0, 0, time.UTC)
 
-// Stepping returns a clock that advances by one second with each reading. Each generation in a test therefore has a
-// different time in its name.
+// Stepping returns a clock that advances by one second with each reading. Each generation (published version) in a test
+// therefore has a different time in its name.
 func Stepping() func() time.Time {
 	var n atomic.Int64
 	return func() time.Time { return Epoch.Add(time.Duration(n.Add(1)) * time.Second) }
@@ -67,7 +67,7 @@ func ReadLive(ctx context.Context, src objects.Source) (*segments.Generation, er
 // without sets.
 type WithoutSets struct{ capping.DenseIDs }
 
-// Set returns false, because the generation has no sets.
+// The method Set returns false, because the generation (published version) has no sets.
 func (WithoutSets) Set(string) (capping.Set, bool) { return nil, false }
 
 // Zones returns no zones.

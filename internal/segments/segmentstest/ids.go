@@ -19,8 +19,8 @@ func Key(n byte) (key ids.Key) {
 	return key
 }
 
-// Numbered returns a dictionary of all ids in the given lists. For each list, Numbered also returns a bitmap with the
-// user numbers of the ids in the list.
+// The function Numbered returns a dictionary of all ids in the given lists. For each list, Numbered also returns a
+// bitmap with the user numbers of the ids in the list.
 func Numbered(t testing.TB, scheme *ids.Scheme, lists ...[]string) (*segments.Dictionary, []*bitmap.Bitmap) {
 	t.Helper()
 	var images []uint64

@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The type begun lists unfinished tables: table files that Pebble began to write while it opened the database. The
-// value of an unfinished table is true if the file system refused a write. No manifest of the database names unfinished
-// tables, so Pebble does not need them. The zero begun is an empty list.
+// The type begun lists unfinished tables: table files that Pebble began to write while it opened the database. The map
+// value of an unfinished table is true if the file system refused a write to this table. No manifest of the database
+// names unfinished tables, so Pebble does not need them. The zero value of the type begun is an empty list.
 type begun struct {
 	mu     sync.Mutex
 	tables map[string]bool
@@ -31,8 +31,8 @@ func (b *begun) refuse(name string) {
 	}
 }
 
-// The method end removes a table from the list of unfinished tables after Pebble has closed the table, because Pebble
-// now uses the table. If the file system refused a write to the table, the table stays in the list.
+// After Pebble has closed a table, the method end removes the table from the list of unfinished tables, because Pebble
+// now uses it. If the file system refused a write to the table, the table stays in the list.
 func (b *begun) end(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

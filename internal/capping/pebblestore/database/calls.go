@@ -23,8 +23,8 @@ func (d *DB) Read(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.reads, d.isolated, work)
 }
 
-// The method within runs the function "work" as soon as the number of calls in progress allows this. The function must
-// return soon after the context has ended.
+// The method "within" runs the function "work" as soon as the number of calls in progress allows this. The function
+// "work" must return soon after the context has ended.
 func (d *DB) within(ctx context.Context, slots chan struct{}, outage <-chan struct{}, work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err

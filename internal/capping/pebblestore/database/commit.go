@@ -76,8 +76,8 @@ type Copy struct {
 var errCopied = errors.New("another backup is in progress")
 
 // Copy copies the database to files inside the directory. The copy contains everything that was committed before the
-// call. The copy contains hard links to the tables of the database. The copy therefore needs disk space only for the
-// write-ahead logs, and for tables that the database replaces later. The returned function end removes the copy.
+// call of Copy. The copy contains hard links to the tables of the database. A copy needs disk space only for the
+// write-ahead logs, and for tables that the database replaces later. The function in the result "end" removes the copy.
 func (d *DB) Copy() (made Copy, end func() error, err error) {
 	if !d.copying.CompareAndSwap(false, true) {
 		return Copy{}, nil, errCopied
@@ -102,8 +102,8 @@ func (d *DB) Copy() (made Copy, end func() error, err error) {
 	return Copy{dir, d.identity.ID, d.identity.Mark, d.identity.At, d.config.IDs}, end, nil
 }
 
-// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. This space is for
-// writes of the store during the copy.
+// copyRoom is the free disk space that a copy needs in addition to the size of the write-ahead logs. While a copy
+// exists, the store uses the space copyRoom for its own writes.
 const copyRoom = 2 * memTables * memTableSize
 
 // checkRoom returns an error if a copy of the database could fill the disk.

@@ -39,7 +39,7 @@ type block struct {
 
 const maxDamaged = 1000
 
-// The method add records that the log of a user cannot be read, and reports whether this is new.
+// The method add records that the log of a user cannot be read, and reports whether this failure is new.
 func (d *damage) add(user capping.UserID, err error) (isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,7 +77,8 @@ func (d *damage) block(user capping.UserID) (b block, found bool) {
 	return block{}, false
 }
 
-// The method put adds a damaged block to the list of blocks, and joins overlapping blocks. The caller must hold d.mu.
+// The method put adds a damaged block to the list of blocks, and joins overlapping blocks. The caller of the method put
+// must hold d.mu.
 func (d *damage) put(b block) {
 	var blocks []block
 	if known := d.blocks.Load(); known != nil {
@@ -140,16 +141,16 @@ func (d *damage) err() error {
 	return nil
 }
 
-// isMended reports whether the user's log was written again after the damage of its block. Pebble finds such a log in a
-// newer level of the database, without a read of the damaged block.
+// isMended reports whether the user's log was written again after the damage of its block. Pebble finds such a
+// rewritten log in a newer level of the database, and does not read the damaged block.
 func (d *damage) isMended(user capping.UserID) bool {
 	_, mended := d.mended.Load(user)
 	return mended
 }
 
-// If the user's log is in a damaged block, the method mend records in the batch that the new log of the user is
-// readable. If the write is the removal of a log, mend stores an empty value instead, because Pebble would look for a
-// removed log in the damaged block again.
+// If the user's log is in a damaged block, the method mend adds a note to the batch. The note says that the user's new
+// log is readable. If the write removes a log, mend stores an empty value instead. Pebble would look for a removed log
+// in the damaged block again.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {
 		return
@@ -207,8 +208,8 @@ func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.Logger.Error("a log of a pacer cannot be read", "error", d.damaged.pacers[key].Error())
 }
 
-// NoteForgotten removes the logs of a pacer after its reset from the list of unreadable logs. The argument "prefix" is
-// the prefix of the logs' keys.
+// NoteForgotten removes the logs of a pacer after its reset from the list of unreadable logs. The argument "prefix" of
+// NoteForgotten is the prefix of the logs' keys.
 func (d *DB) NoteForgotten(prefix string) {
 	d.damaged.mu.Lock()
 	defer d.damaged.mu.Unlock()
@@ -227,8 +228,8 @@ func (d *DB) NoteChangesDamaged(err error) {
 	d.damaged.changes.Store(&why)
 }
 
-// acceptName is the name of a file in the store's directory with which an operator accepts the loss of unreadable live
-// changes (changes of sets by API calls).
+// acceptName is the name of a file in the store's directory. With this file, an operator accepts the loss of unreadable
+// live changes (changes of sets by API calls).
 const acceptName = "ACCEPT-LOST-CHANGES"
 
 // AcceptFile returns the path of the file with which an operator accepts the loss of unreadable live changes.

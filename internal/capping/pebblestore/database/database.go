@@ -111,8 +111,8 @@ const createdWarning = "the store was created empty at this start: earlier sends
 
 // Health returns the state of the database from memory, without a read from the disk. If the disk has refused a write
 // or the clock is wrong, the state is "down". The state is "degraded" if tables cannot be written or if damaged logs
-// are known. Otherwise, the state is "ok". NeedsRestart is true only if the store is out of service. For a wrong clock,
-// NeedsRestart is false, because an operator must correct the clock.
+// are known. Without one of these faults, the state is "ok". NeedsRestart is true only if the store is out of service.
+// For a wrong clock, NeedsRestart is false, because an operator must correct the clock.
 func (d *DB) Health(context.Context) capping.Health {
 	health := capping.Health{Kind: "embedded", State: "ok", Path: d.config.Path}
 	if d.created {

@@ -14,10 +14,10 @@ import (
 
 // The type disk is a file system between Pebble and the real file system that handles refused writes. If Pebble cannot
 // write its write-ahead log or its manifest, Pebble panics. Some of Pebble's panics leave a mutex of Pebble locked, and
-// recover does not unlock the mutex. The disk therefore hides errors of these two files from Pebble: the disk reports
-// such an error to the store, and freezes. A frozen disk changes nothing in the directory, as after a power cut. On a
-// frozen disk, all writes of Pebble seem to succeed, and Pebble can still read and close. The store confirms no call
-// whose write only seemed to succeed.
+// recover does not unlock the mutex. The disk hides errors of the write-ahead log and the manifest from Pebble: the
+// disk reports such an error to the store, and freezes. A frozen disk changes nothing in the directory, as after a
+// power cut. On a frozen disk, all writes of Pebble seem to succeed, and Pebble can still read and close. The store
+// confirms no call whose write only seemed to succeed.
 //
 // If a write of a table file is refused, the disk returns the error to Pebble. The disk first waits a second, because
 // Pebble retries without a pause.
@@ -39,7 +39,8 @@ type disk struct {
 }
 
 // New returns the disk of a directory whose database is being opened. If the file system refuses a write to a file that
-// is not a table, the disk calls the function "refused" before the write returns to Pebble.
+// is not a table, the disk first calls the function "refused". After the call of "refused", the write returns to
+// Pebble.
 func New(fs vfs.FS, dir string, refused func(error)) *disk {
 	return &disk{
 		FS: fs, Notes: &notes{fs: fs, dir: dir}, copied: CopyFolder(fs, dir), refused: refused,
@@ -77,8 +78,8 @@ func (d *disk) Freeze() {
 	d.frozen = true
 }
 
-// The method change runs an operation on the files, unless the disk is frozen. A failure of the operation must do no
-// harm.
+// The method change runs an operation on the files, unless the disk is frozen. The method change is only for operations
+// whose failure does no harm.
 func (d *disk) change(op func() error) (frozen bool, err error) {
 	d.gate.RLock()
 	defer d.gate.RUnlock()
@@ -89,7 +90,8 @@ func (d *disk) change(op func() error) (frozen bool, err error) {
 }
 
 // The method write runs an operation on the files, such as a write to the write-ahead log. If the operation fails on an
-// open database and the file is not a table, the disk freezes, so that no later write of Pebble changes the directory.
+// open database and the file is not a table, the disk freezes. After the freeze, no write of Pebble changes the
+// directory.
 func (d *disk) write(name string, op func() error) error {
 	frozen, err := d.change(op)
 	serving := d.serving.Load()
@@ -265,8 +267,8 @@ func (d *disk) isCopy(name string) bool {
 	return name == d.copied || strings.HasPrefix(name, d.copied) && strings.HasPrefix(name[len(d.copied):], "/")
 }
 
-// copyDir is the folder of a backup copy. Sync of a copyDir does nothing: nobody needs the copy after a crash, and
-// Pebble would panic if the sync of the folder returned an error.
+// copyDir is the folder of a backup copy. Sync of a copyDir does nothing, because the copy is useless after a crash,
+// and Pebble would panic if the sync of the folder returned an error.
 type copyDir struct{ vfs.File }
 
 // Sync does nothing.

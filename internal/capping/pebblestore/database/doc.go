@@ -12,14 +12,15 @@
 // # Lost and replaced stores
 //
 // If a database is missing, Pebble creates a new one. If a write-ahead log is missing, Pebble opens the database
-// without an error. In both cases, the store would allow recorded sends again. Three checks therefore detect that the
-// store was lost or replaced:
+// without an error. After either loss, the store would allow recorded sends again. Three checks detect that the store
+// was lost or replaced:
 //
 //   - The file PATH.id beside the directory holds the store's id and its identity mark, a growing number. The identity
 //     mark increases at each start and close, once a minute of use, and when writes stop. The store writes each new
-//     identity mark first to the database, and then to the file PATH.id. Open compares the two marks. If the directory
-//     was emptied or replaced, is an older copy, or has lost its newest writes, Open returns an error. If the parent
-//     directory is on the same volume and is lost too, only the setting Config.MustExist prevents a new, empty store.
+//     identity mark first to the database, and then to the file PATH.id. Open compares the mark in the database with
+//     the mark in the file PATH.id. If the directory was emptied or replaced, is an older copy, or has lost its newest
+//     writes, Open returns an error. If the parent directory is on the same volume and is lost too, only the setting
+//     Config.MustExist prevents a new, empty store.
 //   - The file FILES in the directory lists the write-ahead logs and manifests. If a file in the list FILES is missing,
 //     Open returns an error. If the list lacks the current manifest, Open ignores the list, because an older version of
 //     capper has used the store without updating it.
@@ -31,17 +32,17 @@
 // # Damaged blocks
 //
 // Each read of a damaged block takes Pebble tens of milliseconds. When a read has found a damaged block, a survey
-// therefore reads towards the block from both sides, to find its first and its last user. The store then treats the
-// users between these two users as unavailable, without further reads of the damaged block. If the log of an
-// unavailable user is written again, the store records that the user is mended. Pebble finds the log of a mended user
-// without a read of the damaged block. A damaged Bloom filter costs only time, because the store then reads logs
-// without filters.
+// therefore reads towards the block from both sides, to find its first and its last user. The store treats all users
+// from the first to the last user of a damaged block as unavailable, and does not read the block again. If the log of
+// an unavailable user is written again, the store records that the user is mended. Pebble finds the log of a mended
+// user without a read of the damaged block. A damaged Bloom filter costs only time, because the store continues to read
+// logs without filters.
 //
 // # A full or broken disk
 //
 // If the disk refuses a write, the store goes out of service and freezes its files: nothing in them changes any more.
-// After the freeze, every write of Pebble seems to succeed, because a refused write would make Pebble panic. After its
-// sync, each call checks whether the store is still in service, because a sync on a frozen disk only seems to succeed.
+// After the freeze, every write of Pebble seems to succeed, because a refused write would make Pebble panic. Each call
+// checks after its sync that the store is still in service, because a sync on a frozen disk only seems to succeed.
 // After the next start, the database has every send for which the store returned a verdict before the fault.
 //
 // If a table cannot be written, the store stays in service, because the write-ahead log has the same content. Pebble
@@ -60,7 +61,7 @@
 // logs. The store is therefore "down" while the clock is more than a day ahead of the comparison time. The comparison
 // time is the file system's time when the store started, plus the time that has passed since the start. Open also
 // compares the clock with the time at which the last identity mark was written. If the clock is more than a day behind
-// or 400 days ahead of this time, Open returns an error.
+// or 400 days ahead of the time of the last identity mark, Open returns an error.
 //
 // # Archives
 //

@@ -44,7 +44,8 @@ func (d *DB) width() int {
 // logKeySize returns the length in bytes of the key of a user's log.
 func (d *DB) logKeySize() int { return 1 + d.width() }
 
-// userKey appends the database key of a user's value to dst. The argument "kind" is the first byte of the key.
+// userKey appends the database key of a user's value to dst. The argument "kind" of userKey is the first byte of the
+// key.
 func (d *DB) userKey(dst []byte, kind byte, user capping.UserID) []byte {
 	dst = append(dst, kind)
 	if d.wide {
@@ -64,8 +65,8 @@ func (d *DB) UserOf(key []byte) (user capping.UserID, ok bool) {
 	return d.firstUser(key), len(key) == d.logKeySize()
 }
 
-// firstUser returns the first user whose log has a key at or after the given key. The given key may be shorter than a
-// log key.
+// firstUser returns the first user whose log has a key at or after the given key. The key in the argument may be
+// shorter than a log key.
 func (d *DB) firstUser(key []byte) capping.UserID {
 	var bytes [imageWidth]byte
 	copy(bytes[:], key[1:])
@@ -99,7 +100,8 @@ func (d *DB) CheckUsers(users ...capping.UserID) error {
 // MarkerKey is the key of the format marker (value that names the version of the stored format).
 var MarkerKey = []byte("\x00format")
 
-// After returns the first key that sorts after all keys with the prefix. The prefix must contain a byte below 0xFF.
+// The function After returns the first key that sorts after all keys with the prefix. The prefix must contain a byte
+// below 0xFF.
 func After(prefix []byte) []byte {
 	end := slices.Clone(prefix)
 	for i := len(end) - 1; ; i-- {

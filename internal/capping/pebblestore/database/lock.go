@@ -28,9 +28,9 @@ func lock(fs vfs.FS, dir string) (io.Closer, error) {
 	return nil, explainLock(err)
 }
 
-// If another process holds the lock of the directory, explainLock replaces the error by a clear error. Operating
-// systems use two different error numbers for such a lock. If this process may not open the lock file, explainLock
-// returns the argument err unchanged.
+// If another process holds the lock of the directory, explainLock replaces the error by a clear error. For a lock of
+// another process, operating systems use two different error numbers. If this process may not open the lock file,
+// explainLock returns the argument err unchanged.
 func explainLock(err error) error {
 	if opening := (*iofs.PathError)(nil); errors.As(err, &opening) {
 		return err

@@ -92,6 +92,6 @@ func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && filepath.Base(name) == name && !strings.ContainsAny(name, `/\`)
 }
 
-// The function leads reports whether the file is the marker file. The marker file must be written last, because this
+// The function "leads" reports whether the file is the marker file. The marker file must be written last, because this
 // file makes a directory a database.
 func leads(name string) bool { return strings.HasPrefix(name, "marker.manifest.") }

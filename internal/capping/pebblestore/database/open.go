@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Open opens the database in a directory. If the directory does not exist, Open creates it. Open returns an error if
-// another process has the database open, the format is unknown, the disk is full, or ctx ends. If Open returns because
-// ctx has ended, the process should exit, because Pebble goes on opening the database and cannot be stopped.
+// Open opens the database in a directory. If the directory does not exist, Open creates the directory. Open returns an
+// error if another process has the database open, the format is unknown, the disk is full, or ctx ends. If Open returns
+// because ctx has ended, the process should exit, because Pebble goes on opening the database and cannot be stopped.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	return open(ctx, config.withDefaults())
 }
@@ -103,7 +103,8 @@ func (d *DB) openDatabase(config Config) (err error) {
 	return nil
 }
 
-// closeTimeout is the time limit of Close for a store in service, and brokenTimeout for a store that is out of service.
+// closeTimeout is the time limit of Close for a store in service. The constant brokenTimeout is the time limit of Close
+// for a store that is out of service.
 const (
 	closeTimeout  = 30 * time.Second
 	brokenTimeout = 2 * time.Second

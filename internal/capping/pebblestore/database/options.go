@@ -10,9 +10,9 @@ import (
 )
 
 // The method options returns Pebble options for a database with small reads and writes at random keys. The blocks of
-// tables are small. All levels of the database except the bottom level have whole-key Bloom filters. Bloom filters of
-// the bottom level would displace everything else from the block cache. Compression is off, because large parts of the
-// values are tokens (random bytes).
+// the database's tables are small. All levels of the database except the bottom level have whole-key Bloom filters.
+// Bloom filters of the bottom level would displace everything else from the block cache. Compression is off, because
+// large parts of the values are tokens (random bytes).
 func (d *DB) options(config Config) *pebble.Options {
 	logger := pebbleLogger{d}
 	options := &pebble.Options{

@@ -34,8 +34,8 @@ func (d *DB) Broken() error {
 // unknown, so the store must not allow sends before a restart.
 func (d *DB) takeDown(err error) error { return d.fail(err, func() {}) }
 
-// The method fail takes the store out of service after an error, like takeDown. The method calls the function "also"
-// before waiting calls get the error.
+// The method fail takes the store out of service after an error, like takeDown. The method fail calls the function
+// "also" before waiting calls get the error.
 func (d *DB) fail(err error, also func()) error {
 	err = fmt.Errorf("the embedded store is out of service until capper restarts: %w", err)
 	first := d.fault.CompareAndSwap(nil, &err)
@@ -91,8 +91,8 @@ func (d *DB) reportBackground(err error) {
 	}
 }
 
-// emptyBuffer is the error with which Pebble flushes an empty write buffer, for example if nothing was written between
-// two starts.
+// emptyBuffer is Pebble's error when it flushes an empty write buffer, for example if nothing was written between two
+// starts.
 const emptyBuffer = "pebble: empty table"
 
 // noteFlush records the result of the last attempt to flush a write buffer.

@@ -13,7 +13,7 @@ import (
 )
 
 // A LossError is the error of a restore that would lose sends after the backup. An operator must accept the loss of
-// these sends.
+// sends after the backup.
 type LossError struct {
 	Dir      string
 	From, To time.Time // sends between these times are not in the backup
@@ -30,9 +30,9 @@ func (e *LossError) Error() string {
 		"changes of sets in between would be lost", from, e.Dir, to)
 }
 
-// Restore restores a backup archive into a directory, which must be empty or missing. The argument "now" is the time of
-// the restore. If Restore rejects the archive, the directory stays unchanged. After an interrupted restore, the
-// directory has no valid store, and the next start of capper reports this.
+// Restore restores a backup archive into a directory, which must be empty or missing. The argument "now" of Restore is
+// the time of the restore. If Restore rejects the archive, the directory stays unchanged. After an interrupted restore,
+// the directory has no valid store, and the next start of capper reports this.
 func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) (*Manifest, error) {
 	dir = filepath.Clean(dir)
 	m, err := Verify(archive)
@@ -63,7 +63,8 @@ func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) 
 }
 
 // checkStopped returns an error if a service has the directory open. Some operating systems do not report the process
-// that holds a lock. On these systems, the restore notices a running service only when it takes the lock.
+// that holds a lock. On systems that do not report the holder of a lock, the restore notices a running service only
+// when it takes the lock.
 func checkStopped(dir string) error {
 	if process, err := Holder(dir); err == nil && process > 0 {
 		return fmt.Errorf("process %d has %s open: stop the service first", process, dir)

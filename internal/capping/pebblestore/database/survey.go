@@ -9,9 +9,10 @@ import (
 	"capper/internal/capping"
 )
 
-// After a failed read of a user's log, the method survey finds the damaged part of the table files, and the range of
-// users whose logs may be there. The result "learned" is true if the caller should read the log again, because survey
-// has found new facts about the damage. The argument "filtered" is true if the failed read used Bloom filters.
+// After a failed read of a user's log, the method survey finds the damaged part of the table files. The method also
+// finds the range of users whose logs may be in the damaged part. The result "learned" of the method survey is true if
+// the caller should read the log again, because survey has found new facts about the damage. The argument "filtered" of
+// the method survey is true if the failed read used Bloom filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
 	info := pebble.ExtractDataCorruptionInfo(err)
 	if info == nil {
@@ -51,7 +52,7 @@ func (d *DB) stopFiltering(err error) {
 }
 
 // usersOf returns the range of users whose logs can be between two keys of a table file. If the argument "start" or
-// "end" is not the key of a log, the range has no limit on this side.
+// "end" is not the key of a log, the range of users has no limit on this side.
 func (d *DB) usersOf(start, end []byte) (low, high capping.UserID) {
 	high = d.lastUser()
 	if len(start) == d.logKeySize() && start[0] == KeyLog {
@@ -70,7 +71,7 @@ func firstLine(err error) error {
 	return errors.New(line)
 }
 
-// canSeek reports whether a new iterator can seek to the user's log without an error. The argument "seek" is
+// canSeek reports whether a new iterator can seek to the user's log without an error. The argument "seek" of canSeek is
 // SeekPrefixGE (with Bloom filters) or SeekGE (without Bloom filters).
 func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bool) (ok bool) {
 	d.walk(func(it *pebble.Iterator) {
@@ -138,7 +139,7 @@ func (d *DB) walk(over func(*pebble.Iterator)) {
 }
 
 // KeyBehind returns the first key after a damaged block, so that a walk over the keys can continue there. The argument
-// "key" is the last key that the walk reached, and "err" is the error of the walk.
+// "key" of KeyBehind is the last key that the walk reached, and "err" is the error of the walk.
 func (d *DB) KeyBehind(key []byte, err error) (next []byte, _ error) {
 	if len(key) > d.logKeySize() || key[0] != KeyLog {
 		return nil, err

@@ -118,7 +118,7 @@ func (m *Manifest) check(sizes map[string]int64) error {
 	return nil
 }
 
-// The function each calls the function "yield" for each file of a backup archive.
+// The function "each" calls the function "yield" for each file of a backup archive.
 func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Package baseline implements frequency capping with the usual sliding log on Redis, for comparison with the store.
 // Only tests and benchmarks use package baseline. For each user, the baseline has one sorted set and makes one script
-// call. All script calls of the baseline go through the cluster pipeline of the Redis library. The baseline does not
-// detect repeated sends, and does not wait for replicas. The baseline supports only rolling windows over all channels.
+// call. All script calls of the baseline use the cluster pipeline of the Redis library. The baseline does not detect
+// repeated sends, and does not wait for replicas. The baseline supports only rolling windows over all channels.
 package baseline
 
 import (
@@ -34,8 +34,8 @@ type Client struct {
 	sha   string
 }
 
-// New loads a Lua script into Redis and returns a Client. The argument "source" is the text of the script. The argument
-// r is the connection to Redis, which the caller must close.
+// New loads a Lua script into Redis and returns a Client. The argument "source" of New is the text of the script. The
+// argument r of New is the connection to Redis, which the caller must close.
 func New(ctx context.Context, r redis.UniversalClient, clock func() time.Time, source string) (*Client, error) {
 	sha, err := r.ScriptLoad(ctx, source).Result()
 	return &Client{r, clock, sha}, err

@@ -13,9 +13,9 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// An attempt is one transmission of a command to a Redis node. The run to which a command belongs sets the destination
-// of each attempt. The worker of the node's sender sets the other fields of an attempt. The worker has the command from
-// the command's submission until its delivery to the run.
+// An attempt is one transmission of a command to a Redis node. The run (execution of one call of the store) to which a
+// command belongs sets the destination of each attempt. The worker of the node's sender sets the other fields of an
+// attempt. From the submission of a command until its delivery to the run, only the worker may use the command.
 type attempt struct {
 	node   *topology.Node // nil: no node serves the hash slot
 	asking bool           // the node is importing the hash slot
@@ -43,8 +43,8 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 }
 
 // The method take ends an attempt to send the command, and stores the reply or the error in the command. The argument
-// "lacking" is an error with the reason if too few replicas have stored the writes of the command; otherwise, "lacking"
-// is nil.
+// "lacking" of the method take is an error with the reason if too few replicas have stored the writes of the command;
+// otherwise, "lacking" is nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
 	value, err := cmd.Result()
@@ -65,8 +65,8 @@ func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	}
 }
 
-// The function texts converts an array in a Redis reply to a slice of strings. If the array has a value that is not a
-// string, texts returns nil.
+// The function "texts" converts an array in a Redis reply to a slice of strings. If the array has a value that is not a
+// string, "texts" returns nil.
 func texts(list []any) []string {
 	texts := make([]string, len(list))
 	for i, one := range list {
@@ -92,7 +92,7 @@ type errUnsent struct{ err error }
 func (e *errUnsent) Error() string { return e.err.Error() }
 func (e *errUnsent) Unwrap() error { return e.err }
 
-// Remedy returns the remedy of the wrapped error, with the addition that the command had no effect.
+// Remedy returns the remedy (next action of the caller) of the wrapped error, and notes that the command had no effect.
 func (e *errUnsent) Remedy() fault.Remedy {
 	r := fault.Of(e.err)
 	r.Unknown, r.Refresh = false, true
@@ -113,7 +113,7 @@ func (e *clockError) Error() string {
 	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
 }
 
-// The function late reports whether the command's time on the way can explain the clock difference in the argument
-// "off". If so, the node's clock may be right. The argument "took" of the function late is the time until the reply
-// came, and the argument "skew" is the tolerated clock difference.
+// The function late reports whether the clock difference in the argument "off" may only show that the command was long
+// on its way. If late returns true, the node's clock may be right. The argument "took" of the function late is the time
+// until the reply came, and the argument "skew" is the tolerated clock difference.
 func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }

@@ -9,7 +9,7 @@ import (
 
 // A Command is a Redis command for one partition; most commands are script calls. A command belongs to the run
 // (execution of one call of the store) that created it. During an attempt, a worker of the sender reads the fields of
-// the command. The fields that only the run uses are an exception.
+// the command. The fields that only the run uses are an exception: no worker reads them.
 type Command struct {
 	Partition int
 	Items     []uint64 // users of a script call (see script.Plan); nil for other commands
@@ -42,7 +42,7 @@ type Command struct {
 	due         time.Time       // time of the next attempt
 }
 
-// Repeated reports whether Redis may already have executed an earlier attempt of the command.
+// The method Repeated reports whether Redis may already have executed an earlier attempt of the command.
 func (c *Command) Repeated() bool { return c.since != capping.Never }
 
 // Since returns the time of the first attempt that Redis may have executed although no reply arrived, or Never.

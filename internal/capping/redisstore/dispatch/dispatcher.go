@@ -11,7 +11,7 @@ import (
 	"capper/internal/trace"
 )
 
-// Config is the configuration of a Dispatcher. Every field of Config is required, except for Logger.
+// Config is the configuration of a Dispatcher. Every field of the Config is required, except for Logger.
 type Config struct {
 	Topology *topology.Topology
 	Keyspace script.Keyspace
@@ -60,7 +60,7 @@ func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 }
 
 // Recycle keeps the buffers of a finished run for another run, unless a worker still uses a command of the run. The
-// caller must not use the run after Recycle.
+// caller of Recycle must not use the run after Recycle.
 func (d *Dispatcher) Recycle(r *Run) {
 	if r.inFlight == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.plan.Items) <= recycledUsers {
 		r.reset()
@@ -96,7 +96,7 @@ func (d *Dispatcher) forgetSenders() {
 	})
 }
 
-// The method bounded returns the context ctx. If ctx has no deadline, the returned context also has the default time
+// The method "bounded" returns the context ctx. If ctx has no deadline, the returned context also has the default time
 // limit of the dispatcher.
 func (d *Dispatcher) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {

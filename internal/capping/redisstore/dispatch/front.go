@@ -34,8 +34,8 @@ func (r *Run) front(n *topology.Node) *front {
 }
 
 // The method fill passes commands for every node to the sender of the node, up to the limit of commands in flight. If a
-// partition has moved to another node, its part of the batch moves to the front (unsent work) of the other node, and
-// fill visits all fronts again.
+// partition has moved to another node, its users move to the front (unsent work) of the other node, and fill visits all
+// fronts again.
 func (r *Run) fill() {
 	for r.strayed = true; r.strayed; {
 		r.strayed = false

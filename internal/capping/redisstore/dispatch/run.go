@@ -103,9 +103,9 @@ func (r *Run) AddAside(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable, aside: true})
 }
 
-// AddOnce adds a side command (command that writes data beside the users' logs) for which the run waits, at most until
-// the deadline of the run. The side command does not wait for replicas. If Redis may have executed an attempt of a side
-// command from AddOnce, the run does not retry the command.
+// AddOnce adds a side command, which writes data beside the users' logs. The run waits for a side command from AddOnce,
+// at most until the run's deadline. The side command does not wait for replicas. If Redis may have executed an attempt
+// of a side command from AddOnce, the run does not retry the command.
 func (r *Run) AddOnce(op Operation, partition int) {
 	r.awaited++
 	r.enqueue(&Command{op: op, Partition: partition, aside: true, awaited: true})
@@ -120,7 +120,7 @@ func (r *Run) enqueue(c *Command) {
 }
 
 // The method command returns a command of the run's operation for some users of one partition. The argument "items"
-// stands for these users.
+// stands for the command's users.
 func (r *Run) command(partition int, items []uint64) *Command {
 	c := &Command{}
 	if n := len(r.unused); n > 0 {
@@ -206,8 +206,8 @@ func (r *Run) wake() {
 	r.waiting = kept
 }
 
-// The method hasten retries all waiting commands at once. All these commands are side commands, and their servers have
-// just replied to the other commands.
+// The method hasten retries all waiting commands at once. All waiting commands are side commands, and their servers
+// have just replied to the other commands.
 func (r *Run) hasten() {
 	for _, c := range r.waiting {
 		r.repeat(c)
@@ -216,7 +216,7 @@ func (r *Run) hasten() {
 	r.fill()
 }
 
-// The method repeat arranges another attempt of the command, at the node that now holds the hash slot.
+// The method repeat schedules another attempt of the command, at the node that now holds the hash slot.
 func (r *Run) repeat(c *Command) {
 	c.attempt.asking = false
 	f := r.front(r.dispatcher.top.Route(c.Partition))

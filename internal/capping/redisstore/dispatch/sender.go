@@ -66,8 +66,8 @@ func (s *sender) work() {
 }
 
 // The method take removes the commands of the next pipeline from the queue. A pipeline waits for replicas as a whole,
-// so either all or none of its commands need confirmations by replicas. The method take drops commands whose run has
-// ended.
+// so take never mixes commands that need confirmations by replicas with other commands. The method take drops commands
+// whose run has ended.
 func (s *sender) take() []*Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,10 +105,10 @@ func deliver(commands []*Command) {
 	}
 }
 
-// The method send sends one pipeline with the given commands to the node. For each command, this is one attempt. If the
-// node does not have the Lua scripts, the pipeline first loads the scripts. If the commands must be durable, the
-// pipeline ends with a command that checks whether replicas have confirmed the writes. The method send returns the
-// number of Redis commands in the pipeline.
+// The method send sends one pipeline with the given commands to the node. For each command, the pipeline is one
+// attempt. If the node does not have the Lua scripts, the pipeline first loads the scripts. If the commands must be
+// durable, the pipeline ends with a command that checks whether replicas have confirmed the writes. The method send
+// returns the number of Redis commands in the pipeline.
 func (s *sender) send(commands []*Command) (size int) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.node.AttemptTime())
 	defer cancel()
@@ -160,8 +160,8 @@ func (s *sender) send(commands []*Command) (size int) {
 	return size
 }
 
-// The function owned returns the partitions of the commands that go to the node because the node owns the hash slot.
-// Commands that go to a node that is importing the slot are left out.
+// The function "owned" omits commands that go to a node that is importing the slot. Commands that go to a node that is
+// importing the slot are left out.
 func owned(commands []*Command) []int {
 	partitions := make([]int, 0, pipelineCommands)
 	for _, c := range commands {
@@ -172,10 +172,10 @@ func owned(commands []*Command) []int {
 	return partitions
 }
 
-// The method witness chooses a partition. At its end, the pipeline reads the sentinel key (marker key that reveals lost
-// data) of this partition. The method witness takes the last partition whose hash slot is not moving, because the
-// sentinel key of a moving slot may be on another node. If the cluster is moving all hash slots of the pipeline,
-// witness returns the last partition.
+// The method witness chooses one partition of a pipeline. At its end, the pipeline reads the sentinel key (marker key
+// that reveals lost data) of the chosen partition. The method witness takes the last partition whose hash slot is not
+// moving, because the sentinel key of a moving slot may be on another node. If the cluster is moving all hash slots of
+// the pipeline, witness returns the last partition.
 func (s *sender) witness(commands []*Command) int {
 	for i := len(commands) - 1; i >= 0; i-- {
 		if c := commands[i]; !c.attempt.asking && !s.top.Moving(c.Partition) {

@@ -43,7 +43,7 @@ func (f *failures) add(c *Command, kind fault.Kind) {
 	*f = append(*f, failure{kind, c.tries, 1, c.weight()})
 }
 
-// The method tell adds events to a trace span about the attempts that failed since the last call of tell.
+// The method tell adds events about failed attempts to a trace span, and then empties the list of failures.
 func (f *failures) tell(span trace.Span) {
 	for _, like := range *f {
 		trace.Event(span, "attempt failed", trace.Text("error.type", string(like.kind)),

@@ -87,8 +87,8 @@ type Known interface {
 	Remedy() Remedy
 }
 
-// Of returns the remedy (next action of the caller) after an attempt at a Redis command has ended with the given error.
-// A nil error means success.
+// The function Of returns the remedy (next action of the caller) after an attempt at a Redis command has ended with the
+// given error. A nil error means success.
 func Of(err error) Remedy {
 	var known Known
 	var reply redis.Error
@@ -109,7 +109,7 @@ func Of(err error) Remedy {
 // IsAuth reports whether the Redis server rejected the user or the password, or denied a command or a key.
 func IsAuth(err error) bool { return answered(err) && Of(err).Kind == Auth }
 
-// The function answered reports whether the chain of the error contains an error reply of a Redis server.
+// The function "answered" reports whether the chain of the error contains an error reply of a Redis server.
 func answered(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)

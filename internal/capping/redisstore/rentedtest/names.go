@@ -48,7 +48,7 @@ func (n *Names) Point(host string, ips ...string) {
 	n.hosts[host] = ips
 }
 
-// Asked returns the number of queries for the host name that the DNS server has received.
+// The method Asked returns the number of queries for the host name that the DNS server has received.
 func (n *Names) Asked(host string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -69,7 +69,7 @@ func (n *Names) serve() {
 }
 
 // The method answer returns the reply to a DNS query. The format follows RFC 1035, section 4.1: a header of 12 bytes,
-// then the host name as labels with lengths, then the type and the class of the query.
+// the host name as labels with lengths, and the type and the class of the query.
 func (n *Names) answer(query []byte) []byte {
 	var labels []string
 	at := 12

@@ -11,8 +11,8 @@ import (
 )
 
 // The constants from answerCalls to answerConfigs are the kinds of fields in the hash of a message's decision counts.
-// The name of such a field has three parts: the channel's number, the kind, and the name of the counted thing (for
-// example a limit).
+// The name of a field with a decision count has three parts: the channel's number, the kind, and the name of the
+// counted thing (for example a limit).
 const (
 	answerCalls       = 'c'
 	answerAsked       = 'q'
@@ -39,13 +39,14 @@ const (
 	mostConfigs  = 100
 )
 
-// AnswerKeys holds the Redis keys that a call needs to change a message's decision counts. All these keys are in one
-// partition.
+// AnswerKeys holds the Redis keys that a call needs to change a message's decision counts. All keys in an AnswerKeys
+// are in one partition.
 type AnswerKeys struct{ Answers, Index, Message, Sizes string }
 
-// Answers encodes the call of answers.lua that adds the numbers in a Delta to a message's decision counts. By the name
-// in the argument "flush", the script recognizes a repeated addition. The argument "keep" of Answers is the TTL of the
-// counts. If the argument "begins" is true, answers.lua also begins to count a message without stored data.
+// The method Answers encodes the call of answers.lua that adds the numbers in a Delta to a message's decision counts.
+// The argument "flush" of Answers is a random name by which the script recognizes a repeated addition. The argument
+// "keep" of Answers is the TTL of the counts. If the argument "begins" is true, answers.lua also begins to count a
+// message without stored data.
 func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [FlushSize]byte, keep time.Duration,
 	begins bool) {
 	a.begin(s)
@@ -75,8 +76,8 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 	a.finish(4, rest...)
 }
 
-// titleField is the name of the field with the title in the hash of a message's decision counts. The name of this field
-// has no channel.
+// titleField is the name of the field with the title in the hash of a message's decision counts. The name of the
+// title's field has no channel.
 const titleField = "t"
 
 // Title encodes the call of title.lua, which stores the title of a message. The argument "keep" of Title is the TTL of
@@ -156,7 +157,7 @@ func DecodeAnswers(fields []string) (map[capping.Channel]*messages.Answers, erro
 	return found, nil
 }
 
-// setAnswer stores the decision count in one field of the hash in a. setAnswer ignores kinds of fields that later
+// setAnswer stores the decision count of one hash field in the argument a. setAnswer ignores kinds of fields that later
 // versions of capper added.
 func setAnswer(a *messages.Answers, kind byte, name, value string) error {
 	if kind == answerConfigs {

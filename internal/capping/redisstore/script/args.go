@@ -38,7 +38,7 @@ func (b *blob) MarshalBinary() ([]byte, error) { return *b, nil }
 // valid until the Args encodes its next command.
 func (a *Args) Values() []any { return a.argv }
 
-// Set encodes a Redis command that runs no script over users.
+// The method Set encodes a Redis command that runs no script over users.
 func (a *Args) Set(args ...string) {
 	a.args, a.argv = a.args[:0], a.argv[:0]
 	for _, arg := range args {
@@ -47,7 +47,7 @@ func (a *Args) Set(args ...string) {
 	a.setPointers()
 }
 
-// Filter encodes a call of filter.lua for the users in the argument "items" (see Plan). All these users are in one
+// Filter encodes a call of filter.lua for the users in the argument "items" (see Plan). All users in "items" are in one
 // partition. The argument "prefix" of Filter is the text with which all Redis keys of the partition begin. The argument
 // "known" of Filter is the version of the partition's live changes (changes of sets by API calls) that the caller has.
 // If "known" is nil, filter.lua does not compare versions of live changes. The encoded Redis command is complete only

@@ -8,8 +8,8 @@ import (
 	"capper/internal/capping"
 )
 
-// A Mode determines the shared records that the script beat.lua may create during a heartbeat. All instances share
-// these records.
+// A Mode determines the shared records that the script beat.lua may create during a heartbeat. All instances share the
+// records that beat.lua creates.
 type Mode int
 
 // LookOnly, Adopt, MakeOrMend and Mend are the modes of a heartbeat. A mode determines the shared records that the

@@ -12,9 +12,9 @@ import (
 	"capper/internal/pacing"
 )
 
-// The constant work limits the length of a script call: after work bytes of logs, the call ends and leaves the
-// remaining users to another call. The constant scan is the cost of checking each entry of a log, as a multiple of the
-// cost of reading the log.
+// The constant work limits the length of a script call: after reading this many bytes of logs, the call ends, and
+// leaves the remaining users to another call. The constant scan is the cost of checking each entry of a log, as a
+// multiple of the cost of reading the log.
 const (
 	work = 200_000
 	scan = 4

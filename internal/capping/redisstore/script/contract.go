@@ -84,11 +84,11 @@ type Header struct {
 }
 
 // The method keep returns the time, in milliseconds, for which Redis must keep a key after the newest log entry of the
-// key. The result includes twice the clock tolerance, because the clocks of two servers may differ.
+// key. The result of the method keep includes twice the clock tolerance, because the clocks of two servers may differ.
 func (h *Header) keep() int64 { return h.Forget.Milliseconds() + 2*h.Skew.Milliseconds() }
 
-// Life returns the TTL, in milliseconds, that a script sets for a key that would otherwise expire too early. This TTL
-// is a little longer than necessary, so that most later calls need not set the TTL again.
+// Life returns the TTL, in milliseconds, that a script sets for a key that would otherwise expire too early. The TTL
+// from Life is a little longer than necessary, so that most later calls need not set the TTL again.
 func (h *Header) Life() int64 {
 	keep := h.keep()
 	return keep + keep/64 + 1
@@ -118,8 +118,8 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// appendStamp appends the time and the clock tolerance. The headers of release.lua and erase.lua begin with these two
-// values.
+// appendStamp appends the time and the clock tolerance. The headers of release.lua and erase.lua begin with the time
+// and the clock tolerance.
 func appendStamp(dst []byte, now capping.Instant, skew time.Duration) []byte {
 	return appendUint(appendUint(dst, uint64(now), instantSize), uint64(skew.Milliseconds()), skewSize)
 }
@@ -239,8 +239,8 @@ func denied(rules []capping.Rule, index byte, at string) capping.Verdict {
 }
 
 // DecodeReleased decodes the reply of release.lua, and returns the number of users with a result in the reply. The
-// argument "again" of DecodeReleased is true if an earlier attempt of the call may have removed the sends already. A
-// send that the script does not find in the log then counts as released.
+// argument "again" of DecodeReleased is true if an earlier attempt of the call may have removed the sends already. If
+// "again" is true, a send that the script does not find in the log counts as released.
 func DecodeReleased(reply string, items []uint64, again bool, released []capping.Released, bad *BadLogs) (int, error) {
 	if len(reply) > len(items) {
 		return 0, ErrReply
@@ -289,7 +289,7 @@ func DecodeRate(reply []int64) (capping.RateState, error) {
 }
 
 // BadLogs counts users whose logs a script could not use: corrupt logs, and logs whose Redis key has the wrong type.
-// The script left these logs unchanged.
+// The script left the bad logs unchanged.
 type BadLogs struct{ Corrupt, WrongType int }
 
 func (b *BadLogs) add(kind byte) bool {
@@ -312,7 +312,7 @@ type Rulebook struct {
 	most int   // largest number of rules in one group
 }
 
-// NewRulebook encodes the rules of each group. The rules must have passed Batch.Check.
+// NewRulebook encodes the rules of each group. The rules in the argument must have passed Batch.Check.
 func NewRulebook(groups [][]capping.Rule) (b Rulebook) {
 	for _, rules := range groups {
 		b.text = append(b.text, byte(len(rules)))
@@ -334,8 +334,8 @@ func (b *Rulebook) group(g uint8) []byte {
 }
 
 // callRules is the largest number of rules in one script call. callJudgements is the largest product of the number of
-// rules and the number of users in one script call. Each of these two limits keeps a part of the script's run time
-// below about a millisecond.
+// rules and the number of users in one script call. Each of the limits callRules and callJudgements keeps a part of the
+// script's run time below about a millisecond.
 const (
 	callRules      = 1024
 	callJudgements = 4096

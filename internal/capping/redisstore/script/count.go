@@ -20,9 +20,9 @@ type Counts struct {
 	Token   capping.Token // token of the message
 }
 
-// countBits is the number of lower bits that hold the count in a hash field of counts.lua. The upper bits of such a
-// hash field hold the expiry of the counts. countSlack is the number of hours by which the TTL of counts is longer than
-// necessary.
+// countBits is the number of lower bits that hold the count in a hash field of counts.lua. In a hash field of
+// counts.lua, the upper bits hold the expiry of the counts. countSlack is the number of hours by which the TTL of
+// counts is longer than necessary.
 const (
 	countBits  = 34 // numbers up to 2^53 are exact in Lua; the upper bits are hours, enough until 2083
 	countSlack = 6  // hours
@@ -40,11 +40,12 @@ func AnswersKey(prefix string, token capping.Token) string {
 }
 
 // IndexKey returns the Redis key of one partition's index of campaigns (messages on channels), sorted by the last call
-// of the campaign. No bucket of users has such a Redis key.
+// of the campaign. No bucket of users has the Redis key of an index.
 func IndexKey(prefix string) string { return prefix + "a:index" }
 
-// periodLength is the length of the period of one index, in milliseconds. Such an index holds the messages whose last
-// call was in the period, sorted by the number of users in their calls. The whole index therefore expires at once.
+// periodLength is the length of the period of one index, in milliseconds. The index of a period holds the messages
+// whose last call was in the period, sorted by the number of users in their calls. All last calls in an index are in
+// one period, so the whole index expires at once.
 const periodLength = 8 * 24 * 3_600_000
 
 // PeriodLength is the length of the period of one index, which sorts the messages of the period by the number of users

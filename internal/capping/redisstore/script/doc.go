@@ -14,7 +14,7 @@
 //	constants.go  the constants that Go and Lua share, filled into the texts as ${NAME}
 //	script.go     the texts of the scripts, and their SHA-1 hashes for EVALSHA
 //
-// Redis runs the whole text of a Lua script at each call. At each call, Redis therefore creates every function and
-// table of the script anew. For this reason, functions for rare cases take arguments, and capture no local variables of
-// the script.
+// Redis runs the whole text of a Lua script at each call. At each call, Redis creates every function and table of the
+// script anew. Because of this cost, a script's functions for rare cases take arguments, and capture no local variables
+// of the script.
 package script

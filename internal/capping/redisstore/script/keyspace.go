@@ -55,7 +55,7 @@ const (
 func Spread(depth int) Keyspace { return Keyspace{Partitions: spreadPartitions, Depth: depth} }
 
 // DepthFor returns the depth (number of bits that choose the bucket) of a new store with a spread keyspace, for the
-// expected number of users. The argument "users" is 0 if the number of users is not known.
+// expected number of users. The argument "users" of DepthFor is 0 if the number of users is not known.
 func DepthFor(users int) int {
 	if users <= 0 {
 		users = unknownUsers
@@ -66,9 +66,9 @@ func DepthFor(users int) int {
 // IsSpread reports whether the keyspace has the spread layout, which is for ids that are not dense.
 func (k Keyspace) IsSpread() bool { return k.Depth > 0 }
 
-// fieldSize returns the size in bytes of a user's hash field in a spread keyspace (for ids that are not dense). The
-// hash field must have at least the bits of the id image that choose neither the bucket nor the partition, so that no
-// bit is lost.
+// fieldSize returns the size in bytes of a user's hash field in a spread keyspace (for ids that are not dense). So that
+// no bit is lost, the hash field must have at least the bits of the id image that choose neither the bucket nor the
+// partition.
 func (k Keyspace) fieldSize() int {
 	if k.Depth < shortFieldDepth {
 		return 7
@@ -76,8 +76,8 @@ func (k Keyspace) fieldSize() int {
 	return 6
 }
 
-// The method place returns 32 bits of the user's id or id image (64-bit number that stands for the id), which determine
-// the partition and the bucket. The place of a dense id (32-bit integer) is the id itself.
+// The method place returns the 32 bits of the user's id or id image (64-bit number that stands for the id) that
+// determine the partition and the bucket. For a dense id (32-bit integer), the result of place is the id itself.
 func (k Keyspace) place(user capping.UserID) uint32 {
 	if k.Depth == 0 {
 		return uint32(user)
@@ -118,8 +118,8 @@ func (k Keyspace) Partition(user capping.UserID) int { return k.partitionAt(k.pl
 // BucketOf returns the number of a user's bucket. The argument of BucketOf is the user's item in a Plan.
 func (k Keyspace) BucketOf(item uint64) uint32 { return k.bucketAt(placeOf(item)) }
 
-// HashFields returns the largest number of fields in a hash. Up to this number, Redis should keep its compact encoding
-// of a bucket.
+// HashFields returns the largest number of fields in a hash. Up to the number HashFields of fields, Redis should keep
+// its compact encoding of a bucket.
 func (k Keyspace) HashFields() int {
 	if k.IsSpread() {
 		return 256 // the buckets of one store differ in size, and grow with its users
@@ -128,9 +128,9 @@ func (k Keyspace) HashFields() int {
 }
 
 // appendField appends the hash field of one user to dst, in the form in which the scripts read it. The argument "item"
-// of appendField stands for the user. In the dense layout, this form is one byte with the number of the field; in the
-// spread layout, this form is the raw bytes of the field. The argument "users" of appendField holds all users of the
-// batch to which the item belongs.
+// of appendField stands for one user of a batch. In the dense layout, the form for the scripts is one byte with the
+// number of the field. In the spread layout, the form is the raw bytes of the field. The argument "users" of
+// appendField holds all users of the batch to which the item belongs.
 func (k Keyspace) appendField(dst []byte, item uint64, users []capping.UserID) []byte {
 	if k.IsSpread() {
 		return appendUint(dst, uint64(users[indexOf(item)])>>partitionBits, k.fieldSize())
@@ -182,8 +182,8 @@ func (k Keyspace) Prefixes(namespace string) []string {
 }
 
 // FormatPartition returns the number of the partition with the format marker (value that names the version of the
-// stored format). This number is one more than the number of the last partition of users, so that the marker has the
-// same key in every keyspace.
+// stored format). The number of the marker's partition is one more than the number of the last partition of users, so
+// that the marker has the same key in every keyspace.
 func (k Keyspace) FormatPartition() int { return k.Partitions }
 
 // FormatTag is the hash tag in the keys of the format marker and of the records that all instances share.

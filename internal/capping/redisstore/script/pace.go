@@ -25,7 +25,7 @@ const (
 )
 
 // The constants from timeSize to limitCount describe the trailer of a pacer's stored log, that is, the bytes at its
-// end. The trailer follows the cursors of the log. A pacer's stored log has, for each limit, one cursor.
+// end. In the stored log, the trailer follows the cursors. A pacer's stored log has one cursor for each limit.
 const (
 	timeSize    = 7
 	totalSize   = 6
@@ -111,15 +111,15 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []strin
 	return keys
 }
 
-// The function requested reports whether the store must remember the permit request, because the request takes permits
-// and has an id.
+// The function "requested" reports whether the store must remember the permit request, because the request takes
+// permits and has an id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
 // Pace encodes a call of pace.lua for the request for permits in the argument "ask". The encoded Redis command is
 // complete only after the caller has called StampPace, which adds the time. If the argument "joined" is nil, "ask" is a
-// single request. Otherwise, "ask" stands for several joined requests with different ids: "ask" has no request id, and
-// asks for the sum of their permits. The joined requests divide the granted permits among themselves, in the order of
-// the argument "joined".
+// single request for permits. If "joined" is not nil, "ask" stands for several joined requests with different ids:
+// "ask" has no request id, and asks for the sum of their permits. The joined requests divide the granted permits among
+// themselves, in the order of the argument "joined".
 func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing.Ask) {
 	a.begin(s)
 	names := keys.PaceKeys(ask, joined)
@@ -131,8 +131,8 @@ func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing
 	a.finish(len(names), a.users)
 }
 
-// StampPace writes the time and the clock tolerance into an encoded call of pace.lua or forget.lua. The argument of
-// these scripts begins with these two values.
+// StampPace writes the time and the clock tolerance into an encoded call of pace.lua or forget.lua. The arguments of
+// pace.lua and forget.lua begin with the time and the clock tolerance.
 func (a *Args) StampPace(now capping.Instant, skew time.Duration) {
 	appendStamp(a.users[:0], now, skew)
 }
@@ -243,7 +243,7 @@ func (r *reader) uint(n int) (v uint64) {
 
 func (r *reader) time() pacing.Time { return pacing.Time(r.uint(timeSize)) }
 
-// The method index reads an index below n from one byte of the reply. The byte 255 becomes the index -1.
+// The method index reads an index below n from one byte of the reply. If the byte is 255, the index is -1.
 func (r *reader) index(n int) int {
 	i := int(r.uint(1))
 	if i == 255 {
@@ -297,8 +297,8 @@ func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// The reply of pace.lua names the limit that delays the next permit. In place of this limit's number, byQueue means
-// that the next permit waits for the newest slot of the log. byNothing means that the next permit need not wait.
+// The reply of pace.lua names the limit that delays the next permit. In place of a limit's number, byQueue means that
+// the next permit waits for the newest slot of the log. byNothing means that the next permit need not wait.
 const (
 	byQueue   = 254
 	byNothing = 255
@@ -332,8 +332,8 @@ func (r *reader) runs(g *pacing.Grant) {
 // log of a pacer until the longest window, and a little more, has passed after the newest slot.
 const forgottenFor = pacing.MaxWait + pacing.MaxWindow + pacing.MaxWindow/32
 
-// Forget encodes a call of forget.lua, a script that removes the logs of a pacer. The encoded Redis command is complete
-// only after the caller has called StampPace, which adds the time.
+// The method Forget encodes a call of forget.lua, a script that removes the logs of a pacer. The encoded Redis command
+// is complete only after the caller has called StampPace, which adds the time.
 func (a *Args) Forget(s *Script, keys PacerKeys, pacer string) {
 	a.begin(s)
 	for _, key := range []string{keys.Log(pacer, ""), keys.Forgotten(pacer)} {

@@ -52,11 +52,11 @@ func DecodePacerLog(stored string) (PacerLog, error) {
 	return l, nil
 }
 
-// Full reports whether the pacer's log has too many runs: the log must then be merged (shortened) before pace.lua can
-// add permits.
+// Full reports whether the pacer's log has too many runs. A full log must be merged (shortened) before pace.lua can add
+// permits.
 func (l *PacerLog) Full() bool { return l.Log != nil && len(l.Log.Runs) >= fullRuns }
 
-// The method merged returns the stored form of a pacer's log after a merge has shortened the log.
+// The method "merged" returns the stored form of a pacer's log after a merge has shortened the log.
 func (l *PacerLog) merged() (stored []byte) {
 	runs := l.Log.Runs
 	for _, run := range runs {

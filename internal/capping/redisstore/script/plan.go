@@ -45,8 +45,7 @@ func (plan *Plan) Arrange(k Keyspace, users []capping.UserID) {
 	plan.count(k, users)
 }
 
-// The method sort puts the users of a small batch in the order of the Plan. For this, sort compares the users with each
-// other.
+// The method sort puts the users of a small batch in the order of the Plan, by comparing the users with each other.
 func (plan *Plan) sort(k Keyspace, users []capping.UserID) {
 	for i, user := range users {
 		plan.Items[i] = k.Item(user, i)

@@ -32,9 +32,9 @@ func (k PacerKeys) ReturnKeys(ask *pacing.Ask) (keys []string) {
 	return keys
 }
 
-// Return encodes a call of return.lua, a script that returns the permits of the request "ask" to the pacers, except the
-// first "used" permits. The encoded Redis command is complete only after the caller has called StampReturn, which adds
-// the time.
+// The method Return encodes a call of return.lua, a script that returns the permits of the request "ask" to the pacers,
+// except the first "used" permits. The encoded Redis command is complete only after the caller has called StampReturn,
+// which adds the time.
 func (a *Args) Return(s *Script, keys PacerKeys, ask *pacing.Ask, used int) {
 	a.begin(s)
 	names := keys.ReturnKeys(ask)

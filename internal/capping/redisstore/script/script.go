@@ -65,8 +65,8 @@ var returnSource string
 //go:embed lease.lua
 var leaseSource string
 
-// A Script holds the text of a Lua script and the SHA-1 hash of this text. The command EVALSHA names the script by this
-// hash.
+// A Script holds the text of a Lua script and the SHA-1 hash of this text. The command EVALSHA names the script by the
+// SHA-1 hash.
 type Script struct{ Source, SHA string }
 
 // New returns a Script with the given text.
@@ -95,7 +95,7 @@ func NewScripts(k Keyspace) Scripts {
 	}
 }
 
-// All returns every script.
+// The method All returns every script.
 func (s *Scripts) All() []*Script {
 	return []*Script{s.Filter, s.Union, s.Release, s.Erase, s.Beat, s.Rate, s.Pace, s.Merge, s.Forget, s.AtLeast,
 		s.Answers, s.Live, s.Return, s.Title, s.Lease}

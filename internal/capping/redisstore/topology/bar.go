@@ -8,8 +8,8 @@ import (
 )
 
 // A Bar is the quarantine of one partition: no decisions until the cause is gone or an operator accepts the loss. A
-// Redis node serves the partition, but records of the partition are lost or may be lost. A Bar is also an error whose
-// text names the cause.
+// Redis node serves the partition, but records of the partition are lost or may be lost. A Bar is also an error, and
+// the error text names the cause of the quarantine.
 type Bar struct {
 	Reason string // gone, Dropped, Older, ahead, Torn or broken
 	what   string // what happened
@@ -28,14 +28,17 @@ const (
 	broken  = "broken"  // a server evicted keys or lacks the append-only file, and no operator has accepted the risk
 )
 
-// Error returns a text about the cause of the quarantine, and about the action that ends the quarantine.
+// Error returns a text about the cause of the quarantine (no decisions until an operator accepts the loss), and about
+// the action that ends the quarantine.
 func (b *Bar) Error() string { return b.what + ": " + b.way }
 
-// The method What returns a text about the cause of the quarantine, without the action that ends the quarantine.
+// The method What returns a text about the cause of the quarantine (no decisions until an operator accepts the loss),
+// without the action that ends the quarantine.
 func (b *Bar) What() string { return b.what }
 
-// The method Group returns a key for the cause of the quarantine, so that quarantines with the same key can be reported
-// together. The key contains the cause and, if a server broke a promise, the server.
+// The method Group returns a key for the cause of the quarantine (no decisions until an operator accepts the loss), so
+// that quarantines with the same key can be reported together. The key contains the cause and, if a server broke a
+// promise, the server.
 func (b *Bar) Group() string {
 	if b.Reason == broken {
 		return broken + ": " + b.what
@@ -43,7 +46,7 @@ func (b *Bar) Group() string {
 	return b.Reason
 }
 
-// Names reports whether the text of the Bar already names the node with this address.
+// The method Names reports whether the text of the Bar already names the node with this address.
 func (b *Bar) Names(addr string) bool { return b.node == addr }
 
 // Remedy tells the caller not to retry, so that the users of the quarantined partition stay without a decision.
@@ -55,8 +58,8 @@ var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded
 var barDropped = &Bar{Reason: Dropped, what: "the server dropped records while it loaded its append-only file, " +
 	"because its user default lacks permissions", way: rightsFirst}
 
-// barUnmarked is the quarantine of a partition that has a sentinel key but no mark (a hash with the same time as the
-// sentinel key).
+// barUnmarked is the quarantine (no decisions until an operator accepts the loss) of a partition that has a sentinel
+// key but no mark (a hash with the same time as the sentinel key).
 var barUnmarked = &Bar{Reason: Dropped,
 	what: "the server dropped records while it loaded its append-only file, or evicted them", way: rightsFirst}
 
@@ -73,8 +76,8 @@ func barOlder(by time.Duration) *Bar {
 // Reasons returns all causes of a quarantine (no decisions until an operator accepts the loss).
 func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
-// The constant restart is a text for operators about the action that ends a partition's quarantine after a permanent
-// loss.
+// The constant restart is a text for operators about the action that ends a partition's quarantine (no decisions until
+// an operator accepts the loss) after a permanent loss.
 const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {
@@ -83,7 +86,8 @@ func barAhead(by time.Duration) *Bar {
 		way: "the users are unavailable until that time has come, or " + restart}
 }
 
-// Bar returns the quarantine of the partition, or nil if the partition has none.
+// Bar returns the quarantine (no decisions until an operator accepts the loss) of the partition, or nil if the
+// partition has none.
 func (t *Topology) Bar(partition int) *Bar {
 	if b := t.broken[partition].Load(); b != nil { // evictions come first, because they may also remove sentinel keys
 		return b
@@ -94,8 +98,8 @@ func (t *Topology) Bar(partition int) *Bar {
 	return t.tornBar(partition)
 }
 
-// The method Lost returns the partitions in quarantine whose sentinel keys (marker keys that reveal lost data) show
-// that records are lost.
+// The method Lost returns the partitions in quarantine (no decisions until an operator accepts the loss) whose sentinel
+// keys (marker keys that reveal lost data) show that records are lost.
 func (t *Topology) Lost() map[int]*Bar {
 	lost := map[int]*Bar{}
 	for p := range t.bars {
@@ -106,7 +110,8 @@ func (t *Topology) Lost() map[int]*Bar {
 	return lost
 }
 
-// markEmptied puts the partition into quarantine, because a check of the node found no sentinel key of the partition.
+// markEmptied puts the partition into quarantine (no decisions until an operator accepts the loss), because a check of
+// the node found no sentinel key of the partition.
 func (t *Topology) markEmptied(n *Node, partition int) {
 	if t.bars[partition].CompareAndSwap(nil, barGone) {
 		t.config.Logger.Error("Redis store", "error", fmt.Errorf("node %s: %w", n.addr, barGone))

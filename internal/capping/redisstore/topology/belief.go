@@ -79,7 +79,7 @@ func (n *Node) doubt() {
 }
 
 // errUnseen reports that a server has restarted and that its sentinel keys (marker keys that reveal lost data) have not
-// been checked since then.
+// been checked since the restart.
 type errUnseen struct{}
 
 func (errUnseen) Error() string {

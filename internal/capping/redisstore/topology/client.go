@@ -42,7 +42,7 @@ type Options struct {
 
 // The method Client returns a client of the server at addr, or of the Sentinel master if SentinelMaster is set. The
 // contexts of calls limit each attempt, so that a distant server gets more time. On each new connection, the client
-// calls the function "started" with the run id of the server. The argument "started" may be nil.
+// calls the function "started" with the run id of the server. The argument "started" of Client may be nil.
 func (o *Options) Client(addr string, trips *RoundTrips, started func(run string)) *redis.Client {
 	silenceLibrary()
 	if o.SentinelMaster != "" {
@@ -74,8 +74,8 @@ func (o *Options) DirectClient(addr string, trips *RoundTrips, started func(run 
 	})
 }
 
-// askRun returns a function for new connections that reads the server's run id (a random text that a Redis server
-// chooses at each start) and passes it to "started".
+// askRun returns a function for new connections. The returned function reads the server's run id (a random text that a
+// Redis server chooses at each start) and passes it to "started".
 func askRun(started func(run string)) func(context.Context, *redis.Conn) error {
 	if started == nil {
 		return nil
@@ -107,7 +107,7 @@ func (o *Options) credentials() func(context.Context) (string, string, error) {
 
 // Exec sends the commands of a pipeline to the server. After Exec, each command of the pipeline has a result or an
 // error. Exec returns an error only if the library could not send any command, for example because of a wrong password.
-// In this case, the commands have no errors.
+// If Exec returns an error, the single commands have no errors.
 func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	commands, err := pipe.Exec(ctx)
 	for _, command := range commands {
@@ -118,8 +118,8 @@ func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// silenceLibrary turns off the log of the Redis library. This log would go to standard error, and would only repeat
-// errors that calls of the library also return.
+// silenceLibrary turns off the log of the Redis library. The log of the Redis library would go to standard error, and
+// would only repeat errors that calls of the library also return.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

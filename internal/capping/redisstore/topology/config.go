@@ -40,11 +40,12 @@ type Partition struct {
 }
 
 // signKey returns the Redis key of a partition's sentinel key (a marker key that reveals lost data). A missing sentinel
-// key means that the server was emptied. The dash in this key prevents a collision with the key of a bucket of users.
+// key means that the server was emptied. The dash in the name of a sentinel key prevents a collision with the key of a
+// bucket of users.
 func (p *Partition) signKey() string { return p.Prefix + "-sign" }
 
-// markKey returns the Redis key of a partition's mark, a hash that holds the same time as the sentinel key (a marker
-// key that reveals lost data).
+// markKey returns the Redis key of a partition's mark. The mark is a hash with the same time as the sentinel key (a
+// marker key that reveals lost data).
 func (p *Partition) markKey() string { return p.Prefix + "-mark" }
 
 // signKeys returns the two Redis keys that sign.lua needs: the partition's sentinel key (a marker key that reveals lost
@@ -52,7 +53,7 @@ func (p *Partition) markKey() string { return p.Prefix + "-mark" }
 func (p *Partition) signKeys() []string { return []string{p.signKey(), p.markKey()} }
 
 // trialKey returns a Redis key without data, with which the store tests the rights of its Redis user. No bucket of
-// users has this key, because the names of buckets have no capital letters.
+// users has the test key, because the names of buckets have no capital letters.
 func (p *Partition) trialKey() string { return p.Prefix + "RIGHTS" }
 
 // The method rules returns the requirements that every Redis server of the store must meet.
@@ -73,7 +74,7 @@ type Acks int
 const Healthy Acks = 0
 
 // FixedAcks means that n replicas must confirm a send, whatever their state is. FixedAcks(0) is for servers without
-// replicas: the loss of the master may then lose allowed sends.
+// replicas. With FixedAcks(0), the loss of a master may lose allowed sends.
 func FixedAcks(n int) Acks { return Acks(n + 1) }
 
 // ParseAcks parses the number of replicas that must confirm a send: "healthy", or a number from 0 to 5.

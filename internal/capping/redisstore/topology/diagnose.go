@@ -12,9 +12,9 @@ import (
 // diagnoseTime is the time limit for each connection of Diagnose.
 const diagnoseTime = time.Second
 
-// Diagnose looks for the reason why the server at the first address does not answer. The result is a hint for the
-// operator, or "" if no reason was found. The result "talks" is true if the server speaks the Redis protocol with the
-// configured settings.
+// Diagnose looks for the reason why the server at the first address does not answer. The result of Diagnose is a hint
+// for the operator, or "" if no reason was found. The result "talks" of Diagnose is true if the server speaks the Redis
+// protocol with the configured settings.
 func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	addr := o.Addrs[0]
 	plain, err := o.greets(ctx, addr, false)
@@ -40,8 +40,8 @@ func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	return addr + " accepts connections but does not answer: the server hangs, or is not Redis", false
 }
 
-// secureHint tries a TLS handshake with the server, and returns a hint for the operator if the server completes the
-// handshake and requires a client certificate.
+// secureHint tries a TLS handshake with the server. If the server completes the handshake and requires a client
+// certificate, secureHint returns a hint for the operator.
 func (o *Options) secureHint(ctx context.Context, addr string) string {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
@@ -61,9 +61,9 @@ func (o *Options) dialer() func(ctx context.Context, network, addr string) (net.
 	return (&net.Dialer{Timeout: o.dialTimeout(), KeepAlive: 5 * time.Minute}).DialContext
 }
 
-// The method greets connects to a server and reports whether the server replies in the Redis protocol. If the argument
-// "secure" is true, greets instead reports whether the server replies like a TLS server. If no connection to the server
-// is possible, greets returns an error.
+// The method "greets" connects to a server and reports whether the server replies in the Redis protocol. If the
+// argument "secure" is true, greets instead reports whether the server replies like a TLS server. If no connection to
+// the server is possible, "greets" returns an error.
 func (o *Options) greets(ctx context.Context, addr string, secure bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()

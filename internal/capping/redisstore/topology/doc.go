@@ -8,10 +8,11 @@
 //
 // A refresh updates the routes (the node of each partition) every second, and whenever a caller reports that a route is
 // out of date. In a cluster, the refresh asks several nodes for their view of the cluster (survey.go). The refresh
-// adopts the newest view that is of our cluster. A node that was cut off from its cluster keeps an old view of the
-// cluster. The refresh rejects the view of a node of another cluster. If the servers form no cluster, the refresh asks
-// every server for its role and replication history (master.go). The refresh accepts another server as the new master
-// only if the server has the same replication history. A server with another history would lack the recorded sends.
+// adopts the newest view that describes the store's own cluster. A node that was cut off from its cluster keeps an old
+// view of the cluster. The refresh rejects the view of a node of another cluster. If the servers form no cluster, the
+// refresh asks every server for its role and replication history (master.go). The refresh accepts another server as the
+// new master only if the server has the same replication history. A server with another history would lack the recorded
+// sends.
 //
 // # Complete records
 //
@@ -28,16 +29,16 @@
 //     than its mark, the server dropped writes of scripts. If the time in the sentinel key is ahead of the server's
 //     clock, the clock was wrong before, so keys may have expired too early.
 //   - points.go keeps, in the memory of this process, the latest known time of each partition. If the time of a
-//     partition on a server is earlier than its latest known time, the server has restarted with older data. The script
-//     sign.lua then records the loss in the partition.
+//     partition on a server is earlier than its latest known time, the server has restarted with older data. After a
+//     restart with older data, the script sign.lua records the loss in the partition.
 //   - belief.go blocks decisions on a server that has restarted or become a master, until the sentinel keys on the
 //     server have been checked.
 //   - moves.go follows hash slots that the cluster moves between two nodes. If a failover happens during the move of a
-//     hash slot, a third node may get the slot without the moved keys. A hash slot that lacks keys for this reason is
-//     called torn.
+//     hash slot, a third node may get the slot without the moved keys. If a failover interrupted the move of a hash
+//     slot and the slot lacks keys, the slot is called torn.
 //   - promise.go and ledger.go put the partitions of a master into quarantine if the master evicts keys, has evicted
-//     keys or runs without an append-only file. All instances keep this quarantine, even after restarts of capper,
-//     until an operator accepts the loss.
+//     keys or runs without an append-only file. All instances keep a quarantine for a broken promise, even after
+//     restarts of capper, until an operator accepts the loss.
 //   - check.go and examine.go reject a server at start-up if its settings or rights would break a promise. The checks
 //     of settings and rights also run later, and report problems in the log and in the status.
 package topology

@@ -74,7 +74,7 @@ func (f *Findings) Miss(format string, args ...any) {
 	f.Missed = append(f.Missed, fmt.Sprintf(format, args...))
 }
 
-// All returns the texts of all warnings and of all checks that could not be made.
+// The method All returns the texts of all warnings and of all checks that could not be made.
 func (f *Findings) All() []string { return slices.Concat(f.Warnings, f.Missed) }
 
 // The method Add appends the findings in the argument "more".

@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A lack is the reason why the store cannot decide about a master's users now, with the start time of this state.
-// During a failover, a shard lacks a replica or a master for a short time, and calls wait. If the missing server does
-// not come back within the duration "patience", calls fail at once. When the shard is complete again, a refresh notices
-// this within a second.
+// A lack is the reason why the store cannot decide about a master's users now. A lack also has the time at which this
+// state began. During a failover, a shard lacks a replica or a master for a short time, and calls wait. If the missing
+// server does not come back within the duration "patience", calls fail at once. When the shard is complete again, a
+// refresh notices the change within a second.
 type lack struct {
 	what     string
 	kind     fault.Kind
@@ -45,11 +45,11 @@ const (
 func (l *lack) Error() string { return l.what }
 
 // Remedy tells the caller not to retry, and not to cause a refresh of the topology, because a refresh runs every second
-// anyway. The users of the command stay without a decision.
+// anyway. The users of a command with this remedy stay without a decision.
 func (l *lack) Remedy() fault.Remedy { return fault.Remedy{Kind: l.kind, Final: true} }
 
-// noteLack stores the reason why the store cannot decide about the master's users, and the start time of this state.
-// The argument "found" is nil if the store can decide about the users.
+// noteLack stores the reason why the store cannot decide about the master's users, and the time at which this state
+// began. The argument "found" of noteLack is nil if the store can decide about the users.
 func (n *Node) noteLack(found *lack) {
 	before := n.lacks.Load()
 	if found != nil {
@@ -70,9 +70,9 @@ func (n *Node) degraded() bool {
 	return l != nil && (l.of != ofConfirmation || l.lastsLong())
 }
 
-// The method Lack returns the reason why the store should send no command to the node, or nil. With a reason, the node
-// would not reply to a command, or the store could not accept the reply. The argument "durable" is true if replicas
-// must confirm the writes of the command.
+// The method Lack returns the reason why the store should send no command to the node, or nil. If Lack returns a
+// reason, the node would not reply to a command, or the store could not accept the reply. The argument "durable" of
+// Lack is true if replicas must confirm the writes of the command.
 func (n *Node) Lack(durable bool) error {
 	l := n.lacks.Load()
 	if l == nil || !durable && l.of != ofMaster || !l.lastsLong() {
@@ -81,8 +81,8 @@ func (n *Node) Lack(durable bool) error {
 	return l
 }
 
-// The function unanswered returns the lack (reason why the store cannot decide about a master's users) for the error of
-// a failed check of the master.
+// The function "unanswered" returns the lack (reason why the store cannot decide about a master's users) for the error
+// of a failed check of the master.
 func unanswered(err error) *lack {
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) {
 		return &lack{what: err.Error(), kind: fault.Dial, of: ofMaster, patience: silentPatience}

@@ -35,9 +35,10 @@ const (
 // Open reports whether the breach (possible loss of logs) still needs an operator's acceptance.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
-// The method replaces reports whether the breach b replaces the breach "known" of the same partition, which may be nil.
-// An operator's acceptance replaces all earlier breaches (possible losses of logs) of the partition. The acceptance
-// wins even if an instance that missed the acceptance has counted more evicted keys since then.
+// The method "replaces" reports whether the breach b replaces the breach "known" of the same partition. The breach
+// "known" may be nil. An operator's acceptance replaces all earlier breaches (possible losses of logs) of the
+// partition. An acceptance stays in force even if another instance, which did not know of the acceptance, has counted
+// more evicted keys since.
 func (b *Breach) replaces(known *Breach) bool {
 	switch {
 	case known == nil:
@@ -50,7 +51,7 @@ func (b *Breach) replaces(known *Breach) bool {
 	return known.At < b.At
 }
 
-// The method told returns the breach (possible loss of logs) in the form for the status. If the server evicted keys,
+// The method "told" returns the breach (possible loss of logs) in the form for the status. If the server evicted keys,
 // the number of evicted keys replaces any other cause.
 func (b *Breach) told() Breach {
 	told := *b
@@ -63,8 +64,8 @@ func (b *Breach) told() Breach {
 	return told
 }
 
-// The method bar returns the quarantine that the breach (possible loss of logs) causes for the partition. If b is nil
-// or an operator has accepted the breach, bar returns nil.
+// The method bar returns the quarantine (no decisions until an operator accepts the loss) that the breach (possible
+// loss of logs) causes for the partition. If b is nil or an operator has accepted the breach, bar returns nil.
 func (b *Breach) bar() *Bar {
 	if b == nil || !b.Open() {
 		return nil
@@ -104,8 +105,8 @@ const (
 	runField       = "r"
 )
 
-// runKept is the time for which the ledger (list of possible losses of logs) keeps a run of a Redis server after the
-// last sight of the run.
+// runKept is the time for which the ledger (list of possible losses of logs) keeps a run of a Redis server after an
+// instance last saw the run.
 const runKept = 90 * 24 * time.Hour
 
 // The method fields returns the ledger (list of possible losses of logs) in the form of a copy in Redis: as fields of a
@@ -152,9 +153,10 @@ func (l *ledger) merge(copied map[string]string) {
 	}
 }
 
-// acceptanceKept is the time for which the ledger (list of possible losses of logs) keeps an operator's acceptance,
-// after limits have stopped counting sends of that time. A Redis server that was away may come back with a copy in
-// which the breach is still open. The acceptance in the ledger then replaces the open breach.
+// acceptanceKept is the time for which the ledger (list of possible losses of logs) keeps an operator's acceptance.
+// The time acceptanceKept begins when limits no longer count sends from before the acceptance. A Redis server that was
+// away may come back with a copy in which the breach is still open. The acceptance in the ledger replaces the open
+// breach in an old copy.
 const acceptanceKept = 7 * 24 * time.Hour
 
 // The method prune removes old entries from the ledger. Old entries are breaches whose acceptance is older than the
@@ -173,8 +175,8 @@ type BrokenPromise struct {
 	Partitions int // number of affected partitions with users; the partition of the shared records has none
 }
 
-// The method broken returns the breaches in the ledger (list of possible losses of logs) for which the function "keep"
-// returns true. The breaches are grouped by node and cause, and sorted by the address of the node.
+// The method "broken" returns the breaches in the ledger (list of possible losses of logs) for which the function
+// "keep" returns true. The breaches are grouped by node and cause, and sorted by the address of the node.
 func (l *ledger) broken(keep func(*Breach) bool) []BrokenPromise {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +210,7 @@ func promises(breaches map[int]*Breach, users int, keep func(*Breach) bool) (bro
 }
 
 // BrokenIn reads copies of the ledger, and returns the breaches (possible losses of logs) that no operator has
-// accepted. The argument "users" is the number of partitions with users in the store.
+// accepted. The argument "users" of BrokenIn is the number of partitions with users in the store.
 func BrokenIn(users int, copies ...map[string]string) []BrokenPromise {
 	l := newLedger(users)
 	for _, copied := range copies {

@@ -13,8 +13,9 @@ import (
 )
 
 // The variable loaded lists the Redis commands that the writes of the store's scripts leave in an append-only file.
-// From version 7 on, Redis loads the append-only file with the rights of the user "default". If this user may not run
-// one of the commands, EXEC rejects the whole transaction, and the server starts without the transaction's writes.
+// From version 7 on, Redis loads the append-only file with the rights of the user "default". If the user "default" may
+// not run one of the commands, EXEC rejects the whole transaction, and the server starts without the transaction's
+// writes.
 var loaded = [][]any{
 	{"hset", "0", "0"}, {"hdel", "0"}, {"hincrby", "0", "1"}, {"pexpireat", "1"}, {"set", "0"}, {"setrange", "0", "0"},
 	{"zadd", "0", "0"}, {"zremrangebyscore", "0", "0"}, {"del"}, {"unlink"},
@@ -32,8 +33,8 @@ func (r *Rules) loading(ctx context.Context, pipe redis.Pipeliner) []*redis.Cmd 
 }
 
 // The method Loads checks whether the server would drop records when it loads its append-only file after a restart. The
-// result "lacking" lists the commands that the user "default" may not run. If this user's rights could not be read, the
-// result "err" is the reason.
+// result "lacking" of Loads lists the commands that the user "default" may not run. If the rights of the user "default"
+// could not be read, the result "err" is the reason.
 func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []string, err error) {
 	pipe := client.Pipeline()
 	info, asked := pipe.Info(ctx, "everything"), r.loading(ctx, pipe)
@@ -46,8 +47,8 @@ func (r *Rules) Loads(ctx context.Context, client *redis.Client) (lacking []stri
 	return deniedLoads(asked)
 }
 
-// deniedLoads returns the denied commands from the replies to the commands of the method loading. Each reply is "OK",
-// or a sentence that names the missing right.
+// deniedLoads returns the denied commands from the replies to the commands of the method loading. Each reply of the
+// server is "OK", or a sentence that names the missing right.
 func deniedLoads(asked []*redis.Cmd) (lacking []string, err error) {
 	for i, reply := range asked {
 		text, err := reply.Text()

@@ -10,8 +10,8 @@ import (
 
 // mendBroken creates lost sentinel keys and marks of partitions again if an open breach (such as evicted keys) explains
 // the loss. mendBroken leaves the other records of the partitions unchanged. If the loss has another cause, the
-// partition stays in quarantine (no decisions until an operator accepts the loss). The argument "found" holds, by the
-// address of each master, the values of INFO about evictions and the append-only file.
+// partition stays in quarantine (no decisions until an operator accepts the loss). The argument "found" of mendBroken
+// holds, by the address of each master, the values of INFO about evictions and the append-only file.
 func (t *Topology) mendBroken(ctx context.Context, found map[string]promise) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -67,9 +67,9 @@ func (n *Node) mendBroken(ctx context.Context, partitions []int, open map[int]*B
 
 var errUnlooked = fmt.Errorf("the sentinel keys (keys that reveal lost data) of some partitions could not be read")
 
-// The method explained returns the partitions whose sentinel key or mark is gone because of an open breach (possible
-// loss of logs). The argument "now" holds the present values of INFO about evictions and the append-only file of the
-// node.
+// The method "explained" returns the partitions whose sentinel key or mark is gone because of an open breach (possible
+// loss of logs). The argument "now" of the method "explained" holds the present values of INFO about evictions and the
+// append-only file of the node.
 func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach, now promise) map[int]bool {
 	lost, whole, withoutFile := map[int]bool{}, true, false
 	evicted := n.top.ledger.evictedSince(now)
@@ -92,8 +92,9 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 	return lost
 }
 
-// The method explains reports whether the breach (possible loss of logs) can be the cause of the outcome of a sentinel
-// key check. The argument "evicted" is true if the server has evicted keys, whatever the cause of the breach is.
+// The method "explains" reports whether the breach (possible loss of logs) can be the cause of the outcome of a
+// sentinel key check. The argument "evicted" of the method "explains" is true if the server has evicted keys, whatever
+// the cause of the breach is.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":
@@ -106,7 +107,7 @@ func (b *Breach) explains(outcome string, evicted bool) bool {
 	return false
 }
 
-// The method flushed reports whether a client may have emptied the server with FLUSHALL or FLUSHDB since the server
+// The method "flushed" reports whether a client may have emptied the server with FLUSHALL or FLUSHDB since the server
 // started.
 func (n *Node) flushed(ctx context.Context) bool {
 	stats, err := n.client.Info(ctx, "commandstats").Result()

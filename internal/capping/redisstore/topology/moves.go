@@ -13,7 +13,7 @@ import (
 // a hash slot is moving, the old node redirects callers to the new node for moved keys. If the old node fails during
 // the move, a replica of the old node becomes a master. The promoted replica does not know of the move, because Redis
 // does not replicate the state of a move. The promoted replica lacks the moved keys, and treats their users as users
-// without sends. A hash slot whose move was interrupted in this way is called torn.
+// without sends. If a failover interrupted a hash slot's move and the slot lacks keys, the slot is called torn.
 type importing struct {
 	slot int
 	from string // id of the node that had the slot
@@ -26,9 +26,9 @@ type move struct{ from, to string }
 // Moving reports whether the cluster was moving the hash slot of the partition at the last refresh.
 func (t *Topology) Moving(partition int) bool { return t.moves[partition].Load() != nil }
 
-// tornBar returns the quarantine of a partition whose hash slot is torn (some of its keys are on another node), and
-// otherwise nil. A hash slot is torn if the slot was moving between two nodes and a third node owns the slot now,
-// because only the first two nodes have the keys.
+// tornBar returns the quarantine (no decisions until an operator accepts the loss) of a partition whose hash slot is
+// torn (some of its keys are on another node), and otherwise nil. A hash slot is torn if a third node owns the slot
+// after a move between two nodes, because only these two nodes have the keys.
 func (t *Topology) tornBar(partition int) *Bar {
 	moving := t.moves[partition].Load()
 	if moving == nil {
@@ -151,8 +151,8 @@ func (t *Topology) askIdle(ctx context.Context, masters []*Node) {
 	asked.Wait()
 }
 
-// The method torn returns the hash slots that lack keys because a failover interrupted their move. A third node owns a
-// torn slot, while two other nodes have the slot's keys.
+// The method "torn" returns the hash slots that lack keys because a failover interrupted their move. A third node owns
+// a torn slot, while two other nodes have the slot's keys.
 func (t *Topology) torn() (slots []int) {
 	for p := range t.moves {
 		if t.tornBar(p) != nil {

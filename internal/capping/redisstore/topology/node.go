@@ -64,8 +64,8 @@ func (n *Node) Addr() string { return n.addr }
 // Client returns the node's Redis client, which never retries.
 func (n *Node) Client() *redis.Client { return n.client }
 
-// AttemptTime returns the time limit of one attempt at a command on this node. If no reply arrives within this time,
-// the node may or may not have executed the command.
+// AttemptTime returns the time limit of one attempt at a command on this node. If no reply arrives within the time
+// limit, the node may or may not have executed the command.
 func (n *Node) AttemptTime() time.Duration {
 	return n.trips.Patience(n.top.config.AttemptTimeout, n.top.config.AttemptTimeout)
 }
@@ -135,10 +135,11 @@ func (n *Node) loadScripts(ctx context.Context) {
 func (n *Node) VetSoon() { n.vetted.Store(0) }
 
 // AskSign adds a read of the partition's sentinel key (a marker key that reveals lost data) to the end of a pipeline of
-// commands. The reply to this read shows whether the server was emptied before a command of the pipeline ran. If the
+// commands. The reply to the read shows whether the server was emptied before a command of the pipeline ran. If the
 // argument "awaited" is true, a WAIT follows in the pipeline, and AskSign sets the TTL of the sentinel key instead of a
-// read. AskSign needs this write because, since Redis 7.2, WAIT waits only for writes of the same connection. A command
-// that repeats a recorded send writes nothing. AskSign returns nil while some sentinel keys have not been created yet.
+// read. AskSign needs a write before WAIT because, since Redis 7.2, WAIT waits only for writes of the same connection.
+// A command that repeats a recorded send writes nothing. AskSign returns nil while some sentinel keys have not been
+// created yet.
 func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int, awaited bool) *redis.Cmd {
 	signed := n.top.signed.Load()
 	if !signed && !awaited {
@@ -157,9 +158,9 @@ func (n *Node) AskSign(ctx context.Context, pipe redis.Pipeliner, partition int,
 
 // JudgeSign checks the reply to the command that AskSign added, and returns the reason to reject the replies of the
 // pipeline, or nil to accept them. If the partition has no sentinel key (a marker key that reveals lost data),
-// JudgeSign puts the partition into quarantine. After a permission error, JudgeSign also rejects the replies, because
-// the store could not notice that the server was emptied. JudgeSign ignores other errors, because the hash slot of the
-// partition may have moved to another node.
+// JudgeSign puts the partition into quarantine (no decisions until an operator accepts the loss). After a permission
+// error, JudgeSign also rejects the replies, because the store could not notice that the server was emptied. JudgeSign
+// ignores other errors, because the hash slot of the partition may have moved to another node.
 func (n *Node) JudgeSign(sign *redis.Cmd, partition int) error {
 	switch {
 	case sign == nil:

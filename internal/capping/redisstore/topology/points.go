@@ -13,7 +13,7 @@ import (
 
 // A point is a partition's progress in time, according to the partition's mark (a hash in Redis). The field "anew" is
 // the time of the partition's creation, or of a new start with incomplete records. The field "at" is the latest time of
-// the mark. Both times are in milliseconds since 1970.
+// the mark. Both times of a point are in milliseconds since 1970.
 type point struct{ anew, at int64 }
 
 func (p point) before(q point) bool {
@@ -47,7 +47,7 @@ type progress struct {
 	on      belief    // the server and the run of the server at the latest check
 }
 
-// The method settled returns the settled point of the partition: a server with complete records never has an earlier
+// The method "settled" returns the settled point of the partition: a server with complete records never has an earlier
 // point of the partition.
 func (h *points) settled(partition int) point {
 	h.mu.Lock()
@@ -55,7 +55,8 @@ func (h *points) settled(partition int) point {
 	return h.partitions[partition].settled
 }
 
-// The method told takes over the settled point p of the partition from Redis if p is later than the known point.
+// If the point p of the partition from Redis is later than the known point, the method "told" stores p as the settled
+// point.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,10 +64,11 @@ func (h *points) told(partition int, p point) {
 	one.settled = later(one.settled, p)
 }
 
-// The method reached stores a point (latest time of a partition) from a check of the partition's sentinel key and mark.
-// The argument "began" is the time of the check. The argument "on" is the run of the Redis server in which the check
-// was made. The caller must make sure that enough replicas have confirmed the point. If the server has restarted since
-// the previous check, the point of that check may be lost, and does not become the settled point.
+// The method "reached" stores a point (latest time of a partition) from a check of the partition's sentinel key and
+// mark. The argument "began" of the method "reached" is the time of the check. The argument "on" of the method
+// "reached" is the run of the Redis server in which the check was made. The caller of the method "reached" must make
+// sure that enough replicas have confirmed the point. If the server has restarted since the previous check, the point
+// of that check may be lost, and does not become the settled point.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -51,15 +51,16 @@ func (t *Topology) promiseOf(n *Node, facts Facts) promise {
 }
 
 // withoutFile reports whether a server has no append-only file although the store requires the file. The store does not
-// require the file if sends need no replicas and the file was never on in this run of the server. The caller must hold
-// the ledger's lock.
+// require the append-only file if sends need no replicas and the file was never on in this run of the server. The
+// caller of withoutFile must hold the ledger's lock.
 func (t *Topology) withoutFile(p promise) bool {
 	return p.aof == "0" && !t.config.WithoutAppendOnly && (!t.config.ReplicaAcks.None() ||
 		t.ledger.runs[p.run].AppendOnly)
 }
 
 // The method judge checks a master's reply of INFO. If the master evicts keys, has evicted keys or lacks the
-// append-only file, judge puts the partitions of the master into quarantine.
+// append-only file, judge puts the partitions of the master into quarantine (no decisions until an operator accepts the
+// loss).
 func (n *Node) judge(facts Facts) {
 	t, l := n.top, n.top.ledger
 	p := t.promiseOf(n, facts)
@@ -105,8 +106,9 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 }
 
 // The method breach returns the cause and a description of a broken promise of the server to lose no logs. If the
-// promise holds, breach returns "". The argument "known" is the known or accepted value of evicted_keys. The argument
-// "withoutFile" is true if the server lacks the required append-only file.
+// promise holds, breach returns "". The argument "known" of the method breach is the known or accepted value of
+// evicted_keys. The argument "withoutFile" of the method breach is true if the server lacks the required append-only
+// file.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -145,10 +147,11 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	return fresh.bar()
 }
 
-// The method mark records an open breach (possible loss of logs) of the partition in the ledger. The caller must hold
-// the ledger's lock. If the partition already has an open breach, mark only raises the number of evicted keys in this
-// breach. If the eviction policy caused the evictions, mark also changes the cause. The result "news" is true if
-// operators should hear of the change; an increase of a known number is no news.
+// The method mark records an open breach (possible loss of logs) of the partition in the ledger. The caller of the
+// method mark must hold the ledger's lock. If the partition already has an open breach, mark only raises the number of
+// evicted keys in this breach. If the eviction policy caused the evictions, mark also changes the cause of the breach.
+// The result "news" of the method mark is true if operators should hear of the change; an increase of a known number is
+// no news.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
@@ -172,15 +175,15 @@ func (l *ledger) mark(p int, b Breach) (news bool) {
 }
 
 // showBroken starts and ends the quarantines of all partitions according to the breaches in the ledger (list of
-// possible losses of logs). The caller must hold the ledger's lock.
+// possible losses of logs). The caller of showBroken must hold the ledger's lock.
 func (t *Topology) showBroken() {
 	for p := range t.broken {
 		t.broken[p].Store(t.ledger.breaches[p].bar())
 	}
 }
 
-// Examined returns the reason why the store must not send a command to the node, or nil if the store may send commands.
-// Examined first checks a new or restarted master for evicted keys and a missing append-only file.
+// The method Examined returns the reason why the store must not send a command to the node, or nil if the store may
+// send commands. Examined first checks a new or restarted master for evicted keys and a missing append-only file.
 func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
@@ -199,7 +202,7 @@ func (n *Node) Examined(ctx context.Context) error {
 	return nil
 }
 
-// The method restarted reports whether the latest connection showed another run of the server than the given run.
+// The method "restarted" reports whether the latest connection showed another run of the server than the given run.
 func (n *Node) restarted(run string) bool {
 	process := n.process.Load()
 	return process != nil && *process != "" && *process != run && run != n.addr
@@ -220,9 +223,10 @@ type evictedQuestion struct {
 	asked int64 // time of the command in µs
 }
 
-// AskEvicted adds a read of the counter evicted_keys to the end of a pipeline. The argument "users" is the number of
-// users in the commands of the pipeline. The reply to this read shows whether the server evicted keys before a command
-// of the pipeline ran. If the last known value is recent enough, AskEvicted adds no command and returns nil.
+// AskEvicted adds a read of the counter evicted_keys to the end of a pipeline. The argument "users" of AskEvicted is
+// the number of users in the commands of the pipeline. The reply to the read of evicted_keys shows whether the server
+// evicted keys before a command of the pipeline ran. If the last known value is recent enough, AskEvicted adds no
+// command and returns nil.
 func (n *Node) AskEvicted(ctx context.Context, pipe redis.Pipeliner, users int) *evictedQuestion {
 	s := n.standing.Load()
 	if s != nil && s.evicted < 0 {
@@ -305,14 +309,14 @@ func (t *Topology) AcceptedPromises(retention time.Duration) []BrokenPromise {
 // ledgerKey returns the Redis key of the copy of the ledger (list of breaches) in this partition.
 func (p *Partition) ledgerKey() string { return LedgerKey(p.Prefix) }
 
-// LedgerKey returns the Redis key of a copy of the ledger (list of breaches). The argument "prefix" is the prefix of
-// the partition's keys.
+// LedgerKey returns the Redis key of a copy of the ledger (list of breaches). The argument "prefix" of LedgerKey is the
+// prefix of the partition's keys.
 func LedgerKey(prefix string) string { return prefix + "-promises" }
 
 // KeepLedger merges the ledger (list of breaches) in memory with the copies in Redis, and updates the copies. Without
-// further writes, the copies expire after the duration "life". KeepLedger removes breaches (possible losses of logs)
-// that were accepted more than the retention and a week ago. The result "kept" is the number of copies in Redis that
-// then equal the ledger.
+// further writes, the copies of the ledger expire after the duration "life". KeepLedger removes breaches (possible
+// losses of logs) that were accepted more than the retention and a week ago. The result "kept" of KeepLedger is the
+// number of copies in Redis that equal the ledger after the update.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -342,7 +346,7 @@ func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration
 }
 
 // readLedger returns every readable copy of the ledger (list of breaches), by the partition of the copy. The result
-// "all" is true if all copies were read.
+// "all" of readLedger is true if all copies were read.
 func (t *Topology) readLedger(ctx context.Context) (copies map[int]map[string]string, all bool, faults []error) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -420,7 +424,8 @@ func (t *Topology) BeginLedger() {
 
 // LookAtPromises checks whether any node, including replicas, has evicted keys or lacks its append-only file. If a
 // master has evicted keys or lacks its append-only file, LookAtPromises puts the partitions of the master into
-// quarantine. LookAtPromises returns an error about masters that did not answer.
+// quarantine (no decisions until an operator accepts the loss). LookAtPromises returns an error about masters that did
+// not answer.
 func (t *Topology) LookAtPromises(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()
@@ -479,11 +484,11 @@ type AcceptError struct{ Err error }
 // Error returns the reason as text.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
-// Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why" is the
-// operator's reason. If a master still evicts keys, lacks the append-only file or does not answer, Accept returns an
-// error. Before the acceptance, Accept creates lost sentinel keys (marker keys that reveal lost data) again. The
-// function "mend" must restore other lost records of the store, and the function "keep" must store the acceptance. If
-// "mend" or "keep" returns an error, Accept accepts nothing.
+// Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why" of Accept
+// is the operator's reason. If a master still evicts keys, lacks the append-only file or does not answer, Accept
+// returns an error. Before the acceptance, Accept creates lost sentinel keys (marker keys that reveal lost data) again.
+// The function "mend" must restore other lost records of the store, and the function "keep" must store the acceptance.
+// If "mend" or "keep" returns an error, Accept accepts nothing.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf(
@@ -551,7 +556,7 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 }
 
 // The method accept marks all open breaches in the ledger (list of possible losses of logs) as accepted, and the
-// present values of evicted_keys of the masters as known.
+// masters' present values of evicted_keys as known.
 func (l *ledger) accept(why string, found map[string]promise, now time.Time) {
 	for p, b := range l.breaches {
 		if b.Open() {

@@ -75,9 +75,9 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Refreshes returns the number of refreshes of the topology that have ended in time. In such a refresh, each node has
-// replied or was unreachable. After many failed dials to a server, the Redis library repeats the last error for up to a
-// second, even if the server is back.
+// The method Refreshes returns the number of refreshes of the topology that have ended in time. In each counted
+// refresh, every node either replied or was unreachable. After many failed dials to a server, the Redis library repeats
+// the last error for up to a second, even if the server is back.
 func (t *Topology) Refreshes() int64 { return t.refreshes.Load() }
 
 // RefreshSoon requests an immediate refresh of the routes (the node of each partition).
@@ -88,8 +88,8 @@ func (t *Topology) RefreshSoon() {
 	}
 }
 
-// The method refresh updates the routes (the node of each partition), and examines all masters. The result "inTime" is
-// true if the update of the routes ended in time.
+// The method refresh updates the routes (the node of each partition), and examines all masters. The result "inTime" of
+// the method refresh is true if the update of the routes ended in time.
 func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	inTime, err = t.relearn(ctx)
 	ctx, cancel := context.WithTimeout(ctx, t.budget())
@@ -101,8 +101,8 @@ func (t *Topology) refresh(ctx context.Context) (inTime bool, err error) {
 	return inTime, err
 }
 
-// The function over reports whether the deadline of the context has passed. Besides the context, over checks the clock,
-// because a read from a connection may end shortly before the context reports the deadline.
+// The function "over" reports whether the deadline of the context has passed. Besides the context, "over" checks the
+// clock, because a read from a connection may end shortly before the context reports the deadline.
 func over(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
@@ -145,8 +145,8 @@ func (t *Topology) relearn(ctx context.Context) (inTime bool, err error) {
 }
 
 // examineMasters counts the replicas of every master, loads missing scripts and follows moving slots. examineMasters
-// also records the problems that make users unavailable. The argument "refreshed" is the error of the update of the
-// routes (the node of each partition), or nil.
+// also records the problems that make users unavailable. The argument "refreshed" of examineMasters is the error of the
+// update of the routes (the node of each partition), or nil.
 func (t *Topology) examineMasters(ctx context.Context, refreshed error) {
 	masters := t.Masters()
 	problems := t.askNodes(ctx, masters)

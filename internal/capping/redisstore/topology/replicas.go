@@ -40,7 +40,7 @@ func (a Acks) NeededReplicas() int {
 }
 
 // lookAtReplicas counts the replicas of the master and, if an examination is due, examines the master's settings. The
-// result is a text about a problem with the replicas, or "".
+// result of lookAtReplicas is a text about a problem with the replicas, or "".
 func (n *Node) lookAtReplicas(ctx context.Context) (problem string) {
 	lacking := n.lookForLack(ctx)
 	n.noteLack(lacking)
@@ -123,8 +123,8 @@ type fed struct {
 	offset, lag int64
 }
 
-// Replicas returns the Count of the master: the number of replicas that must confirm a send. If this number is not
-// known, Replicas counts the replicas.
+// Replicas returns the Count of the master: the number of replicas that must confirm a send. If the number of replicas
+// that must confirm a send is not known, Replicas counts the replicas.
 func (n *Node) Replicas(ctx context.Context) (*Count, error) {
 	if acks := n.top.config.ReplicaAcks; acks != Healthy {
 		return &Count{Acks: acks.fixed()}, nil
@@ -149,8 +149,8 @@ type confirmation struct {
 
 // AskReplicas adds commands to a pipeline that check whether replicas have stored the writes of the pipeline. The
 // replicas have the duration "patience" to confirm the writes. The first command, WAIT, returns the number of replicas
-// that have confirmed the writes. The second command, ROLE, shows uncounted replicas of the master, because such a
-// replica might soon become a master. If count is nil, AskReplicas returns nil.
+// that have confirmed the writes. The second command, ROLE, shows replicas of the master that the store has not
+// counted. An uncounted replica might soon become a master. If count is nil, AskReplicas returns nil.
 func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count,
 	patience time.Duration) *confirmation {
 	if count == nil {
@@ -171,7 +171,7 @@ const lookEvery = 5 * time.Millisecond
 
 // lookDue reports whether the pipeline must run ROLE now, to find uncounted replicas of the master. If a known replica
 // is missing, every pipeline runs ROLE, because a returning replica may become a master within moments. A new replica
-// has to copy all data first.
+// must first copy all data, so it cannot become a master within moments.
 func (n *Node) lookDue(count *Count) bool {
 	now := time.Now().UnixMicro()
 	since := time.Duration(now-n.looked.Load()) * time.Microsecond
@@ -222,9 +222,9 @@ func (n *Node) judgeRole(err error) error {
 	return fmt.Errorf("read the addresses of Redis replicas: %w", err)
 }
 
-// The method uncounted returns the address of a working replica that the store has not counted, or "" if no such
-// replica exists. An uncounted replica also exists if more replicas have confirmed a write since the count than were
-// counted.
+// The method "uncounted" returns the address of a working replica that the store has not counted, or "" if no such
+// replica exists. An uncounted replica also exists if the number of replicas that confirmed a write since the last
+// count is higher than this count.
 func (c *Count) uncounted(now []fed) string {
 	left, confirmed, silent := slices.Clone(c.fed), 0, fed{}
 	for _, f := range now {
@@ -246,8 +246,8 @@ func (c *Count) uncounted(now []fed) string {
 	return ""
 }
 
-// The function talking counts the replicas that have confirmed a write lately. The argument "within" is the maximum age
-// of the confirmation in seconds. Every working replica confirms writes once a second.
+// The function talking counts the replicas that have confirmed a write lately. The argument "within" of the function
+// talking is the maximum age of the confirmation in seconds. Every working replica confirms writes once a second.
 func talking(online []fed, within int64) (n int) {
 	for _, f := range online {
 		if f.lag <= within {
@@ -304,7 +304,8 @@ func (e *errAcks) Error() string {
 	return fmt.Sprintf("%d of %d replicas confirmed in time", e.got, e.want)
 }
 
-// Remedy tells the caller to cause a refresh after an unconfirmed write. The refresh counts the replicas again.
+// Remedy tells the caller to cause a refresh after an unconfirmed write. The refresh counts the replicas of the master
+// again.
 func (e *errAcks) Remedy() fault.Remedy { return unconfirmed }
 
 // errUncounted reports that the master has a new or returning replica that did not have to confirm the write.

@@ -11,8 +11,8 @@ import (
 
 // RoundTrips estimates the time of a round trip to a server. The estimate is the larger of two times: the shortest time
 // of a recent connection attempt, and the shortest time to a recent first reply. The estimate depends mostly on the
-// distance to the server, because a slow server still accepts connections quickly, and a hung server does not reply at
-// all. A RoundTrips value is safe for concurrent use.
+// distance to the server. A slow server still accepts connections quickly, and a hung server does not reply at all. A
+// RoundTrips value is safe for concurrent use.
 type RoundTrips struct {
 	mu               sync.Mutex
 	connects, firsts samples
@@ -53,8 +53,8 @@ func (r *RoundTrips) note(s *samples, d time.Duration) {
 	s.add(d)
 }
 
-// tripsOfAttempt is the number of round trips that the time limit of an attempt includes in addition. A new connection
-// needs one round trip to connect, two for TLS and one to log in.
+// tripsOfAttempt is the number of round trips that are added to the time limit of an attempt. A new connection needs
+// one round trip to connect, two for TLS and one to log in.
 const tripsOfAttempt = 4
 
 // Patience returns a time limit for a request: the duration d plus four round trips to the server. Each added round

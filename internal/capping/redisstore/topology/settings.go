@@ -53,8 +53,9 @@ func (r *Rules) checkRole(f *Findings, who string, err error) {
 		who, lacks)
 }
 
-// checkClock compares the clock of a server with the clock of this machine. The argument "off" is the server's time
-// minus the local time at the start of the request. The argument "took" is the time from the request to the reply.
+// checkClock compares the clock of a server with the clock of this machine. The argument "off" of checkClock is the
+// server's time minus the local time at the start of the request. The argument "took" of checkClock is the time from
+// the request to the reply.
 func (r *Rules) checkClock(f *Findings, who string, off, took time.Duration) {
 	skew := r.ClockSkew
 	switch {

@@ -77,7 +77,7 @@ func endOf(chain []*x509.Certificate) time.Time {
 }
 
 // The method Look makes a TLS handshake with the server at addr, like a new connection of the store, and then closes
-// the connection. Look adds the certificate of the server to the field Shown.
+// the connection. The method Look adds the certificate of the server to the field Shown.
 func (o *Options) Look(ctx context.Context, addr string) {
 	ctx, cancel := context.WithTimeout(ctx, o.dialTimeout())
 	defer cancel()

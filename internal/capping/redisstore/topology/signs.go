@@ -23,7 +23,8 @@ type Look struct {
 }
 
 // The method mode returns the mode of sign.lua for the partition. Mode 0 checks and renews the sentinel key (marker key
-// that reveals lost data). Mode 1 also creates missing keys. Mode 2 also continues with the remaining records.
+// that reveals lost data). Mode 1 of sign.lua also creates missing keys. Mode 2 of sign.lua also continues with the
+// remaining records.
 func (l *Look) mode(partition int) int {
 	switch {
 	case l.Accept[partition]:
@@ -75,7 +76,7 @@ func (s *sign) bar() *Bar {
 
 // LookAtSigns checks the sentinel keys (marker keys that reveal lost data) of all partitions. LookAtSigns puts
 // partitions that have lost records into quarantine (no decisions until an operator accepts the loss). The result "all"
-// is true if every sentinel key was checked.
+// of LookAtSigns is true if every sentinel key was checked.
 func (t *Topology) LookAtSigns(ctx context.Context, look Look) (all bool) {
 	t.recalled.Do(func() { t.recall(ctx) })
 	t.signLife.Store(look.Life.Milliseconds())
@@ -104,9 +105,9 @@ func (t *Topology) CountSigns(ctx context.Context, life time.Duration) (have, as
 	return have, len(signs)
 }
 
-// Settled reports whether the store would notice a loss of the partition's records from the time "since". The store
-// would notice the loss if the settled point (a time that the partition has surely reached) is not earlier than
-// "since".
+// The method Settled reports whether the store would notice a loss of the partition's records from the time "since".
+// The store would notice the loss if the settled point (a time that the partition has surely reached) is not earlier
+// than "since".
 func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
@@ -115,10 +116,10 @@ func (t *Topology) Settled(partition int, since time.Time) bool {
 // partitions have a sentinel key, a missing key means that a server has lost it.
 func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 
-// Signed reports whether each partition already has its sentinel key (a marker key that reveals lost data).
+// The method Signed reports whether each partition already has its sentinel key (a marker key that reveals lost data).
 func (t *Topology) Signed() bool { return t.signed.Load() }
 
-// The method routed returns the partitions of each Redis node.
+// The method "routed" returns the partitions of each Redis node.
 func (t *Topology) routed() map[*Node][]int {
 	partitions := map[*Node][]int{}
 	for p := range t.routes {
@@ -184,10 +185,11 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 	return signs
 }
 
-// The method condemn records a loss in a partition if the server has restarted since the last check of the partition
-// and the server's user "default" lacks rights. Without these rights, a server may drop records while it loads its
-// append-only file. The marks of partitions do not show every such loss. A mark shows the loss of a record only if the
-// record was written before a check of the partition, and after the last rewrite of the append-only file.
+// The method condemn records a loss in a partition under two conditions: the server has restarted since the partition's
+// last check, and the server's user "default" lacks rights. If the server's user "default" lacks rights, the server may
+// drop records while it loads its append-only file. The marks of partitions do not show every loss of records. A mark
+// shows the loss of a record only in one case: the record was written before a check of the partition, and after the
+// last rewrite of the append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {
@@ -226,7 +228,8 @@ func (n *Node) lookedAtBefore(partitions []int, look *Look) (before []int) {
 	return before
 }
 
-// The method judge starts or ends the quarantine of a partition, as the reply of sign.lua requires.
+// The method judge starts or ends the quarantine (no decisions until an operator accepts the loss) of a partition, as
+// the reply of sign.lua requires.
 func (t *Topology) judge(s *sign) {
 	next := s.bar()
 	before := t.bars[s.partition].Swap(next)
@@ -236,8 +239,8 @@ func (t *Topology) judge(s *sign) {
 }
 
 // askSigns runs both steps of sign.lua for the partitions on the node, and stores the latest time of each partition.
-// The result "seen" lists the partitions for which the node replied, and the partitions whose slot is moving to another
-// node.
+// The result "seen" of askSigns lists the partitions for which the node replied, and the partitions whose slot is
+// moving to another node.
 func (n *Node) askSigns(ctx context.Context, partitions []int, look *Look) (found []sign, seen []int) {
 	for range 2 {
 		began, on := time.Now(), belief{n, n.process.Load()}
@@ -272,8 +275,9 @@ func leaving(err error) bool {
 	return false
 }
 
-// The method remember stores the point (latest time) of the partition, and the points of other partitions in the
-// partition's mark.
+// The method remember copies the points (latest times) of other partitions from the partition's mark, a Redis hash,
+// into memory. The method also records the partition's own point, if the partition lost no records and enough replicas
+// confirmed the check.
 func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time) {
 	for partition, p := range s.kept {
 		if partition >= 0 && partition < len(t.routes) {
@@ -289,9 +293,9 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 // data). If replicas need longer, only the check of sentinel keys is delayed.
 const confirmSigns = 200 * time.Millisecond
 
-// runSigns runs both steps of sign.lua for the partitions, in a single pipeline. The result "confirmed" is true if
-// enough replicas (as many as for a send) have confirmed the sentinel keys and marks. If the node does not have the
-// script sign.lua, the result "missing" is true.
+// runSigns runs both steps of sign.lua for the partitions, in a single pipeline. The result "confirmed" of runSigns is
+// true if enough replicas (as many as for a send) have confirmed the sentinel keys and marks. If the node does not have
+// the script sign.lua, the result "missing" is true.
 func (n *Node) runSigns(
 	ctx context.Context, partitions []int, look *Look,
 ) (replies []*redis.Cmd, confirmed, missing bool) {
@@ -355,5 +359,5 @@ func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 }
 
 // clockSlack returns the tolerated difference between the clocks of a shard's servers. If the time in a sentinel key is
-// ahead of the server's clock by more, the server's clock was wrong.
+// ahead of the server's clock by more than clockSlack, the server's clock was wrong.
 func (t *Topology) clockSlack() time.Duration { return max(2*t.config.ClockSkew, time.Second) }

@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// checkSuccessors examines the replicas of all masters, because a failover makes a replica a master. The result
-// contains the findings for each master. A replica that does not answer is no reason to refuse the master.
+// checkSuccessors examines the replicas of all masters, because a failover makes a replica a master. The result of
+// checkSuccessors contains the findings for each master. A replica that does not answer is no reason to refuse the
+// master.
 func (t *Topology) checkSuccessors(ctx context.Context, masters []*Node) []Findings {
 	found := make([]Findings, len(masters))
 	var asked sync.WaitGroup
@@ -88,9 +89,9 @@ func replicasOf(info Facts) (replicas []Facts) {
 
 func addrOf(replica Facts) string { return net.JoinHostPort(replica["ip"], replica["port"]) }
 
-// slavesOf returns the addresses of the replicas that a reply of CLUSTER NODES lists. An address in this reply has the
-// form ip:port@bus,hostname. If the store dialed the master by host name, slavesOf returns host names of replicas
-// instead of IP addresses.
+// slavesOf returns the addresses of the replicas that a reply of CLUSTER NODES lists. An address in a reply of CLUSTER
+// NODES has the form ip:port@bus,hostname. If the store dialed the master by host name, slavesOf returns host names of
+// replicas instead of IP addresses.
 func slavesOf(text, master string) (addrs []string) {
 	for fields := range slaves(text) {
 		if addr := listedAddr(fields[1], master); addr != "" {
@@ -100,8 +101,8 @@ func slavesOf(text, master string) (addrs []string) {
 	return addrs
 }
 
-// listedAddr parses an address in a reply of CLUSTER NODES. The argument "asked" is the address of the node that
-// replied. If the text has no address, listedAddr returns "".
+// listedAddr parses an address in a reply of CLUSTER NODES. The argument "asked" of listedAddr is the address of the
+// node that replied. If the text has no address, listedAddr returns "".
 func listedAddr(text, asked string) string {
 	host, _, _ := net.SplitHostPort(asked)
 	addr, name, _ := strings.Cut(text, ",")
@@ -125,7 +126,8 @@ type Member struct {
 	Moving           int      // number of slots that are moving to or from the node
 }
 
-// Members returns the nodes in a reply of CLUSTER NODES. The argument "asked" is the address of the node that replied.
+// Members returns the nodes in a reply of CLUSTER NODES. The argument "asked" of Members is the address of the node
+// that replied.
 func Members(text, asked string) (members []Member) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -168,7 +170,7 @@ func (m *Member) addSlots(part string) {
 	}
 }
 
-// Serves reports whether this node of the cluster holds the hash slot.
+// The method Serves reports whether this node of the cluster holds the hash slot.
 func (m *Member) Serves(slot int) bool {
 	return slices.ContainsFunc(m.Slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
 }

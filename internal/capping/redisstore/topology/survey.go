@@ -24,8 +24,8 @@ type view struct {
 }
 
 // The method better reports whether the store should use the view v of the cluster instead of the view "than". A view
-// in which the cluster works is better than a view in which the cluster has failed. Otherwise, the newer view is
-// better, because a node that was cut off keeps an old view.
+// in which the cluster works is better than a view in which the cluster has failed. If the cluster works in both views
+// or in neither, the newer view is better, because a node that was cut off keeps an old view.
 func (v *view) better(than *view) bool {
 	if than == nil || v.ok != than.ok {
 		return than == nil || v.ok
@@ -33,8 +33,9 @@ func (v *view) better(than *view) bool {
 	return v.epoch > than.epoch
 }
 
-// The method of reports whether the view shows our cluster: whether the view has one of the given nodes of our cluster.
-// Nodes join and leave a cluster, but two successive views of a cluster always have a node in common.
+// The method "of" reports whether the view shows the store's own cluster, that is, whether the view has one of the
+// given nodes of this cluster. Nodes join and leave a cluster, but two successive views of a cluster always have a node
+// in common.
 func (v *view) of(members map[string]bool) bool {
 	for id := range v.members {
 		if members[id] {
@@ -82,8 +83,8 @@ func (n *Node) view(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// The method confusion returns an error if several masters have the same address in the reply of the node. In this
-// case, the store cannot find the master of a slot.
+// The method confusion returns an error if several masters have the same address in the reply of the node. If several
+// masters have the same address, the store cannot find the master of a slot.
 func (n *Node) confusion(ranges []slotRange) error {
 	masters := map[string]string{}
 	for _, part := range ranges {
@@ -176,9 +177,8 @@ func (t *Topology) survey(ctx context.Context) (*view, error) {
 	return best, err
 }
 
-// noteView records whether the view of a node shows our cluster, and otherwise returns an error. A node whose view has
-// no members is not recorded as a node of another cluster, because the node has left its cluster or has not joined one
-// yet.
+// noteView records whether the view of a node shows our cluster, and otherwise returns an error. noteView does not
+// record a node whose view has no members. Such a node has left its cluster or has not joined one yet.
 func (t *Topology) noteView(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
@@ -207,7 +207,8 @@ func (t *Topology) sample() []*Node {
 // slotCount is the number of hash slots of a Redis Cluster.
 const slotCount = 16384
 
-// A slotRange is a range of hash slots with the nodes that serve this range. The first node is the master.
+// A slotRange is a range of hash slots with the nodes that serve this range. The first node of a slotRange is the
+// master.
 type slotRange struct {
 	start, end int
 	members    []member
@@ -218,7 +219,7 @@ type slotRange struct {
 type member struct{ addr, id string }
 
 // slotsCommand adds the command CLUSTER SLOTS to the pipeline in raw form. The Redis library's own command fails if a
-// host is unknown, because the library treats the null in place of the host as the end of the reply.
+// host is unknown, because the library takes the null in place of the host for the end of the reply.
 func slotsCommand(ctx context.Context, pipe redis.Pipeliner) *redis.SliceCmd {
 	cmd := redis.NewSliceCmd(ctx, "cluster", "slots")
 	_ = pipe.Process(ctx, cmd)

@@ -107,8 +107,8 @@ func (t *Topology) disconnect() error {
 	return errors.Join(faults...)
 }
 
-// The method beside runs the function "work" on a new goroutine; Close waits for this goroutine. If the topology is
-// already closed, beside does not run the function and returns false.
+// The method "beside" runs the function "work" on a new goroutine; Close waits for this goroutine. If the topology is
+// already closed, "beside" does not run the function and returns false.
 func (t *Topology) beside(work func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,20 +128,20 @@ func (t *Topology) DoubtSigns() {
 	}
 }
 
-// Doubts returns the channel of DoubtSigns: a value means a request to check the sentinel keys (marker keys that reveal
-// lost data) at once.
+// The method Doubts returns the channel of DoubtSigns: a value means a request to check the sentinel keys (marker keys
+// that reveal lost data) at once.
 func (t *Topology) Doubts() <-chan struct{} { return t.alarmed }
 
 // Route returns the node that serves the partition, or nil if no node holds its hash slot.
 func (t *Topology) Route(partition int) *Node { return t.routes[partition].Load() }
 
-// Redirect sends later commands for the partition to the node at addr. The argument "said" is the node that has replied
-// that the node at addr holds the hash slot.
+// Redirect sends later commands for the partition to the node at addr. The argument "said" of Redirect is the node that
+// has replied that the node at addr holds the hash slot.
 func (t *Topology) Redirect(partition int, said *Node, addr string) {
 	t.routes[partition].Store(t.node(said.resolve(addr)))
 }
 
-// Named returns the node at an address from a reply of the node "by".
+// The method Named returns the node at an address from a reply of the node "by".
 func (t *Topology) Named(by *Node, addr string) *Node { return t.node(by.resolve(addr)) }
 
 // Nodes returns all nodes that the topology knows, including replicas and masters without slots.
@@ -155,7 +155,7 @@ func (t *Topology) Nodes() []*Node {
 	return nodes
 }
 
-// Knows reports whether the node is still one of the servers in the topology.
+// The method Knows reports whether the node is still one of the servers in the topology.
 func (t *Topology) Knows(n *Node) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +185,7 @@ func (t *Topology) Masters() []*Node {
 	return masters
 }
 
-// Unserved returns the number of partitions on hash slots that no node serves.
+// The method Unserved returns the number of partitions on hash slots that no node serves.
 func (t *Topology) Unserved() (n int) {
 	for p := range t.routes {
 		if t.Route(p) == nil {

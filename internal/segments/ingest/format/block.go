@@ -39,8 +39,9 @@ type Block struct {
 	texts  bool // keep Texts
 }
 
-// NewBlock returns an empty Block. The argument "keep" is the maximum number of bad rows that the Block stores. If the
-// rows also name a segment or set, the argument "names" assigns codes to these names, and otherwise must be nil.
+// NewBlock returns an empty Block. The argument "keep" of NewBlock is the maximum number of bad rows that the Block
+// stores. If the rows also name a segment or set, the argument "names" assigns codes to these names, and otherwise must
+// be nil.
 func NewBlock(names Names, keep int) *Block { return &Block{Lines: 1, names: names, keep: keep} }
 
 // ReadAs sets the scheme (kind and hash key) of the block's ids; without ReadAs, the ids are dense (32-bit integers).
@@ -63,7 +64,7 @@ func (t *Texts) Append(text []byte) {
 	t.ends = append(t.ends, len(t.bytes))
 }
 
-// At returns the text with the index i. The returned slice shares the memory of t.
+// The method At returns the text with the index i. The returned slice shares the memory of t.
 func (t *Texts) At(i int) []byte {
 	start := 0
 	if i > 0 {

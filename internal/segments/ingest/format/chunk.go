@@ -45,8 +45,8 @@ type rowGroup struct {
 	wide   []bool            // for each column: true if the parser reads 32-bit integers as 64-bit integers
 }
 
-// The method group returns the Parquet row group with the index i. If the Parquet library could misread this row group,
-// the method group rewrites it first.
+// The method group returns the Parquet row group with the index i. If the Parquet library could misread the row group,
+// the method group rewrites the row group first.
 func (f *parquetFile) group(i int) (*rowGroup, error) {
 	chunks := f.opened.Metadata().RowGroups[i].Columns
 	g := &rowGroup{RowGroup: f.opened.RowGroups()[i], leaves: f.leaves}

@@ -28,7 +28,8 @@ type delimited struct {
 }
 
 // OpenDelimited examines the first row of a text, CSV or TSV file and chooses the columns to read. The argument "head"
-// is the beginning of the file, and must contain the whole first row. The first row must not be empty.
+// of OpenDelimited is the beginning of the file, and must contain the whole first row. The first row of the file must
+// not be empty.
 func OpenDelimited(head []byte, o DelimitedOptions) (*delimited, error) {
 	d, err := o.dialect()
 	if err != nil {
@@ -90,8 +91,8 @@ func (f *delimited) Syntax() Syntax {
 }
 
 // firstRow splits the first row of a file into fields without quotes. If the argument "text" is true, the file has one
-// field per line. The caller ignores the result "fault" unless the row is a header, because the parser later checks a
-// row of data.
+// field per line. The caller of firstRow ignores the result "fault" unless the row is a header, because the parser
+// later checks a row of data.
 func (d *dialect) firstRow(head []byte, text bool) (fields []string, size int, fault error) {
 	end := bytes.IndexByte(head, '\n') + 1
 	if !text {

@@ -4,8 +4,8 @@ import (
 	"bytes"
 )
 
-// A dialect contains the special characters of a text, CSV or TSV file. If the file has no such character, the field is
-// 0. A NUL byte in a file is always ordinary data.
+// A dialect contains the special characters of a text, CSV or TSV file. If the file has no special character of a kind,
+// the field is 0. A NUL byte in a file is always ordinary data.
 type dialect struct {
 	delimiter byte
 	quote     byte // encloses a field that begins with a quote; two quotes inside the field stand for one
@@ -40,8 +40,8 @@ func (d *dialect) wholeUnquoted(block []byte) int {
 	}
 }
 
-// endsEscaped reports whether the text ends with an odd number of escape characters. In this case, the next byte is
-// escaped.
+// endsEscaped reports whether the text ends with an odd number of escape characters. After an odd number of escape
+// characters, the next byte is escaped.
 func (d *dialect) endsEscaped(text []byte) bool {
 	if d.escape == 0 {
 		return false
@@ -73,7 +73,7 @@ func (d *dialect) rowEnd(b []byte, i int) int {
 }
 
 // fieldEnd returns the end of the unquoted field at the index i: the index of the delimiter or line break after the
-// field. If neither follows, fieldEnd returns len(b).
+// field. If no delimiter or line break follows, fieldEnd returns len(b).
 func (d *dialect) fieldEnd(b []byte, i int) int {
 	delimiter, escape := d.delimiter, d.escape
 	for ; i < len(b); i++ {
@@ -112,9 +112,10 @@ func (d *dialect) quoteEnd(b []byte, i int) int {
 	return -1
 }
 
-// The method row parses the row at the beginning of b. The row must not be empty. The method row stores the fields
-// whose column indexes are in places in the slice values. The result "inOrder" is true if all quotes are valid. The
-// result "size" is the length with the line break in bytes, and the result "row" has no line break.
+// The method row parses the row at the beginning of b. The row at the beginning of b must not be empty. For each column
+// index in the slice places, the method row stores the field of this column in the slice values. The result "inOrder"
+// of the method "row" is true if all quotes are valid. The result "row" of the method "row" is the row without its line
+// break. The result "size" of the method "row" is the length of the row in bytes, with its line break.
 func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inOrder bool, size int, row []byte) {
 	inOrder = true
 	for at, end := 0, 0; ; at = end + 1 {
@@ -134,7 +135,8 @@ func (d *dialect) row(b []byte, places []int, values [][]byte) (columns int, inO
 	}
 }
 
-// allFields returns all fields of the row at the beginning of b. The result "inOrder" is true if all quotes are valid.
+// allFields returns all fields of the row at the beginning of b. The result "inOrder" of allFields is true if all
+// quotes are valid.
 func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
 	columns, inOrder, _, _ := d.row(b, nil, nil)
 	places := make([]int, columns)
@@ -146,9 +148,10 @@ func (d *dialect) allFields(b []byte) (fields [][]byte, inOrder bool) {
 	return fields, inOrder
 }
 
-// The method field parses the field at the index i, and returns the value without quotes. The result "inOrder" is true
-// if the quotes are valid. The result "end" is the index of the delimiter or line break after the field; if neither
-// follows, "end" is len(b). A quoted field without a closing quote extends to the end of b.
+// The method field parses the field at the index i, and returns the value without quotes. The result "inOrder" of the
+// method field is true if the quotes are valid. The result "end" of the method field is the index of the delimiter or
+// line break after the field; if neither follows, "end" is len(b). A quoted field without a closing quote extends to
+// the end of b.
 func (d *dialect) field(b []byte, i int) (value []byte, inOrder bool, end int) {
 	if d.quote == 0 || i == len(b) || b[i] != d.quote {
 		end = d.fieldEnd(b, i)

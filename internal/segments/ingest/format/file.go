@@ -26,7 +26,7 @@ type Opener interface {
 // Stdin is the file name that stands for standard input.
 const Stdin = "-"
 
-// StandardInput is an Opener for standard input (the file name "-"). For every name, the method Open returns the
+// StandardInput is an Opener for standard input (the file name "-"). For every file name, the method Open returns the
 // embedded reader.
 type StandardInput struct{ io.Reader }
 
@@ -196,7 +196,7 @@ func (f *File) CheckLength() error {
 }
 
 // WithoutPacking returns a file name in lower case without an extension such as .gz, and the name of the compression,
-// such as "gzip". For other names, the compression is "".
+// such as "gzip". If the name has no such extension, the returned compression is "".
 func WithoutPacking(name string) (plain, packing string) {
 	name = strings.ToLower(name)
 	for ext, packing := range map[string]string{".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"} {

@@ -70,8 +70,8 @@ func flatString(row []byte, i int) int {
 	return -1
 }
 
-// flatValue returns the index after the JSON value that starts at the index i. If readFlat does not support such a
-// value, flatValue returns -1.
+// flatValue returns the index after the JSON value that starts at the index i. If readFlat does not support the value,
+// flatValue returns -1.
 func flatValue(row []byte, i int) int {
 	if i >= len(row) {
 		return -1

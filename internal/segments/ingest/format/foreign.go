@@ -48,8 +48,8 @@ var foreign = []struct {
 var markup = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?\s*<(\?xml|!doctype +html|html|head|body|[a-z!])`)
 
 // CheckKind looks at the first bytes of a file. If the file is of an unexpected kind, CheckKind returns an error with
-// the name of this kind. The argument "magic" is the expected beginning of the file, or empty if the format has no
-// fixed beginning.
+// the name of this kind. The argument "magic" of CheckKind is the expected beginning of the file, or empty if the
+// format has no fixed beginning.
 func CheckKind(head []byte, magic string) error {
 	for _, f := range foreign {
 		if f.magic == magic || !bytes.HasPrefix(head, []byte(f.magic)) || f.binary && !isBinary(head) {

@@ -66,7 +66,7 @@ func parseLines(into *Block, block []byte, line int64) {
 	}
 }
 
-// The method unescaped removes the escape characters from a field of a row, and returns the result. If a letter or
+// The method "unescaped" removes the escape characters from a field of a row, and returns the result. If a letter or
 // digit is escaped, the result "ok" is false, because it stands for a control character and no id contains control
 // characters.
 func (d *dialect) unescaped(field []byte) (plain []byte, ok bool) {

@@ -114,7 +114,7 @@ func (o *object) readAny(row []byte) error {
 	return nil
 }
 
-// The function repeats reports whether a valid JSON object has the given name more than once. The result of the JSON
+// The function "repeats" reports whether a valid JSON object has the given name more than once. The result of the JSON
 // decoder would show only the last of several members with the same name.
 func repeats(row []byte, name string) bool {
 	if bytes.Count(row, []byte(name)) < 2 && bytes.IndexByte(row, '\\') < 0 {
@@ -155,7 +155,8 @@ func eachMember(line []byte, each func(name string)) error {
 	return nil
 }
 
-// plainID returns a JSON string of digits without the quotes. All other JSON values stay unchanged.
+// plainID returns a JSON string of digits without the quotes. JSON values that are not strings of digits stay
+// unchanged.
 func plainID(value []byte) []byte {
 	if n := len(value); n >= 2 && value[0] == '"' {
 		if digits := value[1 : n-1]; bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }) < 0 {

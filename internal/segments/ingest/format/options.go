@@ -24,7 +24,7 @@ type Header string
 // With headerAuto, the parser treats the first row as a header in two cases. In the first case, the user of
 // segmentbuild requests a column by name. In the second case, no field of the first row is a number, and one field is a
 // usual name of an id column, such as user_id, customerId or order_id. If the user requests the id column by number,
-// the first row must have such a name in that column.
+// the field of this column must be a usual name of an id column.
 const (
 	headerAuto Header = ""
 	HeaderYes  Header = "yes"

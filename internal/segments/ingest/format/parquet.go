@@ -20,7 +20,8 @@ type Parquet struct {
 	kind        ids.Kind
 }
 
-// openParquet reads the footer of a Parquet file. The argument "size" is the length of the file in bytes.
+// openParquet reads the footer of a Parquet file. The argument "size" of openParquet is the length of the file in
+// bytes.
 func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 	opened, err := parquet.OpenFile(from, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
@@ -30,10 +31,10 @@ func openParquet(from io.ReaderAt, size int64) (*parquet.File, error) {
 }
 
 // OpenParquet reads the footer of a Parquet file and finds the columns. The argument "size" of OpenParquet is the
-// length of the file in bytes. The argument "id" names the column of the user ids, and the argument "segment" names the
-// column of the segment names. Each of these two arguments is the name of a column or its number, counted from 1. If
-// "id" or "segment" is empty, OpenParquet finds the column by the usual names of such columns. If the argument "table"
-// is true, every row also has the name of a segment or set.
+// length of the file in bytes. The argument "id" of OpenParquet names the column of the user ids, and the argument
+// "segment" names the column of the segment names. Each of the arguments "id" and "segment" is the name of a column or
+// its number, counted from 1. If "id" or "segment" is empty, OpenParquet finds the column by the usual names of such
+// columns. If the argument "table" is true, every row also has the name of a segment or set.
 func OpenParquet(from io.ReaderAt, size int64, id, segment string, table bool, kind ids.Kind) (f *Parquet, err error) {
 	defer damaged(&err)
 	opened, err := openParquet(from, size)
@@ -101,9 +102,9 @@ func damaged(err *error) {
 	}
 }
 
-// ReadGroup reads the rows of one Parquet row group into a block. Whenever the block is full, and at the end of the row
-// group, ReadGroup calls the function in the argument "full", which processes and empties the block. Several goroutines
-// may read row groups concurrently, each with its own block.
+// ReadGroup reads the rows of one Parquet row group into a block. When the block is full, and at the end of the row
+// group, ReadGroup calls the function in the argument "full". The function "full" processes and empties the block.
+// Several goroutines may read row groups concurrently, each with its own block.
 func (f *Parquet) ReadGroup(ctx context.Context, i int, into *Block, full func()) (err error) {
 	defer damaged(&err)
 	group, err := f.group(i)
@@ -174,8 +175,8 @@ func checkRowCounts(file *parquet.File) error {
 	return nil
 }
 
-// takeRow adds the id with the index i in a Parquet page to the block. The argument "at" is the index of the row in the
-// row group.
+// takeRow adds the id with the index i in a Parquet page to the block. The argument "at" of takeRow is the index of the
+// row in the row group.
 func takeRow(into *Block, row int64, ids pageIDs, i int, codes []int16, at int) {
 	code := int16(0)
 	if codes != nil {

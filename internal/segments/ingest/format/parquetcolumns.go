@@ -47,8 +47,8 @@ func (f *Parquet) find(idColumn, segmentColumn string, table bool) error {
 }
 
 // The function leaf finds a column of a Parquet file by its name, by its number (from 1), or by the path of names of a
-// nested column. If no column is requested, leaf returns the column with the usual name. Without such a column, the
-// function in the argument "likely" chooses the column.
+// nested column. If no column is requested, leaf returns the column with the usual name. Without a column with a usual
+// name, the function in the argument "likely" chooses the column.
 func leaf(file *parquet.File, asked, usual string, likely func([]string) (int, error)) (*parquet.Column, error) {
 	at := file.Root().Columns()
 	var names []string
@@ -98,8 +98,8 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 	return n - 1, nil
 }
 
-// The function named returns the index of a column name in a list, or -1. An exactly equal name takes precedence over a
-// name that differs in upper and lower case. If the name occurs twice, the function named returns an error.
+// The function "named" returns the index of a column name in a list, or -1. An exactly equal name takes precedence over
+// a name that differs in upper and lower case. If the name occurs twice, the function "named" returns an error.
 func named(names []string, name string) (int, error) {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		found := -1

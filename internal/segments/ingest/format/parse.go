@@ -40,8 +40,8 @@ type finder struct {
 	seen bool
 }
 
-// The method from returns the first position of the character at or after the index i. If the character does not
-// follow, the method from returns the length of the block.
+// The method "from" returns the first position of the character at or after the index i. If the character does not
+// follow, the method "from" returns the length of the block.
 func (f *finder) from(block []byte, i int) int {
 	if f.char == 0 {
 		return len(block)

@@ -46,7 +46,7 @@ const (
 )
 
 // A record contains the fields of one send (message that another system sent), by column. If the row has no such
-// column, the field is nil.
+// column, the field of the record is nil.
 type record [sendColumns][]byte
 
 func (c *Columns) list() [sendColumns]string {
@@ -67,7 +67,7 @@ type sendReader struct {
 
 // ReadSends reads a file about sends (messages that another system sent), and calls the function in the argument
 // "yield" for each row. If a row is not a valid send, yield gets a RowError. If yield returns an error, ReadSends stops
-// and returns this error.
+// and returns the error of yield.
 func ReadSends(ctx context.Context, from Opener, name string, o SendOptions, progress Progress,
 	yield func(SendRow, *RowError) error) (err error) {
 	file, err := Open(ctx, from, name, progress)
@@ -205,7 +205,7 @@ func (r *csvRows) parse(block []byte, line int64) (err error) {
 	return nil
 }
 
-// joinCRLF replaces each carriage return with line feed inside fields by a line feed alone.
+// joinCRLF replaces each carriage return with a line feed inside fields by a single line feed.
 func (r *csvRows) joinCRLF() {
 	for i, field := range r.fields {
 		if bytes.IndexByte(field, '\r') >= 0 {
@@ -214,8 +214,8 @@ func (r *csvRows) joinCRLF() {
 	}
 }
 
-// The method misquoted parses a row with a faulty quote once more with encoding/csv, because the error of encoding/csv
-// contains the position of the quote.
+// The method "misquoted" parses a row with a faulty quote once more with encoding/csv, because the error of
+// encoding/csv contains the position of the quote.
 func (r *csvRows) misquoted(row []byte, line int64) error {
 	standard := csv.NewReader(bytes.NewReader(row))
 	standard.Comma = rune(r.delimiter)

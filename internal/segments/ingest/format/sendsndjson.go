@@ -12,8 +12,8 @@ import (
 	"capper/internal/ids"
 )
 
-// The type objectRows parses an NDJSON file about sends (messages that another system sent). Each line of such a file
-// is a JSON object.
+// The type objectRows parses an NDJSON file about sends (messages that another system sent). Each line of an NDJSON
+// file is a JSON object.
 type objectRows struct {
 	*sendReader
 	*object
@@ -66,7 +66,7 @@ func (r *objectRows) missing() error {
 	return nil
 }
 
-// The method note records that a JSON object of the file has a member with this name.
+// The method note records that a JSON object of the file has a member with the given name.
 func (r *objectRows) note(name string) {
 	if len(r.seen) < mostNames {
 		r.seen[name] = true
@@ -110,7 +110,7 @@ func (r *objectRows) row(line []byte, n int64) (fields record, err error) {
 	return fields, err
 }
 
-// lacksColumn reports whether no line so far has a requested column.
+// lacksColumn reports whether a requested column has occurred in no line so far.
 func (r *objectRows) lacksColumn() bool {
 	for i, asked := range r.asked {
 		if asked != "" && !r.found[i] {

@@ -53,7 +53,7 @@ func (s *storedFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The method broken returns the error that stopped the reading of the file before its end, or nil.
+// The method "broken" returns the error that stopped the reading of the file before its end, or nil.
 func (s *storedFile) broken() error {
 	if fault := s.fault.Load(); fault != nil {
 		return *fault

@@ -4,12 +4,13 @@ import (
 	"bytes"
 )
 
-// maxLikeRows is the number of lines of one row that may look like separate rows. With more such lines, the row is bad.
-// A field with an address may have one line that looks like a row ("12, Rue X"), and a note may have a few such lines.
-// If a quote is missing or superfluous, a field can enclose many such lines.
+// maxLikeRows is the number of lines of one row that may look like separate rows. If more lines look like separate
+// rows, the row is bad. A field with an address may have one line that looks like a row ("12, Rue X"), and a note may
+// have a few lines that look like rows. If a quote is missing or superfluous, a field can enclose many lines that look
+// like rows.
 const maxLikeRows = 3
 
-// The method swallows reports whether more than maxLikeRows lines of a row look like separate rows. In such a row, a
+// The method "swallows" reports whether more than maxLikeRows lines of a row look like separate rows. In such a row, a
 // quote is missing or superfluous, so that a field encloses other rows.
 func (l *layout) swallows(row []byte) bool {
 	return l.likeRows(l.enclosed(row), l.columns) > maxLikeRows
@@ -31,7 +32,8 @@ func (l *layout) swallowsFirst(row []byte) bool {
 	return l.escape != 0 && 2*l.likeRows(lines[1:], columns) > len(lines)-1
 }
 
-// The method enclosed returns the lines of a row that might be separate rows. The first line is never among them.
+// The method "enclosed" returns the lines of a row that might be separate rows. The result never includes the first
+// line of the row.
 func (l *layout) enclosed(row []byte) [][]byte {
 	lines := bytes.Split(row, []byte{'\n'})[1:]
 	if _, _, end := l.field(row, 0); bytes.IndexByte(row[:end], '\n') >= 0 {

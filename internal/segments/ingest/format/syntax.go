@@ -39,7 +39,7 @@ func (s *Syntax) Ready(text []byte) int {
 	return len(trimmed) + bytes.IndexByte(text[len(trimmed):], '\n') + 1
 }
 
-// Rest returns the last block of a text without blank lines at its end, unless such lines are rows.
+// Rest returns the last block of a text without blank lines at its end, unless blank lines are rows.
 func (s *Syntax) Rest(text []byte) []byte {
 	if s.Nulls {
 		return text
@@ -48,7 +48,7 @@ func (s *Syntax) Rest(text []byte) []byte {
 }
 
 // shortText is the length in bytes of a text file that may end without a line break, because many hand-written files
-// have no final line break. Longer files are exports.
+// have no final line break. Text files with more than shortText bytes are exports of programs.
 const shortText = 16 << 10
 
 // MayBeTruncated reports whether a text file may have lost its end. The argument "size" of MayBeTruncated is the length
@@ -65,7 +65,8 @@ func (s *Syntax) MayBeTruncated(end []byte, size int) bool {
 // LineIsClosed reports whether a text is empty or ends in a line break.
 func LineIsClosed(text []byte) bool { return wholeLines(text) == len(text) }
 
-// Blocks reads a text file and cuts it into blocks of complete rows. A row must have at most HeadBytes bytes.
+// Blocks reads a text file and cuts it into blocks of complete rows. A row of the text file must have at most HeadBytes
+// bytes.
 type Blocks struct {
 	from   io.Reader
 	syntax Syntax
@@ -83,9 +84,9 @@ func NewBlocks(from io.Reader, line int64, s Syntax) *Blocks {
 // Size returns the number of bytes of the text that the Blocks has read so far.
 func (b *Blocks) Size() int { return b.size }
 
-// Next reads the next block of rows into buffer, which may grow. Next returns the block and the number of the block's
-// first line. The result "last" of Next is true for the last block, which may be empty. After a read error, the result
-// "line" of Next is the number of the line with the failed read.
+// The method Next reads the next block of rows into buffer, which may grow. The method Next returns the block and the
+// number of the block's first line. The result "last" of Next is true for the last block, which may be empty. After a
+// read error, the result "line" of Next is the number of the line with the failed read.
 func (b *Blocks) Next(buffer []byte) (block []byte, line int64, last bool, err error) {
 	block, last, err = fill(b.from, append(buffer[:0], b.rest...))
 	if err != nil {

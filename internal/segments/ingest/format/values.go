@@ -92,8 +92,8 @@ func (p *pageIDs) narrow() {
 	}
 }
 
-// lookUp returns the values of a Parquet page. The argument "stored" contains the values in the page's dictionary or,
-// without a dictionary, the values in the page.
+// lookUp returns the values of a Parquet page. The argument "stored" of lookUp contains the values in the page's
+// dictionary or, without a dictionary, the values in the page.
 func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 	if page.Dictionary() == nil {
 		return stored, nil
@@ -112,7 +112,7 @@ func lookUp[T any](page parquet.Page, stored []T) ([]T, error) {
 }
 
 // The function spread returns the values of a Parquet page, one per row. A row with null gets the zero value. The
-// result "n" is the number of rows in the page, including null rows.
+// result "n" of the function spread is the number of rows in the page, including null rows.
 func spread[T any](values []T, page parquet.Page, column *parquet.Column) (rows []T, n int) {
 	rows = make([]T, page.NumValues())
 	for i, level := range page.DefinitionLevels() {
