@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/x509"
 	"errors"
 	"net/http"
 	"os"
@@ -73,6 +74,8 @@ func (r *Service) Hinted(err error) error {
 		return terminal.Hinted(err, "the base URL must not end with /v1: change --url or CAPPER_URL")
 	case known:
 		return err
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return terminal.Hinted(err, "if your own authority signed the certificate, set SSL_CERT_FILE to its PEM file")
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return terminal.Hinted(err, "the service has no TLS: use http:// in --url or CAPPER_URL")
 	case refused != nil && refused.Status == http.StatusBadRequest && strings.HasPrefix(r.URL, "http:"):

@@ -23,7 +23,7 @@ import (
 type MigrateCommand struct {
 	cli.Service
 	Config string `required:"" placeholder:"FILE" help:"Configuration file that the service will use after the migration, with store.kind: redis."`
-	Work   string `required:"" placeholder:"DIR" help:"Working directory for this migration only, on a disk with space for two copies of the embedded store. Use the same directory each time you run the command."`
+	Work   string `required:"" placeholder:"DIR" help:"Working directory for this migration only, on a disk with space for three copies of the embedded store. Use the same directory each time you run the command."`
 	Finish string `placeholder:"DIR" help:"Finish the migration, after the service has stopped: DIR is the directory of the embedded store (store.embedded.path). The command first renames this directory, so that no service can use it again."`
 }
 
