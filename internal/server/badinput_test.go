@@ -267,7 +267,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	bomb.Header.Set("Content-Encoding", "gzip")
 	require.Less(t, bomb.ContentLength, int64(4096))
 	requireRefused(t, s.do(bomb), http.StatusRequestEntityTooLarge, "too_large",
-		badBody{message: "after decompression"})
+		badBody{message: "100 times as large as its compressed form"})
 }
 
 func gzipped(t *testing.T, text string) string {

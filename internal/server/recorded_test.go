@@ -288,7 +288,7 @@ func TestErasureCoversTheAudit(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "audit"), nil, 0o644))
 	refused := s.call(http.MethodDelete, "/v1/users/43", "")
 	require.Equal(t, http.StatusServiceUnavailable, refused.status)
-	require.Contains(t, string(refused.body), "the user's log is erased")
+	require.Contains(t, string(refused.body), "the log of the user is erased")
 	require.NoError(t, os.Remove(filepath.Join(dir, "audit")))
 	require.Equal(t, http.StatusNoContent, s.call(http.MethodDelete, "/v1/users/43", "").status)
 }
