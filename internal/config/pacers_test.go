@@ -112,8 +112,8 @@ func TestFaultsOfPacers(t *testing.T) {
 		"per user":    {"{x: {rate: 1/s, per: user}}", `pacers.x.per: must be one of message, key, got "user"`},
 		"shares no":   {"{x: {rate: 1/s, shares: {}}}", "pacers.x.shares: must"},
 		"shares list": {"{x: {rate: 1/s, shares: [otp]}}", "pacers.x.shares: must be a mapping"},
-		"shares much": {"{x: {rate: 1/s, shares: {a: 60%, b: 41%}}}", "pacers.x.shares: must be at most " +
-			"100% together, got 101%"},
+		"shares much": {"{x: {rate: 1/s, shares: {a: 60%, b: 41%}}}", "pacers.x.shares: must add up " +
+			"to at most 100%, got 101%"},
 		"share zero": {"{x: {rate: 1/s, shares: {a: 0%}}}", "pacers.x.shares.a: must be a whole percentage from 1% " +
 			"to 100%, such as 20%, got"},
 		"share number": {"{x: {rate: 1/s, shares: {a: 20}}}", "pacers.x.shares.a: must be a whole percentage"},

@@ -161,8 +161,8 @@ func (r *reader) locateOne(begin string, p place) {
 		if !cached(before) {
 			return
 		}
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: is %s, as relative paths begin at this file's directory: "+
-			"what is in %s is not used", p.at.Path(), *p.to, before))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s: is %s, because relative paths begin at this file's "+
+			"directory: what is in %s is not used", p.at.Path(), *p.to, before))
 		return
 	}
 	p.at.Fault("means %s, because relative paths begin at this file's directory, but nothing exists there: "+

@@ -65,14 +65,14 @@ func TestPathsOfEarlierVersions(t *testing.T) {
 	write(work, "var/cache/0123456789abcdef/generation")
 	write(work, "var/log.db/CURRENT")
 	err := parse()
-	for _, part := range []string{"segments.source: resolves to " + etc + "/segments,", work + "/segments exists",
-		"store.embedded.path: resolves to " + etc + "/var/log.db,", work + "/var/log.db exists", "capper.yaml:1:20"} {
+	for _, part := range []string{"segments.source: means " + etc + "/segments,", "move " + work + "/segments,",
+		"store.embedded.path: means " + etc + "/var/log.db,", "move " + work + "/var/log.db,", "capper.yaml:1:20"} {
 		require.ErrorContains(t, err, part)
 	}
 	require.NotContains(t, err.Error(), "cache_dir", "the service does without it")
 
 	require.NoError(t, os.MkdirAll(filepath.Join(etc, "var/log.db"), 0o755)) // empty is nothing
-	require.ErrorContains(t, parse(), "store.embedded.path: resolves to ")
+	require.ErrorContains(t, parse(), "store.embedded.path: means ")
 	write(etc, "segments/current.json")
 	write(etc, "var/log.db/CURRENT")
 	c, err := Parse(file, []byte(text))
