@@ -14,7 +14,7 @@ import (
 // flags override the limits in the build file, except the limits for single segments and sets.
 type boundFlags struct {
 	changeFlags   `embed:""`
-	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault for which the command does not reject the first build to a location: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows); may be repeated."`
+	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the first build to a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows). Without this flag, the command rejects the first build for such a fault. May be repeated."`
 	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Maximum percentage of the users in segments who may lose their segment without joining another segment. The limit applies to each build and to each week. Default: the value of --max-change."`
 }
 

@@ -18,7 +18,7 @@ import (
 // generation) refuses.
 type approval struct {
 	Force  bool     `help:"Publish even if the safety checks reject the change; needs --reason."`
-	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Change to publish although the safety checks reject it, such as 'opted-out: -57%' (57 % of the users leave the set) or 'tz/Asia/Singapore: vanishes' (the set disappears); needs --reason; may be repeated. Services accept this change, too, if they suppress the set (deny messages to its users). If a suppressed set disappears, the setting no_longer_suppressed of each service must name the set."`
+	Accept []string `sep:"none" placeholder:"NAME:CHANGE" help:"Approve one change that the safety checks reject, such as 'opted-out: -57%' (57 % of the users leave the set). 'tz/Asia/Singapore: vanishes' approves that the set disappears. Needs --reason; may be repeated. Services that suppress the set (deny messages to its users) accept the approved change, too. If a suppressed set disappears, the setting no_longer_suppressed of each service must name the set."`
 	Reason string   `help:"Reason for --force or --accept. The manifest (list of the published segments and sets) contains this reason."`
 }
 

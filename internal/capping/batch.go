@@ -85,7 +85,8 @@ func (b *Batch) Check(verdicts []Verdict) error {
 		return fmt.Errorf("retention, the time for which sends are stored, must be %v to %v, got %v",
 			MinRetention, MaxRetention, b.Retention)
 	case b.At < 0 || b.At >= Never:
-		return fmt.Errorf("batch of decisions: the time must be between the years 2024 and 2058, got %d", b.At)
+		return fmt.Errorf("batch of decisions: the time must be between the years 2024 and 2058, "+
+			"got %d ms since 2024-01-01T00:00:00Z", b.At)
 	case b.Record && b.At != 0:
 		return errors.New("batch of decisions that records sends must not set a time, " +
 			"because the store records sends at its current time")
@@ -113,7 +114,7 @@ func (b *Batch) checkRules() error {
 			}
 			if rules[i].Shadow && i >= MaxShadow {
 				return fmt.Errorf(
-					"group %d: rule %d: a shadow rule (on trial, denies nobody) must be among the first %d rules",
+					"group %d: rule %d: a shadow rule (rule on trial, denies nobody) must be among the first %d rules",
 					g, i, MaxShadow)
 			}
 		}
@@ -166,7 +167,7 @@ const (
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):
-		return fmt.Errorf("release of sends of %d users must have one result per user, got %d results",
+		return fmt.Errorf("release of sends must have room for one result for each of %d users, got room for %d",
 			len(users), len(released))
 	case token == (Token{}):
 		return errors.New("release of sends must name the message id")

@@ -72,11 +72,12 @@ const (
 )
 
 // MessageMemory selects the messages whose texts a store keeps and whose sends the store counts. A store keeps the text
-// of a remembered message, so that a person who reads a log sees message ids instead of tokens. A MessageMemory always
-// selects messages of bulk calls (calls with at least BulkUsers users). From calls with fewer users, a MessageMemory
-// selects at most 2 new messages per second on average, and at most 1,000 at once. Without this limit on selections,
-// the message ids and counts of all single-user calls would take more memory than the users' logs. A message stays
-// selected while it is among the last few thousand messages that were used. A MessageMemory is safe for concurrent use.
+// of a remembered message, so that a person who reads a log sees message ids instead of tokens. A MessageMemory selects
+// every message with an id for which a bulk call (call with at least BulkUsers users) records sends. From calls with
+// fewer users, a MessageMemory selects at most 2 new messages per second on average, and at most 1,000 at once. Without
+// this limit on selections, the message ids and counts of all single-user calls would take more memory than the users'
+// logs. A message stays selected while it is among the last few thousand messages that were used. A MessageMemory is
+// safe for concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter

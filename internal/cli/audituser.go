@@ -16,7 +16,7 @@ type userCommand struct {
 	Place
 	Span
 	Names
-	User string `arg:"" help:"User id, or image: followed by the 16 hexadecimal digits that an export of the audit shows for the user."`
+	User string `arg:"" help:"User id, or a name such as image:5f1c0b7e22a94d31, which an export of the audit shows for a user whose id is unknown."`
 	JSON bool   `help:"Print one JSON object per line."`
 }
 

@@ -221,7 +221,7 @@ func messageLimits(r *reach) *frame.Table {
 }
 
 // messageParts returns a table with two kinds of users: users whom a set suppressed, and allowed users whom a shadow
-// limit (on trial) would have denied.
+// limit (a limit on trial) would have denied.
 func messageParts(m *api.Message, r *reach) *frame.Table {
 	t := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would have held back",

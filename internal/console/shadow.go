@@ -50,12 +50,12 @@ func shadowTable(p *api.Policy, hour, day *Window) *frame.Table {
 	return t
 }
 
-// shadowDays is the number of past days for which the page lists campaigns with users whom shadow limits (on trial)
-// would have denied.
+// shadowDays is the number of past days for which the page lists campaigns with users whom shadow limits (limits on
+// trial) would have denied.
 const shadowDays = 7
 
-// The function shadowed returns a table of recent campaigns, with the number of users whom shadow limits (on trial)
-// would have denied.
+// The function shadowed returns a table of recent campaigns, with the number of users whom shadow limits (limits on
+// trial) would have denied.
 func shadowed(v *frame.Visit) (*frame.Table, error) {
 	if storeAway(v) != nil {
 		return nil, nil //nolint:nilnil // the rest of the page needs no store

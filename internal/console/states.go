@@ -128,7 +128,8 @@ func chapter(s api.StoreStatus) string {
 // warning about an empty store as a note, because a new store is not a problem.
 const createdEmpty = "the store was created empty at this start"
 
-// fleetDiffers is a text by which the console recognises the store's warnings about differences between instances.
+// fleetDiffers is a part of every store warning about a difference between this instance and others, such as in
+// config_version. The console skips these warnings if it shows the same differences from Fleet.Differing.
 const fleetDiffers = " other instances differ from this one in "
 
 // The function said converts a status text of the service to a sentence that ends with a full stop.

@@ -82,7 +82,7 @@ func tryLimits(t *tried) *frame.Table {
 }
 
 // tryParts returns a table with two kinds of users: users whom a set suppressed, and allowed users whom a shadow limit
-// (on trial) would deny.
+// (a limit on trial) would deny.
 func tryParts(t *tried) *frame.Table {
 	table := &frame.Table{
 		Name: "parts", Caption: "Suppressed users by set, and users whom shadow limits would hold back",

@@ -86,7 +86,8 @@ func idOf(k *userKnown, named string) (id string) {
 	return cmp.Or(id, named)
 }
 
-// whyDecided returns a text about the latest decision about a message for the user on a channel.
+// whyDecided returns a text about the outcome and age of the decision d. The caller passes the latest decision about
+// the message for the user on each channel.
 func whyDecided(k *userKnown, d *api.Decision, now time.Time) state {
 	s := state{Class: "note", Part: onChannel(d.Channel),
 		What: outcomeWords(*d) + " " + frame.Relative(now, d.At) + "."}

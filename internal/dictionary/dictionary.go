@@ -72,8 +72,8 @@ func Open(raw []byte) (*Dictionary, error) {
 	return d, d.check()
 }
 
-// The method check checks the row index and the images of a dictionary file. The row index must ascend from 0 to the
-// number of images, and the images must ascend within each row.
+// The method check checks the row index and the images of a dictionary file. The row index (number of the first image
+// of each row) must begin at 0, never descend, and end at the number of images. The images must ascend within each row.
 func (d *Dictionary) check() error {
 	rows := d.rows()
 	if d.start(0) != 0 || d.start(rows) != d.count {
@@ -99,7 +99,9 @@ func (d *Dictionary) checkRows(row, end int) error {
 	for ; row < end; row++ {
 		last := d.start(row + 1)
 		if last < first || last > d.count {
-			return fmt.Errorf("dictionary: the row index must ascend, but descends at row %d", row)
+			return fmt.Errorf(
+				"dictionary: the row index (first image of each row) must not descend or exceed %d, "+
+					"but does after row %d", d.count, row)
 		}
 		if last > first {
 			at := int(first) * width

@@ -12,12 +12,13 @@
 // each hour as the counts of an artificial message in a separate namespace. All instances share the activity in the
 // store, and a restart does not lose the activity.
 //
-// After the last call about a message, a store keeps the counts as long as it keeps recorded sends, but at least a day
-// and at most MaxKeep. The store counts every message that it remembers (see capping.MessageMemory). If suppression,
-// the holdout (control group) or quiet hours deny all users of a call, the store gets no filter call. The counts of the
-// message then begin with the decisions of such a call (see Delta.Begins). If the store did not remember the message
-// when it recorded a send, the store counts neither the send nor its release. The erasure of a user does not change the
-// counts, because the sends to the user took place.
+// A store keeps the counts of a message for at least MinKeep and at most MaxKeep after the last call about the message.
+// Within these bounds, the time is that for which the store keeps recorded sends (see KeepFor). The store counts every
+// message that it remembers (see capping.MessageMemory). If suppression, the holdout (control group) or quiet hours
+// deny all users of a call, the store gets no filter call. The counts of the message then begin with the decisions of
+// such a call (see Delta.Begins). If the store did not remember the message when it recorded a send, the store counts
+// neither the send nor its release. The erasure of a user does not change the counts, because the sends to the user
+// took place.
 //
 // A title is the name of a message that people see. A store keeps the title of a message as long as the counts of the
 // message.

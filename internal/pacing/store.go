@@ -118,7 +118,7 @@ func (a *Ask) Check() error {
 				t.Group)
 		}
 		if len(t.Limits) == 0 || len(t.Limits) > MaxLimits+1 {
-			return fmt.Errorf("request for permits from pacer %s must have 1 to %d limits, got %d",
+			return fmt.Errorf("request for permits: pacer %s must have 1 to %d limits (a rate counts as one), got %d",
 				t.Pacer, MaxLimits+1, len(t.Limits))
 		}
 		for _, limit := range t.Limits {

@@ -24,8 +24,8 @@
 // cannot count the people without a message.
 //
 // A user has reached a limit if the limit would deny the next send to the user. Package pressure applies the limits of
-// the policy in force to the sends in the audit. Shadow limits (on trial) deny nobody, so package pressure omits shadow
-// limits. Package pressure also omits limits with a maximum of 0.
+// the policy in force to the sends in the audit. Shadow limits (limits on trial) deny nobody, so package pressure omits
+// shadow limits. Package pressure also omits limits with a maximum of 0.
 //
 // A campaign is a message on one channel. A user counts as held back from a campaign when a limit denies the campaign
 // to the user for the first time within the counted weeks. Later denials of the campaign to the user, by any limit, do

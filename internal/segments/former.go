@@ -172,7 +172,7 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		return nil, errEmptyCache
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the generation of the segments that an earlier start cached: %w", err)
+		return nil, fmt.Errorf("read the manifest of the generation (published version) in the segments cache: %w", err)
 	}
 	if !m.SameIDs(next.Manifest) {
 		return nil, fmt.Errorf("cached generation %s of the segments cannot be compared with the new one: %w",

@@ -23,9 +23,9 @@ const IDsFormatVersion = 5
 // with dense ids (32-bit integers) has no ids.json.
 const IDsKey = ids.FileName
 
-// IDs describes the user ids of a generation (published version) if they are not dense 32-bit integers. In the bitmaps,
-// a number stands for a user: the index of the id's image (64-bit number that stands for the id) in the sorted
-// dictionary.
+// IDs describes the user ids of a generation (published version) if they are not dense 32-bit integers. Each user id
+// has an image, a 64-bit number. The dictionary is the sorted list of all images. In the bitmaps, a user's number is
+// the index of the user's image in the dictionary.
 type IDs struct {
 	Kind string `json:"kind"`
 	// Check is the checksum ids.Scheme.Check of the kind and the hash key in ids.json.

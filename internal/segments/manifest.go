@@ -128,8 +128,8 @@ const MaxSetName = 128
 // ZonePrefix begins the names of time zone sets, for example tz/Asia/Singapore.
 const ZonePrefix = "tz/"
 
-// AllName selects every user, in expressions over segments and sets. No segment or set may have the reserved name
-// AllName.
+// AllName selects every user, in expressions over segments and sets. No set may have the name AllName. A segment may
+// have this name, but expressions that use the name then fail.
 const AllName = "all"
 
 // The function dotted reports whether an element of the name between slashes is "." or "..". Many clients and proxies

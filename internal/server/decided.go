@@ -38,8 +38,8 @@ func newDecided(policy func() *capping.Policy) *decided {
 		}, []string{"set"}),
 		shadow: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_shadow_denied_users_total",
-			Help: "Allowed users whom a shadow limit (on trial) would have denied, by segment and limit; " +
-				"previews are not counted.",
+			Help: "Allowed users whom a shadow limit (a limit on trial, which denies nobody) would have denied, " +
+				"by segment and limit; previews are not counted.",
 		}, []string{"segment", "limit"}),
 	}
 }

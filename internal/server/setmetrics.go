@@ -32,10 +32,10 @@ func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func
 		}, []string{"set", "kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_set_changes_refused_total",
-			Help: "Calls rejected because a set would have more than max_live changes by API calls, by set.",
+			Help: "Calls rejected, by set, because the set would have more than max_live changes from API calls.",
 		}, []string{"set"}),
 		users: prometheus.NewDesc("capper_set_live_users",
-			"Users in changes of a set by API calls, by kind: added, removed or superseded (overruled by a build).",
+			"Users in changes of a set from API calls, by kind: added, removed or superseded (overruled by a build).",
 			[]string{"set", "kind"}, nil),
 		oldest: prometheus.NewDesc("capper_set_live_oldest_seconds",
 			"Age in seconds of the oldest change of a set by API calls that is in force. Absent if none is in force.",

@@ -8,7 +8,7 @@ import (
 
 // VersionCommand is the command `version` of both programs.
 type VersionCommand struct {
-	JSON bool `name:"json" help:"Print the result as JSON, with version, commit, commit_date, go_version and zone_rules."`
+	JSON bool `name:"json" help:"Print the result as JSON: version, commit, commit_date, go_version and zone_rules (release of the time zone database, such as 2025c)."`
 }
 
 // Run prints the version of the program, like the flag --version.

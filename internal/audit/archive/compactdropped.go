@@ -98,8 +98,8 @@ func (n *notes) write(ctx context.Context, d audit.Dropped) error {
 }
 
 // noteKept is the time for which the note about an instance's removed audit files remains after the last removal. If an
-// instance writes audit files again after the note is gone, `capper audit verify` reports the instance's first audit
-// files as lost.
+// instance writes audit files again after its note was deleted, `capper audit verify` reports the removed files as
+// missing.
 const noteKept = 366 * 24 * time.Hour
 
 // The method end removes the note of an instance under two conditions: all audit files of the instance were removed,

@@ -67,9 +67,9 @@ type campaign struct {
 	channel capping.Channel
 }
 
-// takeUnrecorded removes the sends without a record from the list of missing sends, and returns those of them that no
-// record in the whole audit explains. An older record of the same send, from before the compared time, explains why the
-// store no longer has the send.
+// takeUnrecorded removes the unrecorded sends (known only from a repeated call) from c.missing. takeUnrecorded returns
+// those of them that no filter call in the whole audit recorded. If an older call, from before the compared time,
+// recorded a send, the store may have dropped the send since then.
 func (c *comparison) takeUnrecorded(ctx context.Context, w *work) ([]MissingSend, error) {
 	open := map[campaign][]MissingSend{}
 	c.missing = slices.DeleteFunc(c.missing, func(m MissingSend) bool {

@@ -126,7 +126,8 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	}
 	at := c.lists.Stamp(b, now)
 	if at >= capping.Never {
-		return nil, interval{}, fmt.Errorf("change to a set: the time must be below %d, got %d", capping.Never, at)
+		return nil, interval{}, fmt.Errorf("change to a set: the time, in milliseconds since 2024-01-01T00:00:00Z, "+
+			"must be below %d, got %d", capping.Never, at)
 	}
 	record := live.RecordOf(b, at)
 	batch := c.db.NewBatch()
@@ -195,7 +196,8 @@ func checkBatch(b *live.Batch) error {
 	case b.Set == "":
 		return errors.New("change to a set must name the set")
 	case b.At < 0 || b.At >= capping.Never:
-		return fmt.Errorf("change to a set: the time must be from 0 to below %d, got %d", capping.Never, b.At)
+		return fmt.Errorf("change to a set: the time, in milliseconds since 2024-01-01T00:00:00Z, "+
+			"must be from 0 to below %d, got %d", capping.Never, b.At)
 	case len(b.Add)+len(b.Remove)+len(b.Forget) == 0:
 		return errors.New("change to a set must name at least one user")
 	}

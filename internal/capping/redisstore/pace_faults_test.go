@@ -171,7 +171,7 @@ func TestAsksThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
 	s := openShared(t, nil)
 	_, err := s.TakePermits(t.Context(), askOf("p", 1, 0))
-	require.ErrorContains(t, err, "pacer p must have 1 to 5 limits, got 0")
+	require.ErrorContains(t, err, "pacer p must have 1 to 5 limits (a rate counts as one), got 0")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = s.TakePermits(ctx, askOf("p", 1, 0, hourly))

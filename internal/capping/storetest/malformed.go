@@ -29,12 +29,12 @@ var malformations = map[string]func(b *capping.Batch){
 	"max: must be 0 to 1000 sends, got -1": func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
 	"rule 0: hold, the length of a rule's": func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
 	"rule 0: rule of a limit must have":    func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
-	"end before it starts, got 9 to 8": func(b *capping.Batch) {
+	"end before it starts or after 1099511627775, got 9 to 8": func(b *capping.Batch) {
 		b.Rules[0][0] = capping.Rule{Start: 9,
 			Until: 8}
 	},
-	"rule 32: a shadow rule (on trial":    func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
-	"rule 254: a shadow rule (on trial":   func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
+	"rule 32: a shadow rule (rule on":     func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
+	"rule 254: a shadow rule (rule on":    func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
 	"retention, the time for which sends": func(b *capping.Batch) { b.Retention = 0 },
 	"stored, must be 1ms to 43920h0m0s":   func(b *capping.Batch) { b.Retention = -time.Hour },
 	"got 87840h0m0s":                      func(b *capping.Batch) { b.Retention = 10 * 366 * day },
@@ -84,9 +84,9 @@ func malformedRelease(f *fixture) {
 		token   capping.Token
 		results int
 	}{
-		"release of sends of 3 users must have one result per user, got 0": {capping.Message{ID: message}.Token(), 0},
-		"release of sends of 3 users must have one result per user, got 4": {capping.Message{ID: message}.Token(), 4},
-		"release of sends must name the message id":                        {capping.Token{}, 3},
+		"must have room for one result for each of 3 users, got room for 0": {capping.Message{ID: message}.Token(), 0},
+		"must have room for one result for each of 3 users, got room for 4": {capping.Message{ID: message}.Token(), 4},
+		"release of sends must name the message id":                         {capping.Token{}, 3},
 	} {
 		released := make([]capping.Released, call.results)
 		require.ErrorContains(f, f.store.Release(context.Background(), call.token, 0, users, released), want)

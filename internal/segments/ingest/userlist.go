@@ -119,7 +119,8 @@ func (l *UserList) Scheme() *ids.Scheme { return l.scheme }
 // Len returns the number of ids.
 func (l *UserList) Len() int { return len(l.users) }
 
-// The method Image returns the image (64-bit number that stands for the id) of the id at the given position.
+// The method Image returns the image of the id at the given position in the list. An image is a 64-bit number that
+// stands for an id.
 func (l *UserList) Image(position int) uint64 { return l.users[position].image }
 
 // AppendText appends the canonical text of the id at the given position in the list.

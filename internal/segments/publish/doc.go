@@ -88,9 +88,10 @@
 // ReadIDs returns the kind and the hash key of a location's user ids, before a build reads its inputs. The first
 // publish creates ids.json, unless another process has created the object. Every later publish checks that ids.json has
 // not changed since the start of the build. If ids are not dense, the guard converts the bitmaps of earlier generations
-// to the user numbers of the candidate's dictionary (Session.Numbering). A rollback that keeps live sets needs a
-// dictionary with the ids of both generations. A publish of only the sets that grew also needs a dictionary with the
-// ids of both generations.
+// to the user numbers of the candidate's dictionary (Session.Numbering). A rollback that keeps the live users of a set
+// mixes bitmaps of the live generation and an earlier generation. The user numbers in these bitmaps must be those of
+// one dictionary, so the rollback needs a dictionary with the ids of both generations (SameNumbers). A publish of only
+// the sets that grew also needs a dictionary with the ids of both generations.
 //
 // # Collecting
 //

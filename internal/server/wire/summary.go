@@ -281,8 +281,8 @@ func (s *Summary) BySegment(names []string, yield func(segment string, n Counts)
 	}
 }
 
-// ByShadow calls the argument "yield" (a function) with the number of users that each shadow limit (on trial) would
-// have denied, sorted by limit name.
+// ByShadow calls the argument "yield" (a function) with the number of users that each shadow limit (a limit on
+// trial) would have denied, sorted by limit name.
 func (s *Summary) ByShadow(yield func(limit string, users int)) {
 	for _, c := range s.byShadow() {
 		yield(c.name, c.users)

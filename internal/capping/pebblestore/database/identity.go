@@ -262,7 +262,7 @@ func Look(path string) (data, known bool, err error) {
 }
 
 // The function "known" returns the id and the identity mark of the store from the file PATH.id beside the directory. If
-// the file PATH.id does not exist, "known" returns the zero Copy.
+// the file PATH.id does not exist, the function "known" returns an empty Copy (Copy{}) and no error.
 func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {

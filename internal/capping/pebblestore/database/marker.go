@@ -43,8 +43,8 @@ func Marker(version int) string {
 
 const markerStart = "capper embedded store, format "
 
-// imageMarker returns the format marker (the value of MarkerKey) of a store whose users are id images (64-bit numbers
-// that stand for ids).
+// imageMarker returns the format marker of a store that knows users by id images (64-bit numbers that stand for ids).
+// The store keeps the marker under MarkerKey.
 func imageMarker(ids IDs) string {
 	return fmt.Sprintf("%s%d, ids %s, check %s, users of %d bytes, entries of %d bytes, epoch %d", markerStart,
 		imageFormat, ids.Kind, ids.Check, imageWidth, capping.EntrySize, int64(capping.EpochUnixMillis))
