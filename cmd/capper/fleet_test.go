@@ -77,7 +77,7 @@ func TestAnEmptyRedisIsRefusedWhereItMustNotBe(t *testing.T) {
 		create(false)
 		p := launch(t, file)
 		<-p.exited
-		require.Contains(t, p.log.String(), "Redis has no store for namespace fc: the namespace is new, or its "+
+		require.Contains(t, p.log.String(), "no store exists in Redis for namespace fc: the namespace is new, or its "+
 			"records are lost: set store.redis.create: true to create an empty store")
 	}
 	refused()

@@ -24,7 +24,7 @@ func (f *fleet) start(ctx context.Context) error {
 		return m
 	}
 	if f.seen.Load().gone != nil {
-		return fmt.Errorf("Redis has no store for namespace %s: the namespace is new, or its records are lost: "+
+		return fmt.Errorf("no store exists in Redis for namespace %s: the namespace is new, or its records are lost: "+
 			"set store.redis.create: true to create an empty store", f.config.Namespace)
 	}
 	if err := f.restoreForOthers(ctx, had); err != nil {

@@ -49,7 +49,7 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 
 	config.MustExist = true
 	_, err = openInTime(t, config)
-	require.ErrorContains(t, err, "Redis has no store for namespace fc: the namespace is new, or its records "+
+	require.ErrorContains(t, err, "no store exists in Redis for namespace fc: the namespace is new, or its records "+
 		"are lost: set store.redis.create: true to create an empty store")
 	config.MustExist = false
 	again := openTest(t, config)
