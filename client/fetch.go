@@ -83,8 +83,8 @@ func (d *demand) lead() time.Duration { return d.ahead/2 + 2*d.trip }
 // The method batch returns the number of permits to request: the number that callers will probably use within the
 // horizon (the planned period). The method computes the number of permits from the permits that were used since the
 // last request. A batch of permits has at most twice as many permits as the last request for permits. If a limit of the
-// pacer is nearly reached, a batch has at most the permits that the limit allows within the horizon (the planned
-// period). Other senders get the permits that a smaller batch leaves out.
+// pacer is nearly reached, a batch has at most the permits that the limit allows within the horizon. Other senders get
+// the permits that a smaller batch leaves out.
 func (d *demand) batch(now time.Time) int {
 	if d.asked.IsZero() {
 		return 0
@@ -176,8 +176,8 @@ func (p *Pacer) request(now time.Time, permits int, awaited bool) *asking {
 	}, since: now}
 }
 
-// For callers without a maximum wait, the requests of a Pacer accept slots (start times of sends) at least up to
-// placeAhead in the future.
+// placeAhead is the distance in the future up to which the requests of a Pacer at least accept slots (start times of
+// sends), for callers without a maximum wait.
 const placeAhead = time.Second
 
 // The method longest returns the longest wait for a slot (start time) that a request for permits accepts.

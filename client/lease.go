@@ -27,9 +27,9 @@ func (l *leasing) lapsed(now, slot time.Time) bool {
 	return !l.ends.IsZero() && l.ends.Before(now) && l.ends.Before(slot)
 }
 
-// The method due returns the time of the next call that begins or extends the lease (right to use permits). If the
-// lease needs no call, due returns false. The argument "last" of the method due is the last slot (start time) of the
-// permits that the request got.
+// The method due returns the time of the next call that begins or extends the lease (time limit for unused permits). If
+// the lease needs no call, due returns false. The argument "last" of the method due is the last slot (start time) of
+// the permits that the request got.
 func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 	switch {
 	case l.call:
@@ -41,7 +41,7 @@ func (l *leasing) due(now, last time.Time) (time.Time, bool) {
 }
 
 // The method "called" updates the lease after an API call that began or extended it, or failed to. The duration of a
-// lease (right to use permits) counts from the first API call that may have begun the lease.
+// lease counts from the first API call that may have begun the lease.
 func (l *leasing) called(sent, now time.Time, err error) {
 	var refused *Error
 	switch {

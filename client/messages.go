@@ -83,9 +83,9 @@ func (c *Client) MessageUsers(ctx context.Context, id, namespace string) (*api.M
 	return read[api.MessageChannels](ctx, c, inNamespace(messagePath(id), url.Values{"users": {"true"}}, namespace))
 }
 
-// SetTitle sets the title of a message, before or after the first call about the message. Lists of messages show the
-// title instead of the message id to people. An empty title removes the title. An empty argument "namespace" means the
-// namespace of the API key. A repeated SetTitle has no further effect.
+// SetTitle sets the title of a message, before or after the first call about the message. People see the title instead
+// of the message id. An empty title removes the title. An empty argument "namespace" means the namespace of the API
+// key. A repeated SetTitle has no further effect.
 func (c *Client) SetTitle(ctx context.Context, id, namespace, title string) (*api.MessageTitle, error) {
 	if id == "" {
 		return nil, errors.New("set the title of a message: the message id must not be empty")

@@ -12,12 +12,12 @@ import (
 
 // Permits makes one API call, which requests permits to start sends. Permits is for callers that keep the distances
 // between their sends themselves; a Pacer keeps these distances for its callers. The wait for a slot (start time) in
-// the response counts from the moment when Permits returns. A permit may be used at its slot (start time) or later, but
-// not earlier. The age of a permit counts from the call of Permits; callers must drop permits that are older than
-// UsableFor. If a call of Permits took longer than half of UsableFor, the caller should repeat the request with its
-// RequestID. The response to a repeated request for permits shows the slots (start times) that are still in the future.
-// If the field Replayed of the response is true, permits with a wait of 0 may be old. The service may have granted old
-// permits during the first call of Permits with this RequestID. After an error of Permits, the caller must not send.
+// the response counts from the moment when Permits returns. A permit may be used at its slot or later, but not earlier.
+// The age of a permit counts from the call of Permits; callers must drop permits that are older than UsableFor. If a
+// call of Permits took longer than half of UsableFor, the caller should repeat the request with its RequestID. The
+// response to a repeated request for permits shows the slots that are still in the future. If the field Replayed of the
+// response is true, permits with a wait of 0 may be old. The service may have granted old permits during the first call
+// of Permits with this RequestID. After an error of Permits, the caller must not send.
 //
 // If a request has no RequestID, Permits gives it a random one, so that a retry takes no permits twice.
 func (c *Client) Permits(ctx context.Context, r api.PermitsRequest) (*api.Permits, error) {

@@ -69,7 +69,7 @@ func (p *Pacer) shut() (idle <-chan struct{}, first bool) {
 }
 
 // The method "ended" closes the channel "idle" of a closed Pacer as soon as no request for permits runs any more. The
-// caller of the method ended() must hold the Pacer's lock.
+// caller of the method "ended" must hold the Pacer's lock.
 func (p *Pacer) ended() {
 	if p.idle != nil && p.fetching == nil {
 		select {

@@ -203,9 +203,9 @@ func (c *Client) changeSet(ctx context.Context, set string, body any, sum *api.S
 
 func setPath(set string) string { return "/v1/sets/" + url.PathEscape(set) + "/members" }
 
-// Sets lists the sets of the current generation (published version), and the sets that exist only because of API calls.
-// For each set, Sets returns the number of live changes (changes by API calls). Sets needs an API key with the scope
-// read or lists.
+// Sets lists the sets of the current generation (published version), and the configured sets that no build has
+// published. For each set, Sets returns the number of live changes (changes by API calls). Sets needs an API key with
+// the scope read or lists.
 func (c *Client) Sets(ctx context.Context) (*api.Sets, error) {
 	return read[api.Sets](ctx, c, "/v1/sets")
 }

@@ -14,9 +14,9 @@ type stock struct {
 }
 
 // stockRun is a series of permits whose slots (start times) have equal distances. The service granted a permit at some
-// time between the call and the response. The Pacer therefore knows the slot (start time) of the permit only roughly.
-// Before using a permit, the Pacer waits until the latest time at which the slot (start time) of the permit can be. For
-// the age of a permit, the Pacer assumes the earliest time at which the slot (start time) of the permit can be.
+// time between the call and the response. The Pacer therefore knows the slot of the permit only roughly. Before using a
+// permit, the Pacer waits until the latest time at which the slot of the permit can be. For the age of a permit, the
+// Pacer assumes the earliest time at which the slot of the permit can be.
 type stockRun struct {
 	at      time.Time // latest possible slot of the first permit, on the monotonic clock
 	every   time.Duration

@@ -47,7 +47,7 @@ func (c SetChanged) MarshalJSON() ([]byte, error) {
 }
 
 // Sets is the response to GET /v1/sets. Sets lists the sets in the published data that the service uses now, and the
-// sets that exist only because API calls changed them.
+// configured sets that no build has published.
 type Sets struct {
 	Generation string    `json:"generation"` // "": none is loaded
 	Sets       []SetInfo `json:"sets"`       // in the order of their names

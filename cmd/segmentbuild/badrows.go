@@ -13,7 +13,7 @@ import (
 )
 
 // A badRowList writes the bad rows of the inputs to the file of the flag --bad-rows-to, one JSON object per line. The
-// file of bad rows has a temporary name until the command has read all inputs, or until an error.
+// file of bad rows has a temporary name until the command has read all inputs, or until an error ends the reading.
 type badRowList struct {
 	mu   sync.Mutex
 	file *terminal.File

@@ -20,7 +20,7 @@ type buildCommand struct {
 	Segment    []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a segment, and a file with the ids of its users; may be repeated. FILE may be a file name pattern, an s3:// object or - for standard input."`
 	Set        []string `sep:"none" placeholder:"NAME=FILE" help:"Name of a set, and a file with the ids of its users; may be repeated. A user may be in several sets. The set tz/Asia/Singapore, for example, contains the users in this time zone."`
 	SetTable   []string `name:"set-table" sep:"none" placeholder:"PREFIX/=FILE" help:"Prefix of set names, and a file with a user id and the rest of a set name in each row. For example, 'tz/=zones.csv' with a row '7,Asia/Singapore' puts user 7 into the set 'tz/Asia/Singapore'."`
-	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"Name of a set that users normally never leave, such as a set of unsubscribed users, and the percentage of users who may leave. If more users leave, the command rejects this build and later builds. NAME=false, with --force, ends this protection."`
+	OnlyGrows  []string `name:"only-grows" sep:"none" placeholder:"NAME[=0.1%]" help:"Name of a set that users normally never leave, such as a set of unsubscribed users, and the percentage of users who may leave. The command rejects this build, and also later builds, if more users leave. NAME=false, with --force, ends this protection."`
 	AsOf       []string `name:"as-of" sep:"none" placeholder:"SET=TIME" help:"Name of a set, and the time up to which its file contains all changes, such as opted-out=2026-11-23T02:00Z. If an API call added or removed a user after this time, services follow the call, not the file. country/* stands for all sets whose names begin with country/; may be repeated. Default: the time at which the newest input file of the set was written."`
 	Table      []string `sep:"none" placeholder:"FILE" help:"File with a user id and a segment name in each row."`
 	Precedence []string `placeholder:"NAME" help:"Names of all segments, in order of precedence: a user in several segments stays only in the first of them. Required with --table; table rows with other names are invalid. Without this flag, a user in several segments is an error."`
@@ -59,7 +59,7 @@ func (c *buildCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	return timedOut(ctx, err)
 }
 
-// If the context has ended, timedOut adds the reason for the end to the error.
+// timedOut adds the reason for the end of the context to the error, if the context has ended.
 func timedOut(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", err, context.Cause(ctx))

@@ -17,7 +17,7 @@ import (
 	"capper/internal/terminal"
 )
 
-// The type at contains the flag --at, which names a location (directory or bucket), and the flags for access to the
+// The type "at" contains the flag --at, which names a location (directory or bucket), and the flags for access to the
 // location.
 type at struct {
 	At    string `required:"" placeholder:"LOCATION" help:"Location of the published segments: a directory or s3://bucket/prefix."`
@@ -163,7 +163,7 @@ func printState(w io.Writer, list []publish.Listing) (err error) {
 	return err
 }
 
-// If services no longer use the generation of the last complete build, notLive returns a text with the name of this
+// notLive returns a text with the name of the last complete build's generation, if services no longer use this
 // generation.
 func notLive(l *publish.Listing) string {
 	if l.Live {

@@ -68,8 +68,8 @@ type lossWarnings struct {
 	remedy func(*publish.Change) string
 }
 
-// The method of returns the warnings about sets that lose users. For several sets whose names have the same text before
-// the slash, the method of returns one common warning.
+// The method "of" returns the warnings about sets that lose users. For several sets whose names have the same text
+// before the slash, the method "of" returns one common warning.
 func (l *lossWarnings) of(changes []publish.Change) (warnings []string) {
 	var folders []string
 	inFolder := map[string][]publish.Change{}

@@ -69,7 +69,7 @@ func (c *segmentOf) readFrom(ctx context.Context, location objects.Location) (*f
 	return f, nil
 }
 
-// The method has reports whether the user with the given id is in the segment or set.
+// The method "has" reports whether the user with the given id is in the segment or set.
 func (f *found) has(id string) (bool, error) {
 	image, err := f.scheme.Parse([]byte(id))
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 func (s *Service) boundRecords(ctx context.Context) { s.pacers.Records().Run(ctx) }
 
 // endLeases gives unused permits back to the pacers until ctx ends. These permits belong to senders that have stopped
-// renewing their lease (right to use permits).
+// renewing their lease (time limit for unused permits).
 func (s *Service) endLeases(ctx context.Context) {
 	ticker := time.NewTicker(leasesEvery)
 	defer ticker.Stop()

@@ -25,7 +25,7 @@ func (a *audiences) take(cfg *config.Config) {
 	a.latest.Store(&next)
 }
 
-// The method of returns the named audience expressions from the configuration with the given policy, which is the
+// The method "of" returns the named audience expressions from the configuration with the given policy, which is the
 // current or the previous policy.
 func (a *audiences) of(policy *capping.Policy) *audience.Named {
 	latest := a.latest.Load()

@@ -116,7 +116,7 @@ func (l *lists) take(cfg *config.Config) { l.declared.Store(cfg) }
 // it.
 func (l *lists) isLive(set string) bool { return l.declared.Load().Sets.IsLive(set) }
 
-// The method on wraps a snapshot of the segments, so that the caller can find required sets that the snapshot lacks.
+// The method "on" wraps a snapshot of the segments, so that the caller can find required sets that the snapshot lacks.
 func (l *lists) on(snapshot *segments.Snapshot) *generation {
 	return &generation{Snapshot: snapshot, lists: l}
 }

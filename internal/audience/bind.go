@@ -95,7 +95,7 @@ func namesOf(s *segments.Snapshot, named map[string]*Expression) *names {
 	return n
 }
 
-// The method has reports whether the generation has a segment or a set with the given name.
+// The method "has" reports whether the generation has a segment or a set with the given name.
 func (n *names) has(name string) bool { return n.codes[name] != 0 || n.Set(name) != nil }
 
 // The method bind checks that each name of the expression has exactly one meaning, and returns the evaluation plan of

@@ -149,7 +149,7 @@ func (n *node) replace(expanded map[string]*Expression) *node {
 	return out
 }
 
-// The method in returns a copy of the node for the definition of the given named expression. For error messages, each
+// The method "in" returns a copy of the node for the definition of the given named expression. For error messages, each
 // name in the copy refers to this named expression, unless the name already refers to another.
 func (n *node) in(name string) *node {
 	out := *n

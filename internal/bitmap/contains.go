@@ -146,7 +146,7 @@ func arrayHas(data []byte, low uint16) uint8 {
 	return scanWindow((*[2 * window]byte)(part), low)
 }
 
-// The function at returns one element of an encoded array container: the lower 16 bits of the id with the index i.
+// The function "at" returns one element of an encoded array container: the lower 16 bits of the id with the index i.
 func at(data []byte, i int) uint16 { return binary.LittleEndian.Uint16(data[2*i:]) }
 
 // scanWindow searches 32 neighbouring elements of an array container for the lower 16 bits of an id, four elements at a

@@ -34,8 +34,8 @@ func (b *Bitmap) Spread(before []uint32) *Bitmap {
 	return assemble(list)
 }
 
-// The function after returns the index of the first entry of an ascending list that is above a value. The search begins
-// at the index "from", and doubles its step each time. The wanted entry is usually near the index "from", or all
+// The function "after" returns the index of the first entry of an ascending list that is above a value. The search
+// begins at the index "from", and doubles its step each time. The wanted entry is usually near the index "from", or all
 // entries are at most the value.
 func after(list []uint32, from int, value uint32) int {
 	if n := len(list); n == from || list[n-1] <= value {

@@ -178,8 +178,8 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 // Distinct moves the first occurrence of each user to the start of the slice, and keeps the order of the users.
 // Distinct returns the distinct users, and the number of removed duplicates. The result of Distinct uses the memory of
 // the argument. Distinct runs in linear time, with an open-addressing hash set that has at least twice as many slots as
-// users. The hash function of Distinct mixes all bits of an id with a seed that is new in every call. Neither
-// consecutive ids nor deliberately chosen ids therefore collide.
+// users. The hash function of Distinct mixes all bits of an id with a seed that is new in every call. Therefore,
+// neither consecutive ids nor deliberately chosen ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
 // DistinctMoved works like Distinct, and also calls the function in the argument "moved" for each user that moves to a

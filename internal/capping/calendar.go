@@ -73,11 +73,10 @@ func (c Calendar) period(now Instant, location *time.Location) (start, until Ins
 	return first.start(location), next.start(location)
 }
 
-// The method start returns the first instant of a day in the time zone. The argument "day" of the method start may be
-// outside the month, because time.Date normalises days outside the month. If clocks skip midnight, time.Date may return
-// a time of the day before. For such a day, the method start returns the instant of the clock change. If clocks go back
-// to midnight, a day has two midnights. time.Date may return the second midnight, but the method start returns the
-// first midnight.
+// The method start returns the first instant of a day in the time zone. The day of the date may be outside the month,
+// because time.Date normalises days outside the month. If clocks skip midnight, time.Date may return a time of the day
+// before. For such a day, the method start returns the instant of the clock change. If clocks go back to midnight, a
+// day has two midnights. time.Date may return the second midnight, but the method start returns the first midnight.
 func (d date) start(location *time.Location) Instant {
 	t := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, location)
 	day := time.Date(d.year, d.month, d.day, 12, 0, 0, 0, location).Day()

@@ -238,7 +238,7 @@ func (g *grouping) sort() {
 	}
 }
 
-// For one time zone, ofZone returns the group number of each segment. The index in the slice from ofZone is the segment
+// ofZone returns the group number of each segment for one time zone. The index in the slice from ofZone is the segment
 // code. Time zones with equal periods get the same slice from ofZone.
 func (g *grouping) ofZone(zone uint16) []uint32 {
 	var key zonePeriods

@@ -55,8 +55,8 @@ func NewUses(b *Basis, channel Channel) *Uses {
 // without sends does not count for the maximum mostSteps.
 const mostSteps = 6
 
-// For each limit that denies, countingLimits returns shadow limits (limits that deny nobody), which count the sends of
-// each user.
+// countingLimits returns shadow limits (limits that deny nobody) for each limit that denies. The shadow limits count
+// the sends of each user.
 func countingLimits(limits []Limit) (counting []Limit) {
 	denying := slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Shadow || l.Max == 0 })
 	if len(denying) == 0 {

@@ -88,8 +88,8 @@ func (p *pointed) Error() string {
 
 func (p *pointed) Unwrap() error { return p.error }
 
-// If the service returned the position of an error in an audience expression, the function Pointed adds this position
-// to the text of the error err.
+// The function Pointed adds the position of the error in an audience expression to the text of the error err, if the
+// service returned this position.
 func Pointed(err error, expression string) error {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Column < 1 {

@@ -45,7 +45,7 @@ func (f *foundIDs) Scheme() *ids.Scheme { return f.scheme }
 // Len implements UserList.
 func (f *foundIDs) Len() int { return f.users }
 
-// The method at returns the response that contains the user at a position of the list, and the user's index in this
+// The method "at" returns the response that contains the user at a position of the list, and the user's index in this
 // response.
 func (f *foundIDs) at(position int) (*answer, int) {
 	i := sort.Search(len(f.answers), func(i int) bool { return f.answers[i].begin > position }) - 1

@@ -19,8 +19,8 @@ import (
 type MessagesCommand struct {
 	Service
 	MessageID string  `arg:"" optional:"" name:"id" help:"Id of the message whose counts the command shows. Default: list recent messages."`
-	Since     moment  `placeholder:"TIME" help:"List only messages whose latest call was made since this age (7d, 12h) or time (2026-11-22). Default: 7d."`
-	Until     moment  `placeholder:"TIME" help:"List only messages whose latest call was made before this age (7d, 12h) or time (2026-11-22)."`
+	Since     moment  `placeholder:"TIME" help:"List only messages whose latest call is not older than this age (7d, 12h) or time (2026-11-22). Default: 7d."`
+	Until     moment  `placeholder:"TIME" help:"List only messages whose latest call is older than this age (7d, 12h) or time (2026-11-22)."`
 	Find      string  `placeholder:"TEXT" help:"List only messages whose id or title contains this text; upper and lower case do not matter."`
 	Channel   string  `placeholder:"NAME" help:"List only messages on this channel."`
 	MinAsked  int64   `placeholder:"N" help:"List only messages for which the filter calls contained at least N users in total. A user in two calls counts twice."`

@@ -73,8 +73,8 @@ func caller(client, key string) string {
 	return client + "/" + key
 }
 
-// The function by returns the reason for the denials in a group of an audit record: the name of the limit, or the kind
-// of denial with the name of the set.
+// The function "by" returns the reason for the denials in a group of an audit record: the name of the limit, or the
+// kind of denial with the name of the set.
 func by(g *audit.Group) string {
 	if g.Set != "" {
 		return g.Limit + ": " + g.Set

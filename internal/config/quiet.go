@@ -171,7 +171,7 @@ func (r *reader) quietUsers(i int) []string {
 	return users
 }
 
-// openTo returns the number of minutes a day in which the users of a set may receive sends on the channel. The function
+// openTo returns the number of minutes a day in which the users of a set may receive sends on the channel. The method
 // openTo uses the first i+1 entries of quiet hours, and combines those with the same time zone as the entry i.
 func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	var closed [minutesOfDay]bool
@@ -195,7 +195,7 @@ func (r *reader) openTo(i int, channel capping.Channel, set string) int {
 	return open
 }
 
-// The method on returns a text with the name of a channel, for an error message.
+// The method "on" returns a text with the name of a channel, for an error message.
 func (r *reader) on(channel capping.Channel) string {
 	if channel == 0 {
 		return "without a channel"

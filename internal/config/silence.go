@@ -72,8 +72,8 @@ type silences struct {
 // out time zones in which every day has a minute for sends.
 type silence map[string]string
 
-// The method on describes the days without possible sends on a channel: first for all users, and then for the users of
-// sets with more such days. Each returned text contains the placeholder %s for the names of the affected channels.
+// The method "on" describes the days without possible sends on a channel: first for all users, and then for the users
+// of sets with more such days. Each returned text contains the placeholder %s for the names of the affected channels.
 func (s *silences) on(channel capping.Channel) (list []string) {
 	var common uint32
 	var ofSets []int
@@ -126,7 +126,7 @@ func (s *silences) beyond(mask uint32, reported map[uint32]silence) silence {
 // hours do not depend on the time zone of the user.
 const everywhere = ""
 
-// The method of returns the time zones in which a combination of quiet hours leaves whole days without a minute for
+// The method "of" returns the time zones in which a combination of quiet hours leaves whole days without a minute for
 // sends.
 func (s *silences) of(mask uint32) silence {
 	if known, ok := s.found[mask]; ok {

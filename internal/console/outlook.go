@@ -39,7 +39,7 @@ type Outlook struct {
 	now *tried // counts of a larger sample for the first time; nil: the counts in Points
 }
 
-// The method from returns a copy of the forecast in which the numbers for the current time come from a trial. A page
+// The method "from" returns a copy of the forecast in which the numbers for the current time come from a trial. A page
 // with this copy shows only one number for the current time, although the trial and the forecast use different samples.
 func (o *Outlook) from(t *tried) *Outlook {
 	if !o.Sampled() || t.Summary == nil || len(o.Points) == 0 {

@@ -438,7 +438,7 @@ type whatIfTurn struct {
 	at     time.Time
 }
 
-// The method of returns the result of a what-if request, from the kept results or from a new replay. Several visitors
+// The method "of" returns the result of a what-if request, from the kept results or from a new replay. Several visitors
 // with the same request wait for one replay, because each API key may run only one replay at a time.
 func (w *whatIfs) of(v *frame.Visit, config string, r *api.WhatIfRequest) (*api.WhatIf, error) {
 	asked, err := json.Marshal(r)

@@ -72,7 +72,7 @@ func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	return slices.Clip(all)
 }
 
-// The method of reports whether a live change determines the user's membership, and if so, whether the user is a
+// The method "of" reports whether a live change determines the user's membership, and if so, whether the user is a
 // member.
 func (d *decided) of(user capping.UserID) (decides, member bool) {
 	key := keyOf(user)

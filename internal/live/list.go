@@ -103,7 +103,7 @@ func (i info) later(j info) bool {
 	return i.kind() > j.kind()
 }
 
-// The method in reports whether the live change overrides a build of the set that includes all changes up to the time
+// The method "in" reports whether the live change overrides a build of the set that includes all changes up to the time
 // asOf. The result "member" says whether the change makes the user a member. If a live change adds a user, the change
 // even overrides builds that are newer by up to the time Margin, because clocks may differ. The reason for Margin:
 // withholding a message by mistake is better than sending an unwanted message.
@@ -128,7 +128,7 @@ func (b *block) find(user capping.UserID) (int, bool) {
 	return sort.Find(len(b.lows), func(i int) int { return cmp.Compare(user, b.user(key, i)) })
 }
 
-// The method of returns the latest live change of a user in the set, if the user has one.
+// The method "of" returns the latest live change of a user in the set, if the user has one.
 func (l *list) of(user capping.UserID) (info, bool) {
 	b := l.blocks[keyOf(user)]
 	if b == nil {

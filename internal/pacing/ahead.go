@@ -62,7 +62,7 @@ func (a Ahead) through(t Time) (n int64) {
 }
 
 // The method "after" returns the first slot that is later than t in any of the strands (series of slots). If no strand
-// (series of slots) has a slot later than t, "after" returns Never.
+// has a slot later than t, "after" returns Never.
 func (a Ahead) after(t Time) Time {
 	first := Never
 	for i := range a {

@@ -22,8 +22,8 @@ func KeepFor(limits []Limit) time.Duration {
 
 // Merge reduces the number of runs (series of permits at equal distances) in a log. Merge drops runs whose permits no
 // limit can count any more at the instant now. Merge always keeps the newest runs, because a new limit with a longer
-// window may count them. If too many runs (series of permits at equal distances) remain, Merge moves permits to the
-// slots of later permits. The section "The log" of the package documentation explains the groups that Merge makes.
+// window may count them. If too many runs remain, Merge moves permits to the slots of later permits. The section "The
+// log" of the package documentation explains the groups that Merge makes.
 func (l *Log) Merge(now Time, limits []Limit) {
 	l.drop(now, limits)
 	tiers := tiersOf(limits)

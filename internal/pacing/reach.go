@@ -73,8 +73,8 @@ func (p *Pacer) rowIntervals(reach time.Duration) int {
 	return min(n, int(MaxWindow/interval), MaxMax)
 }
 
-// A call with a long wait must leave slots free for calls with a shorter, protected wait. farReach returns the longest
-// wait for a slot that the pacer grants to a call with a long wait.
+// farReach returns the longest wait for a slot that the pacer grants to a call with a long wait. Such a call must leave
+// slots free for calls with a shorter, protected wait.
 func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	period := MaxWait
 	for _, limit := range p.far(reach).Limits {
@@ -83,7 +83,7 @@ func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	return max(reach, min(period*farRows, MaxWait))
 }
 
-// reachMark returns the target of a mark. Instances use this log only to tell each other that calls use a protected
+// reachMark returns the target of a mark: a log that instances use only to tell each other that calls use a protected
 // wait (wait class with slots kept free).
 func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})

@@ -278,7 +278,7 @@ func (d *demands) forget(stays func(pacer, share string) bool) {
 	}
 }
 
-// The method mark returns the target of a share's mark. Instances use this log only to tell each other that the share
+// The method mark returns the target of a share's mark: a log that instances use only to tell each other that the share
 // (reserved part of a pacer) is in use.
 func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})

@@ -106,7 +106,7 @@ func (e *engine) spanOf(key limitKey) *span {
 	return s
 }
 
-// The method after returns the beginning of the longest window of the limits in the argument s, at the time of a
+// The method "after" returns the beginning of the longest window of the limits in the argument s, at the time of a
 // recorded call. A send after the returned time was within the window of at least one of these limits.
 func (e *engine) after(s *span, r *audit.Record) capping.Instant {
 	after := r.At

@@ -144,8 +144,8 @@ func (r *Refresher) formers(ctx context.Context, blank *comparison) iter.Seq2[*f
 // The method "measures" reports whether a comparison with this earlier generation (published version) can show losses
 // of guarded sets (sets with a limit on lost users). A comparison with the cached generation can always show losses,
 // because a service used this generation. A comparison with a generation of the source shows no loss if a guarded set
-// is missing or empty in this generation. Either no service with this guard ever used a generation without the set, or
-// the generation itself is the result of a loss.
+// is missing or empty in this generation. Either no service with this guard ever used such a generation, or the
+// generation itself is the result of a loss.
 func (f *former) measures(guarded *Guarded, next *Manifest) bool {
 	if f.cache != nil {
 		return true

@@ -282,8 +282,8 @@ func (c *comparison) readBefore(ctx context.Context, s *Segment) (*bitmap.Bitmap
 // version) by approved changes in the manifest. Each counted change starts at the users with which the change before it
 // ended, and the first starts at the set's users in the earlier generation. If ids are not dense (32-bit numbers), the
 // chain of approved changes may break although no user left. The reason is that every new id changes the user numbers,
-// and so the result of Manifest.Users. If the chain breaks, accounted counts all approved changes since the earlier
-// generation.
+// and so the result of Manifest.Users. If the chain breaks, the method "accounted" counts all approved changes since
+// the earlier generation.
 func (c *comparison) accounted(was, is *Set) uint64 {
 	m, from := c.next.Manifest, c.was.manifest.Users(&was.Segment)
 	removed, end := m.accounted(was.Name, from, time.Time{})

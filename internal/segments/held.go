@@ -13,9 +13,9 @@ import (
 	"capper/internal/objects"
 )
 
-// The type holding stores the manifest of the source's live generation (published version in use), and the reason if
-// the service rejects this generation. A comparison of two generations may read hundreds of megabytes. The Refresher
-// therefore repeats a comparison only if one of the two generations or the limits change.
+// The type holding stores the manifest of the source's live generation (published version that current.json names), and
+// the reason if the service rejects this generation. A comparison of two generations may read hundreds of megabytes.
+// The Refresher therefore repeats a comparison only if one of the two generations or the limits change.
 type holding struct {
 	live    *Manifest // manifest of the live generation at the last read
 	checked Checked   // checked.json at the last read
@@ -27,7 +27,8 @@ type holding struct {
 	former  *stayed // earlier generation that a starting service uses if it rejects the live one
 }
 
-// The method "sees" stores the manifest of the source's live generation (published version in use) at the last read.
+// The method "sees" stores the manifest of the source's live generation (published version that current.json names) at
+// the last read.
 func (h *holding) sees(m *Manifest) { h.live = m }
 
 // The method "again" returns the error of the last comparison, if that comparison had the given two generations
@@ -130,8 +131,8 @@ func unmeasured(none []error) (texts []string) {
 	return texts
 }
 
-// The method stay makes a starting service that has rejected the live generation (published version in use) use the
-// earlier generation.
+// The method stay makes a starting service that has rejected the live generation (published version that current.json
+// names) use the earlier generation.
 func (r *Refresher) stay(ctx context.Context, require func(*Manifest) error) bool {
 	f := r.held.former
 	if f == nil || f.Manifest.fulfils(require) != nil {
@@ -200,7 +201,7 @@ func (r *Refresher) object(ctx context.Context, sha256 string) (*bitmap.Bitmap, 
 }
 
 // Refusal contains the reason and the start of a rejection: the service does not use the source's live generation
-// (published version in use).
+// (published version that current.json names).
 type Refusal struct {
 	Generation string
 	Since      time.Time
@@ -339,7 +340,7 @@ func (r *Refresher) countLosses(c *comparison) {
 	}
 }
 
-// For each set of the generation (published version) in use, the type confirmed contains the time of the newest
+// The type confirmed contains a time for each set of the generation (published version) in use: the time of the newest
 // generation or build with the same users in this set.
 type confirmed map[string]confirmation
 
@@ -396,7 +397,8 @@ func (r *Refresher) confirm() {
 }
 
 // The method sets returns an identifier of the users (see Manifest.Users) for each set of the source's live generation
-// (published version in use). If the service uses the live generation of the source, the method sets returns nil.
+// (published version that current.json names). If the service uses the live generation of the source, the method sets
+// returns nil.
 func (h *holding) sets(inUse *Manifest) map[string]string {
 	if h.live == nil || h.live.Generation == inUse.Generation {
 		return nil

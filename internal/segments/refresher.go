@@ -317,10 +317,10 @@ func (r *Refresher) keepCopy(ctx context.Context, g *Generation) {
 	}
 }
 
-// The method fetch reads the live generation (published version in use), unless this generation is already in use or
-// Require rejects it. The method fetch reads only bitmaps and files that are not in memory, from the local cache if
-// possible. Because the cache may hang, reading from the cache may take at most a quarter of the time-out. After a hang
-// of the cache, enough time remains for reading from the source.
+// The method fetch reads the live generation (published version that current.json names), unless this generation is
+// already in use or Require rejects it. The method fetch reads only bitmaps and files that are not in memory, from the
+// local cache if possible. Because the cache may hang, reading from the cache may take at most a quarter of the
+// time-out. After a hang of the cache, enough time remains for reading from the source.
 func (r *Refresher) fetch(ctx context.Context, known *memory, require func(*Manifest) error) (*Generation, string,
 	error) {
 	m, tag, err := r.look(ctx)
@@ -414,9 +414,9 @@ func (r *Refresher) readDictionary(ctx, near context.Context, known *memory, m *
 	return m.readDictionary(ctx, r.cfg.Source)
 }
 
-// The method look reads the manifest of the live generation (published version in use), or returns nil if this
-// generation is already in use. look also returns the object tag of the current.json that it read, even together with
-// an error.
+// The method look reads the manifest of the live generation (published version that current.json names), or returns nil
+// if this generation is already in use. look also returns the object tag of the current.json that it read, even
+// together with an error.
 func (r *Refresher) look(ctx context.Context) (*Manifest, string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout, fmt.Errorf(
 		"the segments location did not respond within %s",

@@ -69,9 +69,9 @@ func (s *Server) showReturned(ctx context.Context, pacers []pacing.Pacer) {
 	}
 }
 
-// ReturnEnded finds the requests for permits whose lease (right to use the permits) has ended, and gives their unused
-// permits back to the pacers. If giving permits back fails, the next call of ReturnEnded continues with the remaining
-// requests.
+// ReturnEnded finds the requests for permits whose lease (time limit for unused permits) has ended, and gives their
+// unused permits back to the pacers. If giving permits back fails, the next call of ReturnEnded continues with the
+// remaining requests.
 func (s *Server) ReturnEnded(ctx context.Context) error {
 	pacers, err := s.pacers.ReturnEnded(ctx)
 	s.showReturned(ctx, pacers)

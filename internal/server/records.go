@@ -22,7 +22,8 @@ func newRecords(records *pacing.Records, clients *clientMetrics) *recordMetrics 
 			"Permit records in the store, by client and kind: request (of a past call) or log (of a message or key).",
 			[]string{"client", "kind"}, nil),
 		inAll: prometheus.NewDesc("capper_permit_records_in_all",
-			"Permit records of all clients in the store, by kind: request (of a call) or log (of a message or key).",
+			"Permit records of all clients in the store, by kind: request (of a past call) or log (of a message or "+
+				"key).",
 			[]string{"kind"}, nil),
 		used: prometheus.NewDesc("capper_permit_records_used_ratio",
 			"Used fraction of the fullest limit on the number of permit records in the store; 1 means full.", nil, nil),

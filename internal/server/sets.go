@@ -226,7 +226,7 @@ func doubtText(unknown, all int) string {
 		"answers 200; repeating is safe", stored, unknown)
 }
 
-// The function without returns the elements of the list users that are not in the list others. Both lists must be in
+// The function "without" returns the elements of the list users that are not in the list others. Both lists must be in
 // ascending order.
 func without(users, others []capping.UserID) []capping.UserID {
 	if len(others) == 0 {

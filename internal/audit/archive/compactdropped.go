@@ -10,17 +10,18 @@ import (
 	"capper/internal/audit"
 )
 
-// The type notes is the list of the audit files of each instance that compactions have removed. By the list notes,
-// `capper audit verify` knows whether a compaction removed a missing audit file, or whether the file is lost.
+// The type notes is the list of the audit files of each instance that compactions have removed. This list tells `capper
+// audit verify` whether a compaction removed a missing audit file, or whether the file is lost.
 type notes struct {
 	*run
 	known *Dropped
 }
 
 // The method begin stores the numbers of the audit files that the compaction will remove, before the compaction removes
-// the first file. After the method begin, `capper audit verify` treats every other missing audit file as lost. The
-// argument "entries" of the method begin must be sorted by instance and number. If no notes exist and the first audit
-// files of an instance are missing, the method assumes that an earlier version of capper removed these files.
+// the first file. Once begin has stored the numbers, `capper audit verify` treats every other missing audit file as
+// lost. The argument "entries" of the method begin must be sorted by instance and number. If no notes exist and the
+// first audit files of an instance are missing, the method assumes that an earlier version of capper removed these
+// files.
 func (n *notes) begin(ctx context.Context, entries []*Entry) error {
 	through := map[string]uint64{}
 	for instance, d := range n.known.All() {

@@ -30,8 +30,8 @@ func (g *Grants) Lists() [2][]capping.UserID {
 }
 
 // The method Grants returns the users who have or may have a recorded send of the message, for each channel. Sends
-// without a channel come first. The argument 0 of Grants selects all channels. The result of Grants contains no
-// channels without users. If an audit file is unreadable, Grants returns an error and no users.
+// without a channel come first. If the argument "channel" is 0, Grants selects all channels. The result of Grants
+// contains no channels without users. If an audit file is unreadable, Grants returns an error and no users.
 func (a *Archive) Grants(ctx context.Context, message capping.Message, channel capping.Channel) ([]Grants, error) {
 	byChannel := map[capping.Channel]*held{}
 	q := Query{Message: &message, Channel: channel, Kinds: []audit.Kind{audit.Filter, audit.Release}}

@@ -14,8 +14,8 @@
 // audit file that is being written. If the audit location is in S3, the room (spool directory) lies below Config.Spool.
 // The spool directory has the name of the instance. An instance takes over the spool directories that no process has
 // locked, at its start and whenever the instance begins a new audit file. If an instance has died, another instance
-// closes the dead instance's audit files after the last complete record, and uploads these files under the dead
-// instance's name.
+// closes each of the dead instance's audit files after the file's last complete record, and uploads these files under
+// the dead instance's name.
 //
 // # Guarantees
 //

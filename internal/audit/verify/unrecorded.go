@@ -24,8 +24,8 @@ func (s *work) countRepeats(g *audit.Group) {
 	}
 }
 
-// If verify compares the audit with the store and audit records may be missing, useRepeats makes the passes read the
-// groups with the outcome audit.Replayed.
+// useRepeats makes the passes read the groups with the outcome audit.Replayed, if verify compares the audit with the
+// store and audit records may be missing.
 func (s *work) useRepeats() {
 	if s.expected == nil || len(s.unsure) == 0 {
 		return

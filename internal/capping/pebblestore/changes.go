@@ -214,7 +214,7 @@ func checkBatch(b *live.Batch) error {
 
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
-// For each set, the method Free durably stores a time: all generations (published versions) in use contain the set's
+// The method Free durably stores a time for each set: all generations (published versions) in use contain the set's
 // changes up to this time. The method Free also removes the freed changes from memory. If a set has no live changes up
 // to this time, Free stores nothing for the set. Older generations of segments therefore stay usable.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {

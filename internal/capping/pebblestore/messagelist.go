@@ -97,7 +97,7 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (pag
 }
 
 // The method walk finds the messages of the page. If the walk stops because it has read mostListed messages, the result
-// "reached" is the position of the stop. If the walk reaches its end, the result "reached" is nil.
+// "reached" is the position of the stop. If the walk does not stop for this reason, the result "reached" is nil.
 func (l *listing) walk(ctx context.Context) (reached *messages.Position, err error) {
 	bounds := &pebble.IterOptions{LowerBound: listKey(l.Since, id{}), UpperBound: l.upper()}
 	it, err := l.c.db.NewIter(bounds)
@@ -163,8 +163,8 @@ func (l *listing) add(i id, value []byte) error {
 const listVersion = 1
 
 // listValue returns the value of a message in the stored list of messages: version, last call, number of requested
-// users, and the message's text. A walk over the list needs no other data of messages, because listValue contains all
-// of them.
+// users, and the message's text. A walk over the list needs no other data of messages, because the value contains
+// everything that the walk needs.
 func listValue(r *record) []byte {
 	value := binary.AppendUvarint([]byte{listVersion}, uint64(max(r.Last, 0)))
 	value = binary.AppendUvarint(value, uint64(max(r.Asked, 0)))

@@ -83,7 +83,7 @@ func (l *pacerLogs) findPast(from []byte, most int, now pacing.Time) (past [][]b
 	return past, nil, err
 }
 
-// The function behindDamage returns the key at which the sweep (search for expired data) continues after an unreadable
+// The method behindDamage returns the key at which the sweep (search for expired data) continues after an unreadable
 // key. After an unreadable request, the sweep continues at the first log of a pacer. After an unreadable log, the sweep
 // continues at the next life (number of a reset of a pacer) in the keys.
 func (l *pacerLogs) behindDamage(key []byte) []byte {

@@ -153,7 +153,7 @@ func (s *Store) KeepLease(ctx context.Context, group string, r pacing.Request, l
 	return s.pacers.KeepLease(ctx, group, r, lasts, call)
 }
 
-// EndedLeases returns leases (time limits for unused permits) of permit requests that have ended; see pacing.Leases.
+// EndedLeases returns the ended leases (time limits for unused permits) of permit requests; see pacing.Leases.
 func (s *Store) EndedLeases(ctx context.Context, group string, most int) ([]pacing.Lease, error) {
 	return s.pacers.EndedLeases(ctx, group, most)
 }

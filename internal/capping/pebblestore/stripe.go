@@ -19,8 +19,8 @@ type stripe struct {
 const stripeCount = 256
 
 // A run is a group of users with neighbouring ids, which share a stripe (group of users with a common lock). The ids of
-// a run (group of neighbouring users) differ only in their lower bits. The type runs is the number of lower bits in
-// which the ids of a run may differ.
+// a run differ only in their lower bits. The type runs is the number of lower bits in which the ids of a run may
+// differ.
 type runs uint8
 
 const (

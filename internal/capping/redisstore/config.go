@@ -109,8 +109,8 @@ const denseIDs = "dense"
 
 func (i IDs) isDense() bool { return i.Kind == "" || i.Kind == denseIDs }
 
-// For a new store with these ids, the method layout returns the keyspace (distribution of users over Redis keys) and
-// the possible versions of the stored format.
+// The method layout returns the keyspace (distribution of users over Redis keys) and the possible versions of the
+// stored format, for a new store with these ids.
 func (i IDs) layout() (script.Keyspace, script.Formats) {
 	if i.isDense() {
 		return script.Standard, script.Known

@@ -243,10 +243,10 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 	return failed, err
 }
 
-// If Lists contains exactly the records up to the version "before", applyAfter applies further records of a live change
-// log (log of changes to sets by API calls) to Lists. The argument "freed" of applyAfter holds, for each set, the time
-// up to which changes were removed from the log; nil means no removals. If Lists has another version of the log than
-// "before", applyAfter changes nothing and returns false.
+// applyAfter applies further records of a live change log (log of changes to sets by API calls) to Lists, if Lists
+// contains exactly the records up to the version "before". The argument "freed" of applyAfter holds, for each set, the
+// time up to which changes were removed from the log; nil means no removals. If Lists has another version of the log
+// than "before", applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
 	l.applying.Lock()

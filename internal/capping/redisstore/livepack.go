@@ -28,8 +28,8 @@ const (
 	packFields   = 1000
 )
 
-// After this instance has appended to a live change log (log of changes to sets by API calls), packWhenLong packs the
-// log if it has many records of single calls.
+// packWhenLong packs a live change log (log of changes to sets by API calls), after this instance has appended to the
+// log, if the log has many records of single calls.
 func (l *liveLogs) packWhenLong(p int, version string, meta *script.LiveMeta) {
 	l.logs[p].packed.Store(int64(meta.Packed))
 	l.packBeyond(p, version, mostUnpacked)
@@ -297,10 +297,10 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// For each set, the method owe stores the time up to which changes must still be removed from a live change log (log of
-// changes to sets by API calls). The argument "freed" of the method owe holds the times that owe stores. The argument
-// "stored" of the method owe holds the times up to which the log no longer has changes. The method owe ignores times in
-// "freed" that are not later. The method settleOwed removes the changes later.
+// The method owe stores a time for each set: changes up to this time must still be removed from a live change log (log
+// of changes to sets by API calls). The argument "freed" of the method owe holds the times that owe stores. The
+// argument "stored" of the method owe holds the times up to which the log no longer has changes. The method owe ignores
+// times in "freed" that are not later. The method settleOwed removes the changes later.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 	l.owing.Lock()
 	defer l.owing.Unlock()

@@ -42,7 +42,7 @@ func (l *liveLogs) start(ctx context.Context) {
 	}
 }
 
-// Every second, the method run checks the live change logs (logs of changes to sets by API calls) in the background and
+// The method run checks the live change logs (logs of changes to sets by API calls) every second in the background, and
 // reads changed logs, until the store is closed.
 func (l *liveLogs) run() {
 	l.wait.Go(func() {
@@ -246,9 +246,9 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 }
 
 // renewOnce makes one attempt to read the live change log (log of changes to sets by API calls) and to apply the
-// records. The argument "known" of renewOnce is the version in memory. The argument "asked" of renewOnce is either
-// "known", to read only later records, or "", to read the whole log. If renewOnce returns neither true nor an error,
-// the caller must call renewOnce again.
+// records. The argument "known" of renewOnce is the version in memory. The argument "asked" of renewOnce is either the
+// same version, to read only later records, or "", to read the whole log. If renewOnce returns neither true nor an
+// error, the caller must call renewOnce again.
 func (l *liveLogs) renewOnce(ctx context.Context, p int, known, asked string) (done bool, err error) {
 	read, err := l.read(ctx, p, asked, "")
 	if err != nil || read == nil {

@@ -157,8 +157,8 @@ func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 }
 
 // The method read reads the sorted sets of the index piece by piece, until no unread entry can belong to the page. If
-// read stops earlier because of the maximum number of entries, the result "reached" is the position of the stop.
-// If read reads the index to its end, the result "reached" is nil.
+// read stops earlier because of the maximum number of entries, the result "reached" is the position of the stop. If the
+// maximum number does not stop read, the result "reached" is nil.
 func (b *browse) read(ctx context.Context) (reached *messages.Position, err error) {
 	for i := range b.shelves {
 		b.shelves[i].score = math.MaxInt64

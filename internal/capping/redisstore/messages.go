@@ -44,11 +44,10 @@ func newMessages(config messagesConfig) *messageCounts {
 // message.
 func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.Retention()) }
 
-// AddAnswers adds numbers of decisions, which instances of capper made, to the counts of each message; see
-// messages.Store. If a reply was lost, AddAnswers retries the command, and the script answers.lua adds the numbers only
-// once. An error of AddAnswers lists the deltas without a confirmed addition. If no reply arrived before the deadline,
-// the script may have added their numbers. If the caller passes these deltas again, their decisions may be counted
-// twice.
+// AddAnswers adds the numbers of decisions that instances made to the counts of messages; see messages.Store. If a
+// reply was lost, AddAnswers retries the command, and the script answers.lua adds the numbers only once. An error of
+// AddAnswers lists the deltas without a confirmed addition. If no reply arrived before the deadline, the script may
+// have added their numbers. If the caller passes these deltas again, their decisions may be counted twice.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	if len(deltas) == 0 {
 		return nil

@@ -22,7 +22,7 @@ func (o *takePermits) Encode(c *dispatch.Command) {
 	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.joined)
 }
 
-// Stamp sets the time of the call. The script pace.lua rejects a late command by this time, so that no permits are
+// Stamp sets the time of the call. With this time, the script pace.lua rejects a late command, so that no permits are
 // taken after the caller has stopped waiting.
 func (o *takePermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)

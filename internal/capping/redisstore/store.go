@@ -198,8 +198,7 @@ func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.Forget(ctx, pacer, group)
 }
 
-// AddAnswers adds numbers of decisions, which instances of capper made, to the counts of each message; see
-// messages.Store.
+// AddAnswers adds the numbers of decisions that instances made to the counts of messages; see messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return s.counts.AddAnswers(ctx, deltas)
 }

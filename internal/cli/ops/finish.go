@@ -14,7 +14,7 @@ import (
 // new name, a service with the old configuration can no longer use the store.
 func migratedDir(dir string) string { return dir + ".migrated" }
 
-// If the last pass of a migration is also the first pass, lookFor reads the kind of user ids of the embedded store. The
+// lookFor reads the kind of user ids of the embedded store, if the last pass of a migration is also the first pass. The
 // kind of user ids is in a file beside the directory of the embedded store. The file keeps its name when the migration
 // renames the directory.
 func (w *work) lookFor(dir string) (err error) {

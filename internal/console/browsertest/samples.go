@@ -123,7 +123,7 @@ func (s *Service) history(audience []uint32) {
 	}
 }
 
-// The method at sets the clock of the test service to the given duration before the end of the sample day, and calls
+// The method "at" sets the clock of the test service to the given duration before the end of the sample day, and calls
 // the function "act".
 func (s *Service) at(before time.Duration, act func()) {
 	s.Clock.Set(s.ends.Add(-before))

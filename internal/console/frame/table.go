@@ -135,7 +135,7 @@ func harmless(text string) string {
 	return text
 }
 
-// The method with returns the address of the page with the given query parameters added.
+// The method "with" returns the address of the page with the given query parameters added.
 func (c *content) with(pairs ...string) string {
 	at, err := url.Parse(c.at)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"capper/internal/testkit"
 )
 
-// leasesEnd checks the begin, the extension, the list and the removal of leases in a store.
+// leasesEnd checks how the store begins, extends, lists and removes leases.
 func leasesEnd(f *fixture) {
 	kept, left := Request(), Request()
 	keep := func(r pacing.Request, lasts time.Duration, call string) pacing.LeaseState {

@@ -300,7 +300,7 @@ func (m *model) compareStates(ask *pacing.Ask, grant *pacing.Grant) string {
 	return ""
 }
 
-// The method "used" returns the number of slots less than one window old, but at most Max.
+// The function "used" returns the number of slots less than one window old, but at most Max.
 func used(log []pacing.Time, limit pacing.Limit, now pacing.Time) (n int) {
 	for n < min(limit.Max, len(log)) && log[len(log)-1-n].Add(limit.Window) > now {
 		n++

@@ -50,7 +50,7 @@ func noMatch(pattern string, leftOut []string) error {
 	if len(leftOut) == 0 {
 		return fmt.Errorf("no file matches %q", pattern)
 	}
-	return fmt.Errorf("no data file matches %q, but only %d other files, such as %q", pattern, len(leftOut),
+	return fmt.Errorf("no data file matches %q, but %d other files do, such as %q", pattern, len(leftOut),
 		leftOut[0])
 }
 

@@ -17,11 +17,10 @@ import (
 // generation) and the live state "base" to the user numbers of one dictionary. The argument "base" of Over must come
 // from ReadForAmend. For dense ids (32-bit integers), Over returns the candidate and base unchanged.
 //
-// If the live dictionary has all ids of the candidate (built but unpublished generation), the result refers to the
-// stored dictionary and BackFile (file with the user ids). If the live dictionary lacks ids of the candidate, the
-// result has a new dictionary with all ids, and all bitmaps have the user numbers of the new dictionary. If an amend
-// (publish of some sets) removes users from a set, the ids of these users remain in the dictionary until the next
-// build.
+// If the live dictionary has all ids of the candidate, the result refers to the stored dictionary and BackFile (file
+// with the user ids). If the live dictionary lacks ids of the candidate, the result has a new dictionary with all ids,
+// and all bitmaps have the user numbers of the new dictionary. If the amend removes users from a set, the ids of these
+// users remain in the dictionary until the next build.
 func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 	if err := c.checkIDs(base); err != nil {
 		return nil, nil, err

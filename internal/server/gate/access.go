@@ -216,7 +216,7 @@ func (c *Control) MayShare(client, share string) error {
 // The result "" means no share.
 func (c *Control) ShareOf(client string) string { return c.rules.Shares[client].Own }
 
-// The method with returns the caller to whom the API key belongs, or an error if the key has none of the scopes.
+// The method "with" returns the caller to whom the API key belongs, or an error if the key has none of the scopes.
 func (k *liveKey) with(scopes []Scope) (caller Caller, err error) {
 	if !slices.ContainsFunc(scopes, func(scope Scope) bool { return slices.Contains(k.Scopes, scope) }) {
 		err = wire.NewFailure(api.CodeForbidden, "the API key %q lacks the scope %s, which this call requires", k.ID,

@@ -87,7 +87,7 @@ func (b *Budget) free(n int64) bool {
 
 func (b *Budget) fits(n int64) bool { return b.held == 0 || b.held+n <= b.bound }
 
-// The method within reports whether a client that takes n more units (users or bytes) stays within its fair share of
+// The method "within" reports whether a client that takes n more units (users or bytes) stays within its fair share of
 // the budget. The first call of a client is always within the client's share of the budget.
 func (b *Budget) within(client string, n int64) bool {
 	claimed := b.claims[client]

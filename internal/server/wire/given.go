@@ -330,7 +330,7 @@ func (g *givenDecoder) one() error {
 	return nil
 }
 
-// The method at returns the JSON path of the current id, for error texts.
+// The method "at" returns the JSON path of the current id, for error texts.
 func (g *givenDecoder) at() string {
 	if g.path != nil {
 		return g.path()

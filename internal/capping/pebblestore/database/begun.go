@@ -31,7 +31,7 @@ func (b *begun) refuse(name string) {
 	}
 }
 
-// After Pebble has closed a table, the method end removes the table from the list of unfinished tables, because Pebble
+// The method end removes a table from the list of unfinished tables after Pebble has closed the table, because Pebble
 // now uses it. If the file system refused a write to the table, the table stays in the list.
 func (b *begun) end(name string) {
 	b.mu.Lock()

@@ -65,8 +65,8 @@ func (d *DB) now() (time.Time, capping.Instant, error) {
 	return at, now, nil
 }
 
-// When the store starts, checkRest compares the clock with the time of the last identity mark (counter that exposes an
-// old copy).
+// checkRest compares the clock with the time of the last identity mark (counter that exposes an old copy), when the
+// store starts.
 func (d *DB) checkRest(last time.Time, file string) error {
 	rest, bound := d.config.Clock().Sub(last), d.config.ClockBound
 	switch {

@@ -131,8 +131,8 @@ func checkReadable(marker string, upgrade *upgrade, oldest, newest int) error {
 	return &capping.FormatError{Marker: marker, Found: from, Oldest: oldest, Newest: newest, Want: Marker(logFormat)}
 }
 
-// If the database is empty, markEmpty writes the format marker (value that names the version of the stored format).
-// Otherwise, markEmpty returns an error.
+// markEmpty writes the format marker (value that names the version of the stored format) into an empty database. If the
+// database is not empty, markEmpty returns an error.
 func (d *DB) markEmpty(marker string) error {
 	it, err := d.NewIter(nil)
 	if err != nil {

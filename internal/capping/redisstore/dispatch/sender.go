@@ -160,8 +160,8 @@ func (s *sender) send(commands []*Command) (size int) {
 	return size
 }
 
-// The function "owned" omits commands that go to a node that is importing the slot. Commands that go to a node that is
-// importing the slot are left out.
+// The function "owned" returns the partitions of the commands that go to the node because the node owns the hash slot.
+// Commands that go to a node that is importing the slot are left out.
 func owned(commands []*Command) []int {
 	partitions := make([]int, 0, pipelineCommands)
 	for _, c := range commands {

@@ -132,9 +132,9 @@ func idsOf(found string) (ids IDs, depth int, ok bool) {
 	return IDs{Kind: match[1], Check: match[2]}, depth, err == nil
 }
 
-// For a store that was created with another depth, OtherDepth returns the depth in the format marker "found" (value
-// that names the version of the stored format). The result "ok" of OtherDepth is true if the marker "found" and the
-// marker m differ only in the depth, and this program can use the depth.
+// OtherDepth returns the depth in the format marker "found" (value that names the version of the stored format), for a
+// store that was created with another depth. The result "ok" of OtherDepth is true if the marker "found" and the marker
+// m differ only in the depth, and this program can use the depth.
 func (m *Marker) OtherDepth(found string) (depth int, ok bool) {
 	ids, depth, ok := idsOf(found)
 	if !ok || m.ids.Kind == "" || ids != m.ids || depth < MinDepth || depth > MaxDepth {

@@ -118,8 +118,8 @@ func (k Keyspace) Partition(user capping.UserID) int { return k.partitionAt(k.pl
 // BucketOf returns the number of a user's bucket. The argument of BucketOf is the user's item in a Plan.
 func (k Keyspace) BucketOf(item uint64) uint32 { return k.bucketAt(placeOf(item)) }
 
-// HashFields returns the largest number of fields in a hash. Up to the number HashFields of fields, Redis should keep
-// its compact encoding of a bucket.
+// HashFields returns the largest number of fields in a hash. Up to this number of fields, Redis should keep its compact
+// encoding of a bucket.
 func (k Keyspace) HashFields() int {
 	if k.IsSpread() {
 		return 256 // the buckets of one store differ in size, and grow with its users

@@ -55,7 +55,7 @@ func (h *points) settled(partition int) point {
 	return h.partitions[partition].settled
 }
 
-// If the point p of the partition from Redis is later than the known point, the method "told" stores p as the settled
+// The method "told" stores the point p of the partition from Redis as the settled point, if p is later than the known
 // point.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()

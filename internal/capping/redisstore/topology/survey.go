@@ -178,7 +178,8 @@ func (t *Topology) survey(ctx context.Context) (*view, error) {
 }
 
 // noteView records whether the view of a node shows our cluster, and otherwise returns an error. noteView does not
-// record a node whose view has no members. Such a node has left its cluster or has not joined one yet.
+// record a node whose view has no members as a node of another cluster, because such a node has left its cluster or has
+// not joined one yet.
 func (t *Topology) noteView(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
