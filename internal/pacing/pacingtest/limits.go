@@ -251,8 +251,8 @@ var malformations = map[string]func(a *pacing.Ask){
 	"got 24h0m0.001s":   func(a *pacing.Ask) { a.MaxWait = pacing.MaxWait + time.Millisecond },
 	"must name a pacer": func(a *pacing.Ask) { a.Targets[0].Pacer = "" },
 	"given twice":       func(a *pacing.Ask) { a.Targets = append(a.Targets, a.Targets[0]) },
-	"limits, got 0":     func(a *pacing.Ask) { a.Targets[0].Limits = nil },
-	"limits, got 6":     func(a *pacing.Ask) { a.Targets[0].Limits = make([]pacing.Limit, pacing.MaxLimits+2) },
+	"one), got 0":       func(a *pacing.Ask) { a.Targets[0].Limits = nil },
+	"one), got 6":       func(a *pacing.Ask) { a.Targets[0].Limits = make([]pacing.Limit, pacing.MaxLimits+2) },
 	"of permits from 1": func(a *pacing.Ask) { a.Targets[0].Limits = []pacing.Limit{{Max: 0, Window: time.Second}} },
 	"got 10000001": func(a *pacing.Ask) {
 		a.Targets[0].Limits = []pacing.Limit{{Max: pacing.MaxMax + 1, Window: time.Second}}
