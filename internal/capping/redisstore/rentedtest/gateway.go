@@ -15,6 +15,7 @@ type Gateway struct {
 	mu       sync.Mutex
 	targets  []string
 	open     map[net.Conn]bool
+	closed   bool
 	wait     sync.WaitGroup
 }
 
@@ -36,6 +37,7 @@ func (g *Gateway) Addr() string { return g.listener.Addr().String() }
 func (g *Gateway) Close() {
 	_ = g.listener.Close()
 	g.mu.Lock()
+	g.closed = true
 	for conn := range g.open {
 		_ = conn.Close()
 	}
@@ -54,18 +56,26 @@ func (g *Gateway) accept() {
 			_ = client.Close()
 			continue
 		}
-		g.keep(client, server)
+		if !g.keep(client, server) {
+			_, _ = client.Close(), server.Close()
+			return
+		}
 		g.wait.Go(func() { carry(client, server) })
 		g.wait.Go(func() { carry(server, client) })
 	}
 }
 
-func (g *Gateway) keep(conns ...net.Conn) {
+// keep stores connections that Close must close. If Close has already run, keep stores nothing and returns false.
+func (g *Gateway) keep(conns ...net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
 	for _, conn := range conns {
 		g.open[conn] = true
 	}
+	return true
 }
 
 func carry(from, to net.Conn) {
