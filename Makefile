@@ -20,7 +20,7 @@ help: ## list the targets of this file
 quick: ## test the domain and the leaf packages, without servers; at most 60 s
 	scripts/test.sh quick
 
-test: ## run all tests except the storms, on a Redis Cluster and an S3 server; about 10 minutes on 2 cores
+test: ## run all tests except the storms, on a Redis Cluster and an S3 server; 12 to 20 minutes on 2 cores
 	scripts/test.sh
 
 race: ## run the tests of files that start goroutines with the race detector
