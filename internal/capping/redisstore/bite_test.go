@@ -85,13 +85,7 @@ func (f *field) sortedSets(s *storm) map[capping.UserID]map[identity]int {
 			for i, key := range keys {
 				user, err := strconv.ParseUint(strings.TrimPrefix(key, "fc:"), 10, 32)
 				require.NoError(f, err)
-				log := map[identity]int{}
-				for _, member := range sets[i].Val() {
-					if message, ok := names[capping.Token([]byte(member[:6]))]; ok {
-						log[identity{message: message}]++
-					}
-				}
-				logs[capping.UserID(user)] = log
+				logs[capping.UserID(user)] = sendsOf(sets[i].Val(), names)
 			}
 			if cursor = next; cursor == 0 {
 				break
@@ -99,4 +93,15 @@ func (f *field) sortedSets(s *storm) map[capping.UserID]map[identity]int {
 		}
 	}
 	return logs
+}
+
+// sendsOf counts the sends of each named message in a log of the usual design.
+func sendsOf(members []string, names map[capping.Token]capping.Message) map[identity]int {
+	sends := map[identity]int{}
+	for _, member := range members {
+		if message, ok := names[capping.Token([]byte(member[:6]))]; ok {
+			sends[identity{message: message}]++
+		}
+	}
+	return sends
 }
