@@ -3,6 +3,8 @@
 package redisstore
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/topology"
 	"capper/internal/testcluster"
+	"capper/internal/testkit"
 )
 
 func TestHealthTellsWhoIsMissing(t *testing.T) {
@@ -45,4 +49,35 @@ func TestHealthTellsWhoIsMissing(t *testing.T) {
 		require.NoError(t, c.Resume(addr))
 	}
 	is("ok", "")
+}
+
+// An instance that restarts after a failover serves the users of the other masters. The promoted master has no replica
+// until the failed master returns.
+func TestAStoreOpensAfterAFailover(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Replicas: 1})
+	config := unhurried(Config{Addrs: c.Addrs, Namespace: namespace()})
+	first := openTest(t, config)
+	users, daily := spread(300), rolling(1, time.Hour)
+	require.Equal(t, 300, count(filter(t, first, batchOf("a", users, daily)), capping.Allowed))
+	require.NoError(t, c.Kill(c.Addrs[0]))
+	testkit.Eventually(t, func() bool {
+		failed := func(n *topology.Node) bool { return n.Addr() == c.Addrs[0] }
+		return len(first.top.Masters()) == 3 && !slices.ContainsFunc(first.top.Masters(), failed)
+	})
+
+	s := openTest(t, config)
+	require.Contains(t, strings.Join(s.warnings, "\n"),
+		"has 0 replicas, but replica_acks: healthy needs 1: its users are unavailable until a replica joins it")
+	verdicts := make([]capping.Verdict, len(users))
+	require.Error(t, s.Filter(background(t, time.Second), batchOf("b", users, daily), verdicts))
+	require.Positive(t, count(verdicts, capping.Denied))
+	require.Positive(t, count(verdicts, capping.Unavailable))
+	require.Zero(t, count(verdicts, capping.Allowed))
+
+	require.NoError(t, c.Restart(c.Addrs[0]))
+	testkit.Eventually(t, func() bool {
+		_ = s.Filter(background(t, time.Second), batchOf("b", users, daily), verdicts)
+		return count(verdicts, capping.Denied) == len(users)
+	})
 }

@@ -107,14 +107,16 @@ func (n *Node) checkReplicas(ctx context.Context, f *Findings) error {
 	alive, all := found.alive, found.all
 	want := max(1, acks.fixed())
 	switch {
-	case all < want:
+	case found.most < want:
 		loss := ""
 		if all == 0 {
 			loss = " and accept that sends are lost with a master"
 		}
 		f.Refuse("node %s: has %d replicas, but replica_acks: %s needs %d: add replicas, or set replica_acks: %d%s",
-			n.addr,
-			all, acks, want, all, loss)
+			n.addr, all, acks, want, all, loss)
+	case all < want:
+		f.Warn("node %s: has %d replicas, but replica_acks: %s needs %d: its users are unavailable until a "+
+			"replica joins it", n.addr, all, acks, want)
 	case n.top.cluster && n.heirless.Load():
 		f.Warn("node %s: no replica may become a master (cluster-replica-no-failover yes): if the node is lost, its "+
 			"users are unavailable until it returns", n.addr)

@@ -78,6 +78,7 @@ func (n *Node) keepCount(found found) *Count {
 // The type found is a node's report about its replicas.
 type found struct {
 	alive, all int // number of replicas that can store a send, and number of all replicas
+	most       int // largest number of replicas that a master of the cluster has, or will have after a repair
 	fed        []fed
 	facts      Facts // reply of INFO
 }
@@ -98,12 +99,12 @@ func (n *Node) replicas(ctx context.Context) (found, error) {
 	}
 	online, syncing, all := fedOf(ParseInfo(info.Val()))
 	if !n.top.cluster {
-		return found{len(online), all, online, ParseInfo(whole.Val())}, nil
+		return found{len(online), all, all, online, ParseInfo(whole.Val())}, nil
 	}
 	n.noteGossip(nodes.Val())
 	n.heirless.Store(heirless(nodes.Val()))
 	alive, all := countSlaves(nodes.Val())
-	return found{max(alive-syncing, min(alive, len(online)), talking(online, 1)), all, online,
+	return found{max(alive-syncing, min(alive, len(online)), talking(online, 1)), all, mostSlaves(nodes.Val()), online,
 		ParseInfo(whole.Val())}, nil
 }
 

@@ -45,6 +45,21 @@ e7d1 127.0.0.1:30001@31001,hostname1 myself,master - 0 0 1 connected 0-5460
 	require.Equal(t, []int{0, 0}, []int{alive, all})
 }
 
+func TestMostSlaves(t *testing.T) {
+	t.Parallel()
+	const masters = "aa 10.0.0.1:6379@16379 myself,master - 0 0 1 connected 0-8191\n" +
+		"bb 10.0.0.2:6379@16379 master - 0 0 1 connected 8192-16383\n"
+	require.Equal(t, 0, mostSlaves(""))
+	require.Equal(t, 0, mostSlaves(masters), "nobody made replicas")
+	require.Equal(t, 2, mostSlaves(masters+"cc 10.0.0.3:6379@16379 slave bb 0 0 1 connected\n"+
+		"dd 10.0.0.4:6379@16379 slave,fail bb 0 0 1 disconnected\n"+
+		"ee 10.0.0.5:6379@16379 slave aa 0 0 1 connected\n"))
+	require.Equal(t, 1, mostSlaves(masters+"cc 10.0.0.3:6379@16379 master,fail - 0 0 1 disconnected\n"),
+		"a failed master returns as a replica")
+	require.Equal(t, 0, mostSlaves(masters+"cc 10.0.0.3:6379@16379 master,fail? - 0 0 1 connected 1-2\n"),
+		"a suspected master may return as a master")
+}
+
 func TestReplicasAreReadFromRole(t *testing.T) {
 	t.Parallel()
 	replica := func(host, port, offset string) any { return []any{host, port, offset} }

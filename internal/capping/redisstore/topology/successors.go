@@ -186,6 +186,29 @@ func countSlaves(text string) (alive, all int) {
 	return alive, all
 }
 
+// mostSlaves returns the largest number of replicas that a master of the cluster has, plus the number of failed
+// masters. A failed master that returns after a failover becomes a replica.
+func mostSlaves(text string) int {
+	of, failed := map[string]int{}, 0
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 {
+			continue
+		}
+		switch flags := strings.Split(fields[2], ","); {
+		case slices.Contains(flags, "slave"):
+			of[fields[3]]++
+		case slices.Contains(flags, "fail"):
+			failed++
+		}
+	}
+	most := 0
+	for _, n := range of {
+		most = max(most, n)
+	}
+	return most + failed
+}
+
 // The function heirless reports whether the node has replicas, but no replica that may become a master.
 func heirless(text string) bool {
 	barred, all := 0, 0
