@@ -110,6 +110,9 @@ type PacerState struct {
 	Key       string `json:"key,omitempty"`        // for a pacer per key: the key of the log
 	QueueMS   Millis `json:"queue_ms"`             // time until the latest granted slot; 0: the slot has passed
 	NextMS    Millis `json:"next_ms"`              // time until the next free slot, for this pacer alone
+	// Unavailable is true if the store could not read the pacer's grants. The response then contains no used slots, and
+	// both times are 0.
+	Unavailable bool `json:"unavailable,omitempty"`
 	// used slots of the fullest limit, with its Max and Window; nil without limits
 	Used   *int   `json:"used,omitempty"`
 	Max    int    `json:"max,omitempty"`

@@ -160,8 +160,12 @@ func pacerRows(p *api.PacerState) (rows [][]any) {
 	if p.Per != "" && p.MessageID+p.Key == "" {
 		queue, next = "by "+p.Per, "by "+p.Per
 	}
+	missing := "by " + p.Per
+	if p.Unavailable {
+		queue, next, missing = "unavailable", "unavailable", "unavailable"
+	}
 	add := func(limit string, used *int, most any) {
-		text := any("by " + p.Per)
+		text := any(missing)
 		if used != nil {
 			text = *used
 		}

@@ -162,11 +162,13 @@ func sharesText(shares []api.PacerShare) string {
 	return strings.Join(parts, ", ")
 }
 
-// The function standing returns a text with the state of a pacer (free, in use, busy or full) and the wait for the next
+// The function standing returns a text with the state of a pacer (such as free, busy or full) and the wait for the next
 // permit.
 func standing(p api.PacerState) string {
 	next := time.Duration(p.NextMS)
 	switch {
+	case p.Unavailable:
+		return "unavailable: the store cannot read its permits"
 	case p.Per == api.PerMessage:
 		return "one queue per message: look one up above"
 	case p.Per == api.PerKey:
@@ -182,7 +184,7 @@ func standing(p api.PacerState) string {
 }
 
 func millis(p api.PacerState, ms api.Millis) frame.Cell {
-	if p.Per != "" {
+	if p.Per != "" || p.Unavailable {
 		return frame.Text("")
 	}
 	return frame.Number(time.Duration(ms).Seconds(), 1)
@@ -201,7 +203,10 @@ func pacerLimits(pacers []api.PacerState) *frame.Table {
 	for _, p := range pacers {
 		for _, l := range p.Limits {
 			used := frame.Text("by " + p.Per)
-			if l.Used != nil {
+			switch {
+			case p.Unavailable:
+				used = frame.Text("unavailable")
+			case l.Used != nil:
 				used = frame.Count(*l.Used)
 			}
 			t.Rows = append(t.Rows, []frame.Cell{frame.Text(p.Name), frame.Text(l.Window), used, frame.Count(l.Max)})

@@ -37,4 +37,8 @@ func TestAPacerWithAFullLimitLaterIsFree(t *testing.T) {
 	require.Equal(t, "free: the next permit needs no wait", standing(later))
 	later.NextMS = api.Millis(5e8)
 	require.Equal(t, "full: the next permit waits 500 ms", standing(later))
+	unread := api.PacerState{Name: "short", Unavailable: true, Limits: []api.PacerLimitUse{{Max: 2, Window: "1s"}}}
+	require.Equal(t, "unavailable: the store cannot read its permits", standing(unread))
+	require.Empty(t, millis(unread, 0).Text)
+	require.Equal(t, "unavailable", pacerLimits([]api.PacerState{unread}).Rows[0][2].Text)
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Pacers grants permits to start sends by the rules of a Policy, and keeps the logs of pacers in a Store. A Pacers
@@ -556,12 +558,14 @@ func (p *Pacers) plan(call *Call) (*plan, error) {
 // Standing is a pacer together with the state of its log: the used slots and the wait for the next slot.
 type Standing struct {
 	*Pacer
-	State // zero for a pacer with several logs
+	State       // zero for a pacer with several logs, and for a pacer with an error
+	Err   error // the store could not read the log; nil: no error
 }
 
 // The method Look returns the state of the log of the pacer with the given name: the used slots and the wait for the
 // next slot. For the name "", Look returns the states of all pacers, in the order of the returned policy. Look takes no
-// permits. If no pacer has the name, Look returns a *FieldError.
+// permits. If no pacer has the name, Look returns a *FieldError. If the store can read some logs but not all, Look sets
+// the field Err of the other pacers. If the store can read no log, Look returns the error of the store.
 func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, policy *Policy, err error) {
 	policy = p.Policy()
 	for i := range policy.Pacers {
@@ -579,34 +583,50 @@ func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, p
 		}
 	}
 	slices.SortStableFunc(plain, func(a, b *Standing) int { return cmp.Compare(a.Group, b.Group) })
-	for len(plain) > 0 {
-		n := 1
-		for n < min(len(plain), MaxPacers) && plain[n].Group == plain[0].Group {
-			n++
-		}
-		if err := p.look(ctx, plain[:n]); err != nil {
-			return nil, nil, err
-		}
-		plain = plain[n:]
+	p.lookAtAll(ctx, plain)
+	if len(plain) > 0 && !slices.ContainsFunc(plain, func(s *Standing) bool { return s.Err == nil }) {
+		return nil, nil, plain[0].Err
 	}
 	return standings, policy, nil
 }
 
+// looksAtOnce is the number of reads of logs that run at once. The store waits for a master that is down, and one such
+// wait must not delay the reads from the other masters.
+const looksAtOnce = 16
+
+// lookAtAll reads the states of the pacers, which the caller has sorted by group. One read covers at most MaxPacers
+// pacers of one group.
+func (p *Pacers) lookAtAll(ctx context.Context, sorted []*Standing) {
+	var reads errgroup.Group
+	reads.SetLimit(looksAtOnce)
+	for len(sorted) > 0 {
+		n := 1
+		for n < min(len(sorted), MaxPacers) && sorted[n].Group == sorted[0].Group {
+			n++
+		}
+		together := sorted[:n]
+		reads.Go(func() error {
+			p.look(ctx, together)
+			return nil
+		})
+		sorted = sorted[n:]
+	}
+	_ = reads.Wait()
+}
+
 // The method look reads from the store the states of the logs of at most MaxPacers pacers of one group, and sets the
-// field State of each pacer.
-func (p *Pacers) look(ctx context.Context, standings []*Standing) error {
+// field State or the field Err of each pacer.
+func (p *Pacers) look(ctx context.Context, standings []*Standing) {
 	ask := &Ask{}
 	for _, s := range standings {
 		ask.Targets = append(ask.Targets, Target{Pacer: s.Name, Group: s.Group, Limits: s.Judged()})
 	}
 	grant, err := p.store.TakePermits(ctx, ask)
-	if err != nil {
-		return err
-	}
 	for i, s := range standings {
-		s.State = grant.States[i]
+		if s.Err = err; err == nil {
+			s.State = grant.States[i]
+		}
 	}
-	return nil
 }
 
 // The method request returns the hash by which the store identifies one step of the call's request for permits. The

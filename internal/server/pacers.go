@@ -229,7 +229,11 @@ func pacerName(c *call) string {
 }
 
 // standingOf converts the state of a pacer to the type that responses use.
-func standingOf(s *pacing.Standing) api.PacerState { return stateOf(s, s.Per == pacing.PerPacer) }
+func standingOf(s *pacing.Standing) api.PacerState {
+	state := stateOf(s, s.Per == pacing.PerPacer && s.Err == nil)
+	state.Unavailable = s.Err != nil
+	return state
+}
 
 // stateOf converts the state of a pacer to the type that responses use. If the argument "counted" is true, s is the
 // state of one log. If "counted" is false, the pacer has a log for each message or key, and s says nothing about used

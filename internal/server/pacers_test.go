@@ -973,3 +973,37 @@ func TestManySlotsComeWhole(t *testing.T) {
 	require.Equal(t, got.Granted, permits)
 	require.Equal(t, 100_000, got.Granted+got.Refused)
 }
+
+// halfStore is a store that cannot reach the pacers of the group "sms".
+type halfStore struct{ pacing.Store }
+
+func (s halfStore) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
+	if ask.Group() == "sms" {
+		return pacing.Grant{}, errors.New("the node is down")
+	}
+	return s.Store.TakePermits(ctx, ask)
+}
+
+// TestPacersOfOtherGroupsAreListed checks that the list shows the other pacers if the store cannot read one group.
+func TestPacersOfOtherGroupsAreListed(t *testing.T) {
+	t.Parallel()
+	clock := testkit.NewClockAt(startOfTest)
+	store := openStore(t, clock.Now)
+	permits, ok := capping.As[pacing.Store](store)
+	require.True(t, ok)
+	limits := []pacing.Limit{{Max: 5, Window: time.Hour}}
+	policy := &pacing.Policy{Version: "policy-1", Pacers: []pacing.Pacer{
+		{Name: "down", Group: "sms", Limits: limits}, {Name: "up", Limits: limits}}}
+	half := func(cfg *server.Config) { cfg.Pacers = pacing.New(halfStore{permits}, policy) }
+	s := newServiceOver(t, store, clock, half)
+	require.JSONEq(t, `{"pacers":[
+		{"name":"down","group":"sms","unavailable":true,"queue_ms":0,"next_ms":0,"max_wait":"30s",
+			"limits":[{"max":5,"window":"1h"}]},
+		{"name":"up","queue_ms":0,"next_ms":0,"max_wait":"30s","used":0,"max":5,"window":"1h",
+			"limits":[{"used":0,"max":5,"window":"1h"}]}],"config_version":"policy-1"}`,
+		string(s.get("/v1/pacers").body))
+	require.Equal(t, http.StatusServiceUnavailable, s.get("/v1/pacers/down").status)
+	policy.Pacers = policy.Pacers[:1]
+	s = newServiceOver(t, store, clock, half)
+	require.Equal(t, http.StatusServiceUnavailable, s.get("/v1/pacers").status, "no pacer could be read")
+}

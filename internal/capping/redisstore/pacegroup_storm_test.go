@@ -14,8 +14,8 @@ import (
 	"capper/internal/testcluster"
 )
 
-// While the slot of a group is half moved, the pacers of other groups give out permits, and those of the group give
-// none twice.
+// While the slot of a group is half moved, the pacers of other groups give out permits and show their state. The pacers
+// of the group give no permit twice.
 func TestAHalfMovedSlotStopsOneGroup(t *testing.T) {
 	t.Parallel()
 	c := testcluster.Start(t, testcluster.Options{NodeTimeout: 60 * time.Second})
@@ -46,6 +46,18 @@ func TestAHalfMovedSlotStopsOneGroup(t *testing.T) {
 	m.carryKeys(key) // a call with a request id has one key on each node then
 	_, err := s.TakePermits(background(t, time.Second), ask("sms", 100))
 	require.Error(t, err)
+	policy := &pacing.Policy{}
+	for _, group := range groups {
+		for _, name := range []string{"p", "q"} { // the log of p has moved, and that of q does not exist
+			policy.Pacers = append(policy.Pacers, pacing.Pacer{Name: name, Group: group,
+				Limits: []pacing.Limit{{Max: 1000, Window: time.Hour}}})
+		}
+	}
+	standings, _, err := pacing.New(s, policy).Look(background(t, time.Second), "")
+	require.NoError(t, err, "the other groups can be read")
+	for _, standing := range standings {
+		require.Equal(t, standing.Group == "sms", standing.Err != nil, standing.Name)
+	}
 	for round := range 20 {
 		for _, group := range []string{"", "mail", "push"} {
 			taken[group] += take(t, s, ask(group, byte(10+4*round+len(group)))).Granted
