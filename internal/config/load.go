@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"capper/internal/audience"
@@ -133,7 +134,7 @@ func (r *reader) read(root yamltree.Value) {
 		"audiences":            later(r.audiences),
 		"pacers":               later(r.pacers),
 	})
-	given := root.Object(fields)
+	given := root.Top(fields, func(key string) string { return homeOf(key, slices.Sorted(maps.Keys(fields))) })
 	for _, read := range rest {
 		read()
 	}

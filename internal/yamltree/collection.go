@@ -74,15 +74,28 @@ func (v Value) fields(fields map[string]Field, given map[string]bool) {
 // also contains the correct key, so that one mistake causes only one error. For other unknown keys, the texts in the
 // argument "advice" follow the list of known keys.
 func (v Value) Object(fields map[string]Field, advice ...string) (given map[string]bool) {
+	return v.object(fields, func(string) string { return "" }, advice...)
+}
+
+// Top reads the outermost YAML mapping of a file like Object. For an unknown key, Top calls the argument "home" (a
+// function), which returns the path of the key in another mapping of the file, such as "server.listen", or "".
+func (v Value) Top(fields map[string]Field, home func(key string) string) (given map[string]bool) {
+	return v.object(fields, home)
+}
+
+func (v Value) object(fields map[string]Field, home func(string) string, advice ...string) (given map[string]bool) {
 	given = map[string]bool{}
 	v.Pairs(func(key string, at, val Value) {
 		read, ok := fields[key]
 		if !ok {
 			known := slices.Sorted(maps.Keys(fields))
-			at.Fault("is not a known key%s", suggestion(key, known, advice...))
 			if k := meant(key, known); k != "" {
 				given[k] = true
+			} else if path := home(key); path != "" {
+				at.Fault("is not a known key here; did you mean %q?", path)
+				return
 			}
+			at.Fault("is not a known key%s", suggestion(key, known, advice...))
 			return
 		}
 		given[key] = true
