@@ -29,8 +29,8 @@ func (c *Client) CheckSends(ctx context.Context, r *SendsCheckRequest) (*api.Sen
 	if (len(r.Users) > 0) == (r.Bitmap != nil) || len(r.IDs)+len(r.Images) > 0 ||
 		r.Packed != nil {
 		return nil, fmt.Errorf(
-			"CheckSends for message %q: the request must have exactly one of the fields Users and Bitmap, "+
-				"and none of IDs, Packed and Images",
+			"CheckSends for message %q: the request must set either Users or Bitmap, "+
+				"and must leave IDs, Packed and Images empty",
 			r.MessageID)
 	}
 	request := r.plain()
@@ -49,8 +49,8 @@ func (c *Client) CheckSendsOfIDs(ctx context.Context, r *SendsCheckRequest) (*ap
 	}
 	if forms != 1 || len(r.Users) > 0 || r.Bitmap != nil {
 		return nil, fmt.Errorf(
-			"CheckSendsOfIDs for message %q: the request must have exactly one of the fields IDs, Packed and Images, "+
-				"and neither Users nor Bitmap",
+			"CheckSendsOfIDs for message %q: the request must set exactly one of IDs, Packed and Images, "+
+				"and must leave Users and Bitmap empty",
 			r.MessageID)
 	}
 	request := r.plain()

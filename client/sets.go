@@ -143,7 +143,8 @@ func (change *SetChange) bodiesOfImages() ([]any, error) {
 	}
 	add, remove := imageTexts(change.AddImages), imageTexts(change.RemoveImages)
 	if image, both := inBoth(add, remove); both {
-		return nil, fmt.Errorf("id image %s must not be in both AddImages and RemoveImages", image)
+		return nil, fmt.Errorf(
+			"id image (64-bit number of an id) %s must not be in both AddImages and RemoveImages", image)
 	}
 	return bodiesOf(add, remove, func(add, remove []string) any {
 		return &changeOfIDs{AddImages: add, RemoveImages: remove, At: change.at()}

@@ -91,7 +91,7 @@ func (a *Audience) Part(index, of int) (*Audience, error) {
 		return nil, fmt.Errorf("lookup: part %d of %d: the number of parts must be 1 to %d",
 			index, of, audience.MaxParts)
 	case index < 0 || index >= of:
-		return nil, fmt.Errorf("lookup: part %d of %d: the part must be 0 to %d", index, of, of-1)
+		return nil, fmt.Errorf("lookup: part %d of %d: the number of the part must be 0 to %d", index, of, of-1)
 	}
 	narrowed := *a
 	narrowed.query.Part = audience.Part{Of: of, Index: index}

@@ -88,7 +88,7 @@ func guardedBy(cfg *Config) (segments.Guarded, error) {
 			return g, fmt.Errorf("Config.MayLose: %q must be listed in Require", name)
 		}
 		if !(percent >= 0 && percent <= 100) {
-			return g, fmt.Errorf("Config.MayLose: %q: must be from 0 to 100, got %v", name, percent)
+			return g, fmt.Errorf("Config.MayLose: %q: the percentage must be from 0 to 100, got %v", name, percent)
 		}
 		g.MayLose[name] = percent
 	}

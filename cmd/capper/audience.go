@@ -36,7 +36,7 @@ func (a *audience) check() error {
 		return errors.New(ofFile)
 	case a.File != "" && a.Given():
 		return errors.New(
-			"--sample, --salt and --generation: require --audience and must not be combined with a file of user ids")
+			"--sample, --salt and --generation: require --audience instead of a file of user ids")
 	case a.Expression == "":
 		return nil
 	}

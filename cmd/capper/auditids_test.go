@@ -128,8 +128,8 @@ func TestTheAuditTakesEveryKindOfIDs(t *testing.T) {
 			out, _ = output(t, 0, "audit", "user", "image:"+image, "--audit", place)
 			require.Equal(t, 6, strings.Count(out, "\n"), out)
 			_, log := output(t, 2, "audit", "user", users[0], "--audit", place)
-			require.Contains(t, log, "the audit has ids of the kind "+kind+", and the command needs "+
-				"their hash key from the segments location: set --segments or --config")
+			require.Contains(t, log, "the audit has user ids of the kind "+kind+": the command needs "+
+				"the hash key of these ids from the location of the segments: set --segments or --config")
 			out, _ = output(t, 0, "audit", "message", "m1", "--config", file)
 			require.Regexp(t, `(?m)^calls +2$`, out)
 			require.Regexp(t, `(?m)^released +3$`, out)

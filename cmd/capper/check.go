@@ -31,7 +31,7 @@ func (c *checkCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	var faults *yamltree.Faults
 	if errors.As(err, &faults) {
 		fmt.Fprintln(on.Out, faults)
-		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: the configuration is not valid: %d %s",
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: the configuration has %d %s",
 			c.File, len(faults.List),
 			plural(len(faults.List), "fault")))
 	}

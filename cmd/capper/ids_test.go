@@ -592,7 +592,8 @@ func TestOtherIDsAreRefused(t *testing.T) {
 			place := filepath.Join(w.dir, "segments")
 			generation := w.build(map[string][]int{"vip": {1, 2, 3}}, nil)
 			w.configure(limits + "ids: text\n")
-			refused(w, "ids: the configuration says text, but the segments at", "have user ids of the kind uuid")
+			refused(w, "ids: the configuration names the kind text, but the segments at",
+				"have user ids of the kind uuid")
 			w.configure(limits + "ids: uuid\n")
 			w.start()
 			require.Equal(t, map[int]string{1: "allowed"}, w.outcomes("m1", 1))

@@ -93,15 +93,15 @@ func TestTheLastPassTakesTheStoreOfThePasses(t *testing.T) {
 	older := filepath.Join(t.TempDir(), "older.db")
 	capperOutput(t, 0, "restore", archive, "--to", older)
 	require.Contains(t, m.migrate(1, "--finish", older),
-		"holds an older copy of the store than the last migration pass read")
+		"lacks later sends: the last migration pass read a newer copy of the store")
 	require.DirExists(t, older)
 	other := newMove(t)
 	other.send("else", 400)
 	require.Contains(t, capperOutput(t, 1, m.args("--url", other.url)...),
-		"must hold the store that earlier migration passes copied")
+		"must hold the store of the earlier migration passes")
 	other.signal(syscall.SIGTERM)
 	require.Contains(t, m.migrate(1, "--finish", other.store()),
-		"must hold the store that earlier migration passes copied")
+		"must hold the store of the earlier migration passes")
 	require.DirExists(t, other.store())
 
 	m.send("late", 302)
@@ -158,8 +158,8 @@ func TestALastPassThatIsKilledIsMadeAgain(t *testing.T) {
 	old := launch(t, m.file)
 	<-old.exited
 	require.Contains(t, old.log.String(), "log.db", "who starts on the embedded store is refused")
-	require.Contains(t, m.migrate(1), "the last pass of the migration was already started: only this pass can be "+
-		"run again")
+	require.Contains(t, m.migrate(1), "the last pass of the migration has already started: no other pass can run "+
+		"now")
 	require.NoError(t, os.Rename(m.store()+".migrated", m.store()))
 	require.Contains(t, m.migrate(1, "--finish", m.store()), "exists again")
 	require.NoError(t, os.Rename(m.store(), m.store()+".migrated"))
@@ -195,7 +195,7 @@ func TestAPassTakesNothingAway(t *testing.T) {
 	beside.signal(syscall.SIGTERM)
 	m.send("more", 300)
 	out := m.migrate(1)
-	require.Contains(t, out, "user 300: the log of a user in Redis differs from all copied versions")
+	require.Contains(t, out, "user 300: a user's log of sends in Redis differs from all copied versions")
 	require.Contains(t, out, "empty it and start again with another --work")
 	m.signal(syscall.SIGTERM)
 	m.process = serve(t, m.onRedis)

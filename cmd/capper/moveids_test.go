@@ -235,7 +235,7 @@ func TestStoresOfEveryKindMigrate(t *testing.T) {
 			other.configure(rest)
 			require.Contains(t, migrate(3, other.file), "has ids of the kind "+other.kind.String()+
 				", but the embedded store has ids of the kind "+kind.String()+": "+
-				"a migration keeps the kind and the key of ids")
+				"a migration cannot change the kind or the hash key of ids")
 			other.configure(rest + "ids: " + other.kind.String() + "\n")
 			require.Contains(t, migrate(3, other.file),
 				"ids: is "+other.kind.String()+", but the embedded store has ids of")

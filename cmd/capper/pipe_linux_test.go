@@ -139,7 +139,7 @@ func TestALineThatNobodyReadWasNotCopied(t *testing.T) {
 				said = "capper: 1 line was copied; go on with --skip 1\n"
 			}
 			require.Contains(t, c.talk.String(), said)
-			require.Contains(t, c.talk.String(), "the program that reads it has ended")
+			require.Contains(t, c.talk.String(), "the program that reads the output has ended")
 			require.NotContains(t, c.talk.String(), "unread")
 
 			c = pace(t, p, pacer, file, "--skip", strconv.Itoa(taken))

@@ -62,7 +62,7 @@ func (c *acceptCommand) nothing(ctx context.Context, api *client.Client, on *ter
 		return c.Hinted(err)
 	}
 	if status.Store.State == "down" {
-		return fmt.Errorf("this command finds no data loss that an operator can accept, but the store is down: %s",
+		return fmt.Errorf("the store is down for a reason that this command cannot resolve: %s",
 			status.Store.Error)
 	}
 	return terminal.Table(on.Out, terminal.Left, []any{"there was no loss to accept"})

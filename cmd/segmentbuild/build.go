@@ -193,7 +193,7 @@ func setAsOf(plan *ingest.Plan, list []string) error {
 	for _, arg := range list {
 		name, text, ok := strings.Cut(arg, "=")
 		if !ok || name == "" || text == "" {
-			return fmt.Errorf("--as-of %q: must be SET=TIME, such as opted-out=2026-11-23T02:00Z", arg)
+			return fmt.Errorf("--as-of %q: must have the form SET=TIME, such as opted-out=2026-11-23T02:00Z", arg)
 		}
 		at, err := publish.ParseAsOf(text, time.Now())
 		if err == nil {

@@ -86,7 +86,8 @@ func (c *inspectCommand) inspect(ctx context.Context, on *terminal.Streams) (*in
 		return inspect(&publish.Candidate{Names: []string{filepath.Base(c.What)}, Bitmaps: []*bitmap.Bitmap{b}}), nil
 	}
 	if c.At == "" {
-		return nil, terminal.Misuse(errors.New("--at LOCATION: is required to inspect a generation"))
+		return nil, terminal.Misuse(errors.New(
+			"--at LOCATION: is required to inspect a generation (published version)"))
 	}
 	ctx, cancel, location, err := c.Place.open(ctx, on, c.At)
 	if err != nil {
@@ -125,7 +126,7 @@ func readManifest(ctx context.Context, location objects.Location, name string) (
 	if name == "" || name == "live" {
 		m, err := segments.ReadLiveManifest(ctx, location)
 		if errors.Is(err, segments.ErrNothingLive) {
-			return nil, notThere(fmt.Errorf("no generation has been published to %s: %w", location.Name(), err))
+			return nil, notThere(fmt.Errorf("no segments have been published to %s: %w", location.Name(), err))
 		}
 		return m, err
 	}

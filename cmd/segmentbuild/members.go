@@ -100,7 +100,7 @@ const listedNames = 10
 
 // The method unknown returns the error for the name of a segment or set that the generation (published version) lacks.
 func (c *segmentOf) unknown(generation string, names []string) error {
-	err := fmt.Errorf("segment or set %q does not exist in generation %s", c.Segment, generation)
+	err := fmt.Errorf("segment or set %q does not exist in generation (published version) %s", c.Segment, generation)
 	if len(names) <= listedNames {
 		return fmt.Errorf("%w: it has %q", err, names)
 	}

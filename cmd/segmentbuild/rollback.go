@@ -65,7 +65,7 @@ func (r *rollbackReport) noteShrinks(before *segments.Manifest) {
 func (c *rollbackCommand) Run(ctx context.Context, on *terminal.Streams) error {
 	if c.Hold != "" && strings.TrimSpace(c.Hold) == "" {
 		return terminal.Misuse(errors.New(
-			"--hold: must have a reason as its value: segmentbuild build and segmentbuild list show this reason"))
+			"--hold: the value must be the reason for the hold (stop of all publishing)"))
 	}
 	ctx, cancel, location, err := c.open(ctx, on)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *rollbackCommand) rollback(ctx context.Context, location objects.Locatio
 	}
 	plan, err := publish.PlanRollback(earlier, base, c.AlsoBack, c.KeepSet)
 	if err != nil {
-		return nil, terminal.Misuse(fmt.Errorf("--also-roll-back, --keep-set: %w", err))
+		return nil, terminal.Misuse(fmt.Errorf("check the flags --also-roll-back and --keep-set: %w", err))
 	}
 	report := &rollbackReport{Status: rollbackDry, Before: base.Name, Live: base.Name, Segments: c.Generation}
 	report.note(plan, base, c.DryRun)
@@ -220,7 +220,8 @@ func (c *releaseHoldCommand) Run(ctx context.Context, on *terminal.Streams) erro
 	defer cancel()
 	hold, err := (&publish.Publisher{Location: location}).ReleaseHold(ctx)
 	if errors.Is(err, segments.ErrNothingLive) {
-		return notThere(fmt.Errorf("location %s has no hold that stops builds, because nothing is published there: %w",
+		return notThere(fmt.Errorf(
+			"location %s has no hold (stop of publishing), because nothing is published there: %w",
 			c.At, err))
 	}
 	if err != nil {

@@ -31,7 +31,7 @@ type share struct {
 func (u *Users) Check() error {
 	if uint64(u.First)+uint64(u.Count) > 1<<32 {
 		return fmt.Errorf(
-			"ids must be at most 4294967295, but the last of %d users from id %d on would have a higher id",
+			"%d users with ids from %d on do not fit: the highest possible id is 4294967295",
 			u.Count, u.First)
 	}
 	sum := 0.0

@@ -78,7 +78,7 @@ func printVerified(on *terminal.Streams, report []verification) error {
 // generations also reports damaged manifests and a damaged object current.json.
 func (c *verifyCommand) generations(ctx context.Context, location objects.Location) ([]publish.Listing, error) {
 	if c.All && c.Generation != "" {
-		return nil, terminal.Misuse(errors.New("give either a generation or --all, not both"))
+		return nil, terminal.Misuse(errors.New("give either a generation (published version) or --all, not both"))
 	}
 	if c.All {
 		list, err := publish.List(ctx, location)

@@ -148,7 +148,7 @@ func (s *Service) lostZones(policy, inForce *capping.Policy) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"%w: a rule needs the time zones of users, but generation %s of the segments has lost set %s: "+
+		"%w: a rule needs the time zones of users, but generation (published version) %s has lost set %s: "+
 			"the configuration change waits for a generation that contains the set",
 		config.ErrNotYet, s.segments.Current().Generation(), strings.Join(lost, ", "))
 }

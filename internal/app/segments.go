@@ -47,7 +47,7 @@ func (s *Service) checkIDs() error {
 	kind := s.ids().Kind()
 	if s.config.IDs != "" && s.config.IDs != kind.String() {
 		return fmt.Errorf(
-			"ids: the configuration says %s, but the segments at %s have user ids of the kind %s: "+
+			"ids: the configuration names the kind %s, but the segments at %s have user ids of the kind %s: "+
 				"correct the key ids or the key segments.source",
 			s.config.IDs, s.config.Segments.Source, kind)
 	}

@@ -54,7 +54,7 @@ func (s *Service) lacks(next *config.Config, current *segments.Snapshot) error {
 			continue
 		}
 		faults = append(faults, fmt.Errorf(
-			"%s: generation %s of the segments lacks set %s%s: "+
+			"%s: generation (published version) %s lacks set %s%s: "+
 				"the configuration change waits for a generation that contains the set",
 			keyOf(policy, name), current.Generation(), name, butSegment(current, name)))
 	}

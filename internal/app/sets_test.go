@@ -238,14 +238,14 @@ func TestAReloadThatNamesAMissingSetWaitsForIt(t *testing.T) {
 			status := w.status()
 			require.Equal(t, strings.Join([]string{
 				"change is not possible yet: quiet[0].sets: " +
-					"generation " + first + " of the segments lacks set de: " +
+					"generation (published version) " + first + " lacks set de: " +
 					"the configuration change waits for a generation that contains the set",
 				"suppress.new: " +
-					"generation " + first + " of the segments lacks set new (the name is a segment there, but a set " +
-					"is required): " +
+					"generation (published version) " + first + " lacks set new (the name is a segment there, " +
+					"but a set is required): " +
 					"the configuration change waits for a generation that contains the set",
 				"suppress.opted-out: " +
-					"generation " + first + " of the segments lacks set opted-out: " +
+					"generation (published version) " + first + " lacks set opted-out: " +
 					"the configuration change waits for a generation that contains the set",
 			}, "\n"), status.Config.Error)
 			require.Equal(t, before, status.ConfigVersion)

@@ -36,11 +36,13 @@ func (s *Service) recordedSegments(ctx context.Context, name string) (capping.Se
 	}
 	g, err := segments.ReadGeneration(ctx, s.source, name)
 	if err != nil {
-		return nil, fmt.Errorf("generation %s of the segments (used by a recorded call) cannot be read: %w", name, err)
+		return nil, fmt.Errorf(
+			"a recorded call used generation (published version) %s, which cannot be read: %w", name, err)
 	}
 	if have, want := audit.IDsOf(g.Scheme), s.recorded.IDs(); have != want {
 		return nil, fmt.Errorf(
-			"generation %s of the segments has user ids of the kind %s, but the audit has user ids of the kind %s",
+			"generation (published version) %s has user ids of the kind %s, "+
+				"but the audit has user ids of the kind %s",
 			name, have, want)
 	}
 	return publishedSegments{g.Snapshot()}, nil

@@ -38,7 +38,7 @@ func (c *cursor) uvarint() uint64 {
 		c.fail(errTruncated)
 		return 0
 	case size < 0 || size > 1 && c.rest[size-1] == 0:
-		c.fail(fmt.Errorf("decode a number in an audit file: must be encoded in as few bytes as possible"))
+		c.fail(fmt.Errorf("decode an audit file: a number must be encoded in as few bytes as possible"))
 		return 0
 	}
 	c.rest = c.rest[size:]
@@ -57,7 +57,7 @@ func (c *cursor) count() int { return int(c.below(1 << 40)) }
 func (c *cursor) below(most uint64) uint64 {
 	n := c.uvarint()
 	if n > most {
-		c.fail(fmt.Errorf("decode a number in an audit file: must be at most %d, got %d", most, n))
+		c.fail(fmt.Errorf("decode an audit file: a number must be at most %d, got %d", most, n))
 		return 0
 	}
 	return n

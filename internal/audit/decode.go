@@ -138,7 +138,7 @@ func (r *Reader) permits(c *cursor) *Permits {
 		micros := c.varint()
 		if micros > 1<<50 || micros < -(1<<50) {
 			c.fail(fmt.Errorf(
-				"audit record: the send time of a permit must be within 36 years of the call, got %d microseconds",
+				"audit record: a permit's send time must be within 36 years of the call, got %d microseconds",
 				micros))
 		}
 		*to = time.Duration(micros) * time.Microsecond

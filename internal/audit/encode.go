@@ -42,7 +42,7 @@ func NewEncoder(dst []byte, h Header) (*Encoder, []byte) {
 }
 
 // ErrTooLarge reports that an audit record has more than MaxFrame bytes, or a text with more than MaxText bytes.
-var ErrTooLarge = errors.New("audit record is too large for one frame of an audit file")
+var ErrTooLarge = errors.New("audit record is too large for an audit file")
 
 // AppendRecord appends a record and returns the record's sequence number, which is the next number of the audit file.
 // AppendRecord ignores the instance and the sequence number in r. If AppendRecord returns an error, it has appended
@@ -145,11 +145,12 @@ func check(r *Record, wide bool) error {
 		return fmt.Errorf("audit record has invalid time %d or duration %v", r.At, r.Took)
 	case (r.Kind == Pace) != (r.Permits != nil):
 		return errors.New(
-			"audit record must contain permits if it records a call for permits, and otherwise no permits")
+			"audit record: the field Permits must be set for a call for permits, and unset for other records")
 	case (r.Kind == Change) != (r.Change != nil):
-		return errors.New("audit record must contain a change if it records a change to a set, and otherwise no change")
+		return errors.New(
+			"audit record: the field Change must be set for a change of a set, and unset for other records")
 	case r.Change != nil && (r.Change.Set == "" || r.Change.At < 0):
-		return fmt.Errorf("audit record of a change to a set has an invalid set %q or time %d",
+		return fmt.Errorf("audit record of a set change has an invalid set name %q or an invalid time %d",
 			r.Change.Set, r.Change.At)
 	}
 	for i := range r.Groups {

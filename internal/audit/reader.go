@@ -250,7 +250,7 @@ func (r *Reader) end(c *cursor) *End {
 	end := &End{Records: c.uvarint(), Last: c.uvarint()}
 	recovered := c.byte()
 	if end.Recovered = recovered == 1; recovered > 1 {
-		c.fail(fmt.Errorf("audit file: invalid flags %d of a frame", recovered))
+		c.fail(fmt.Errorf("audit file: the end marker has invalid flags %d", recovered))
 	}
 	if end.Recovered {
 		end.Closed = c.instant()

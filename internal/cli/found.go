@@ -79,7 +79,7 @@ func (f *foundIDs) take(part int, r *client.FilterResult) error {
 		err = f.takeTexts(&a, r)
 	}
 	if err != nil {
-		return fmt.Errorf("decode the response about part %d of the audience: %w", part, err)
+		return fmt.Errorf("decode the response for part %d of the audience: %w", part, err)
 	}
 	f.answers, f.users = append(f.answers, a), f.users+a.len(f.scheme)
 	return nil
@@ -106,7 +106,7 @@ func (f *foundIDs) takePacked(a *answer, r *client.FilterResult) error {
 	for _, packed := range append(slices.Collect(maps.Values(r.DeniedPacked)), r.AllowedPacked, r.UnavailablePacked) {
 		if len(packed)%width != 0 {
 			return fmt.Errorf(
-				"a list of packed user ids has %d bytes, but must have a multiple of %d (bytes of one id)",
+				"a list of packed user ids has %d bytes, but its length must be a multiple of %d (bytes of one id)",
 				len(packed), width)
 		}
 		for id := range slices.Chunk(packed, width) {

@@ -80,8 +80,8 @@ func TestUsersOfAnAudienceAreListed(t *testing.T) {
 			require.Equal(t, packed(all[33]), list.AppendPacked(nil, int(position)))
 			require.ErrorContains(t, found.take(3, &client.FilterResult{AllowedPacked: []byte{1}}),
 
-				"decode the response about part 3 of the audience: "+
-					"a list of packed user ids has 1 bytes, but must have a multiple of 16 (bytes of one id)")
+				"decode the response for part 3 of the audience: "+
+					"a list of packed user ids has 1 bytes, but its length must be a multiple of 16 (bytes of one id)")
 		}
 		if kind == ids.Text {
 			require.ErrorContains(t, found.take(3, &client.FilterResult{AllowedIDs: []string{""}}), "is not a text id")

@@ -36,7 +36,8 @@ func (p *Place) generations(ctx context.Context, source string, want audit.IDs) 
 		}
 		if have := audit.IDsOf(g.Scheme); have != want {
 			return nil, terminal.Misuse(fmt.Errorf(
-				"generation %s of the segments has user ids of the kind %s, but the audit has user ids of the kind %s",
+				"generation (published version) %s has user ids of the kind %s, "+
+					"but the audit has user ids of the kind %s",
 				g.Manifest.Generation, have, want))
 		}
 		return generation{Snapshot: g.Snapshot()}, nil

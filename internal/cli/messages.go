@@ -37,7 +37,8 @@ func (c *MessagesCommand) Validate() error {
 	if c.MessageID != "" && (c.Since.Given() || c.Until.Given() || c.Channel+c.Find+c.Cursor != "" || c.MinAsked != 0 ||
 		c.Sort != client.SortLastCall) {
 		return errors.New(
-			"--since, --until, --find, --channel, --min-asked, --sort, --cursor: must be unset with a message id")
+			"--since, --until, --find, --channel, --min-asked, --sort, --cursor: " +
+				"must not be combined with a message id")
 	}
 	if c.MessageID == "" && c.Title != nil {
 		return errors.New("--title: requires a message id")

@@ -61,8 +61,9 @@ func (n *Names) user(ctx context.Context, p *Place, want audit.IDs, argument str
 	}
 	if at == nil {
 		return 0, "",
-			terminal.Misuse(fmt.Errorf("the audit has ids of the kind %s, "+
-				"and the command needs their hash key from the segments location: set --segments or --config",
+			terminal.Misuse(fmt.Errorf("the audit has user ids of the kind %s: "+
+				"the command needs the hash key of these ids from the location of the segments: "+
+				"set --segments or --config",
 				want.Kind))
 	}
 	scheme, err := keyOf(ctx, at)

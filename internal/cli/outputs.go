@@ -283,8 +283,9 @@ func checkDir(flag, dir string) error {
 	owned := append(ownedIn(dir), ownFiles)
 	for _, entry := range entries {
 		if !slices.Contains(owned, entry.Name()) {
-			return fmt.Errorf("%s %s: contains %s, which this command did not write: name an empty directory", flag,
-				dir, entry.Name())
+			return fmt.Errorf(
+				"%s %s: the directory contains %s, which this command did not write: name an empty directory",
+				flag, dir, entry.Name())
 		}
 	}
 	return nil

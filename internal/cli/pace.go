@@ -358,7 +358,8 @@ func (c *PaceCommand) fault(err error) error {
 	case errors.As(err, &read):
 		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("read %s: %w", c.File, err))
 	case errors.As(err, &write) && errors.Is(err, syscall.EPIPE):
-		return terminal.Hinted(fmt.Errorf("write standard output: the program that reads it has ended: %w", err),
+		return terminal.Hinted(fmt.Errorf(
+			"write standard output: the program that reads the output has ended: %w", err),
 			"the copied lines include those that the program took and did not handle: subtract them from --skip")
 	case errors.As(err, &write):
 		return fmt.Errorf("write standard output: %w", err)

@@ -59,9 +59,9 @@ func (c *PressureCommand) Validate() error {
 	case c.Max < 1 || c.Max > 1000:
 		return fmt.Errorf("--max: the number of campaigns to list must be 1 to 1000, got %d", c.Max)
 	case c.Users != "" && c.Segment == "":
-		return errors.New("--users: requires --segment, the segment of these users")
+		return errors.New("--users: requires --segment (segment of the users to write)")
 	case c.Users == "" && (c.Segment != "" || c.Limit != ""):
-		return errors.New("--segment and --limit: require --users, the output file for user ids")
+		return errors.New("--segment and --limit: require --users (output file for user ids)")
 	case c.CSV != "" && c.JSON:
 		return errors.New("--csv and --json: set only one of them")
 	}
@@ -94,7 +94,8 @@ func (c *PressureCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return err
 	}
 	if len(answer.Faults) > 0 {
-		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf("audit files could not be read: %s",
+		return terminal.Hinted(terminal.WithStatus(terminal.BadInput, fmt.Errorf(
+			"some audit files could not be read: %s",
 			strings.Join(answer.Faults, "; "))), "capper audit verify lists all damaged files")
 	}
 	return nil
@@ -228,7 +229,7 @@ func (c *PressureCommand) live(ctx context.Context, from *archive.Archive, cfg *
 	}
 	g, err := liveGeneration(ctx, at)
 	if errors.Is(err, objects.ErrNotFound) {
-		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: no generation of the segments is published",
+		return terminal.WithStatus(terminal.BadInput, fmt.Errorf("%s: no segments have been published at this location",
 			at.Name()))
 	}
 	if err == nil {

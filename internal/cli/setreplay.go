@@ -66,7 +66,7 @@ func (c *SetReplayCommand) Run(ctx context.Context, on *terminal.Streams) error 
 	r := &reading{archive: from}
 	read := r.each(ctx, q, func(record *audit.Record) error { return p.add(ctx, stop, record) })
 	if err := p.calls.Wait(); err != nil {
-		return c.HintedLists(fmt.Errorf("%d changes to sets were replayed, and then a call failed: %w",
+		return c.HintedLists(fmt.Errorf("after %d replayed changes to sets, a call to the service failed: %w",
 			p.users.Load(), err))
 	}
 	if read != nil {

@@ -57,7 +57,7 @@ func (f *StoreFlags) check(span *Span) error {
 		return errors.New(
 			"--until: must not be combined with --store: the comparison needs every release (cancelled send) up to now")
 	case f.UsersPerSecond < 1:
-		return errors.New("--users-per-second: must be a number of users of at least 1")
+		return errors.New("--users-per-second: must be at least 1")
 	case f.Settle < 0:
 		return errors.New("--settle: the duration must not be negative")
 	case f.SampleSalt != "" && f.Sample.value == 0:

@@ -43,8 +43,8 @@ func (c *WhatIfCommand) Help() string {
 func (c *WhatIfCommand) Validate() error {
 	switch {
 	case c.Limits == "" && c.Generation == "":
-		return errors.New("set --limits to try other limits, " +
-			"or --generation to try another published version of the segments and sets")
+		return errors.New(
+			"set --limits to try other limits, or --generation to try another published version of segments and sets")
 	case c.Generation != "" && !segments.IsGeneration(c.Generation):
 		return fmt.Errorf("--generation %q: must be a generation name such as 20261120T101500.000Z-0a1b2c3d",
 			c.Generation)
@@ -131,7 +131,7 @@ func (c *WhatIfCommand) replay(ctx context.Context, from *archive.Archive, polic
 				return nil, terminal.Misuse(terminal.Hinted(err, "segmentbuild list shows the existing generations"))
 			case gone:
 				err = terminal.Hinted(fmt.Errorf(
-					"generation %s of the segments (used by a recorded call) no longer exists: %w",
+					"a recorded call used generation (published version) %s, which no longer exists: %w",
 					name, err),
 					"use --generation to name one existing generation for all calls; segmentbuild list shows them")
 			}

@@ -128,12 +128,12 @@ func TestClientImportsAndChecksIDs(t *testing.T) {
 			require.Equal(t, []api.MissingStrings{{UserIDs: []string{two}}}, found.Missing)
 			require.Equal(t, 1, found.Summary.Recorded)
 			_, err = c.CheckSends(ctx, check)
-			require.ErrorContains(t, err, "exactly one of the fields Users and Bitmap, and none of IDs, Packed and "+
-				"Images")
+			require.ErrorContains(t, err, "must set either Users or Bitmap, and must leave IDs, Packed and "+
+				"Images empty")
 			check.Packed = client.PackUint64s([]uint64{7, 1<<64 - 1})
 			_, err = c.CheckSendsOfIDs(ctx, check)
-			require.ErrorContains(t, err, "exactly one of the fields IDs, Packed and Images, and neither Users nor "+
-				"Bitmap")
+			require.ErrorContains(t, err, "must set exactly one of IDs, Packed and Images, and must leave Users and "+
+				"Bitmap empty")
 			if kind == ids.Uint64 {
 				check.IDs = nil
 				found, err = c.CheckSendsOfIDs(ctx, check)

@@ -100,8 +100,8 @@ func (d *Dictionary) checkRows(row, end int) error {
 		last := d.start(row + 1)
 		if last < first || last > d.count {
 			return fmt.Errorf(
-				"dictionary: the row index (first image of each row) must not descend or exceed %d, "+
-					"but does after row %d", d.count, row)
+				"dictionary: a row index entry must be at most %d and must not be below the previous entry: "+
+					"the entry after row %d is wrong", d.count, row)
 		}
 		if last > first {
 			at := int(first) * width

@@ -64,8 +64,7 @@ func NewRestWriter(to io.Writer, n uint32) (*RestWriter, error) {
 func (w *RestWriter) Add(rest uint64) error {
 	if w.n == w.want {
 		return fmt.Errorf(
-			"write the rest of each id (bits that its 64-bit image lacks): "+
-				"the caller announced %d rests, but added more",
+			"write id rests (64 bits that complete an id image): the caller announced %d rests, but added more",
 			w.want)
 	}
 	w.n++
@@ -87,7 +86,7 @@ func (w *RestWriter) flush() error {
 func (w *RestWriter) Close() error {
 	if w.n != w.want {
 		return fmt.Errorf(
-			"write the rest of each id (bits that its 64-bit image lacks): the caller added %d rests, but announced %d",
+			"write id rests (64 bits that complete an id image): the caller added %d rests, but announced %d",
 			w.n, w.want)
 	}
 	return w.flush()
@@ -105,7 +104,7 @@ func OpenRests(raw []byte) (*Rests, error) {
 	}
 	if size := headerBytes + 8*int64(n); size != int64(len(raw)) {
 		return nil, fmt.Errorf(
-			"read the rest of each id (bits that its 64-bit image lacks): the file has %d bytes, but %d rests need %d",
+			"read id rests (64 bits that complete an id image): the file has %d bytes, but %d rests need %d bytes",
 			len(raw), n, size)
 	}
 	return &Rests{raw[headerBytes:]}, nil

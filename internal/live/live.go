@@ -84,4 +84,4 @@ type Store interface {
 
 // ErrOlderInstance is the error of a live change if an instance with an older version of capper uses the store and
 // would therefore ignore the change.
-var ErrOlderInstance = errors.New("an instance of an older version uses the store: upgrade every instance first")
+var ErrOlderInstance = errors.New("an instance of an older capper version uses the store: upgrade every instance first")

@@ -147,7 +147,7 @@ func DecodeRecord(raw []byte) (*Record, error) {
 	d := decoder{rest: raw, most: math.MaxUint32}
 	version := d.byte()
 	if d.err == nil && version != recordVersion && version != wideVersion {
-		return nil, fmt.Errorf("record of changes to a set: the version must be %d or %d, got %d",
+		return nil, fmt.Errorf("decode the stored changes of a set: the version must be %d or %d, got %d",
 			recordVersion, wideVersion, version)
 	}
 	if version == wideVersion {
@@ -166,11 +166,11 @@ func DecodeRecord(raw []byte) (*Record, error) {
 		d.err = fmt.Errorf("%d bytes follow the end of the record", len(d.rest))
 	}
 	if d.err == nil && r.isWide() != (version == wideVersion) {
-		d.err = fmt.Errorf("the record has version %d, which must only be used for user ids above %d",
+		d.err = fmt.Errorf("the record has version %d, but no user id above %d, which this version requires",
 			version, uint32(math.MaxUint32))
 	}
 	if d.err != nil {
-		return nil, fmt.Errorf("record of changes to a set: %w", d.err)
+		return nil, fmt.Errorf("decode the stored changes of a set: %w", d.err)
 	}
 	return r, nil
 }
@@ -199,7 +199,7 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	}
 	d := decoder{rest: raw}
 	if version := d.byte(); version != recordVersion {
-		return nil, fmt.Errorf("stored times of removed set changes: the format version must be %d, got %d",
+		return nil, fmt.Errorf("decode the stored times of removed set changes: the format version must be %d, got %d",
 			recordVersion, version)
 	}
 	for d.err == nil && len(d.rest) > 0 {
@@ -207,7 +207,7 @@ func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 		freed[name] = d.instant()
 	}
 	if d.err != nil {
-		return nil, fmt.Errorf("stored times of removed set changes: %w", d.err)
+		return nil, fmt.Errorf("decode the stored times of removed set changes: %w", d.err)
 	}
 	return freed, nil
 }

@@ -14,7 +14,7 @@ const MaxTitle = 200
 // ErrNotRemembered is the error of Store.SetTitle for a message that the store has no space to remember, and would not
 // count.
 var ErrNotRemembered = errors.New(
-	"the store has no space for the title of this message now, because it already keeps too many new messages")
+	"the store cannot keep the title of this message now, because the store has too many new messages")
 
 // CheckTitle removes blanks at both ends of a message's title and returns the title. CheckTitle returns an error if the
 // title is not UTF-8, has a hidden character, or is longer than MaxTitle. A message without a title has the title "".

@@ -40,7 +40,7 @@ func mapFile(path string, sizeBytes int64) ([]byte, error) {
 	case stat.Mode()&fs.ModeType != 0:
 		return nil, fmt.Errorf("map file %s into memory: must be a regular file", path)
 	case stat.Size() != sizeBytes || sizeBytes < 1:
-		return nil, fmt.Errorf("map file %s into memory: the file has %d bytes and must have %d",
+		return nil, fmt.Errorf("map file %s into memory: the file has %d bytes, but must have %d",
 			path, stat.Size(), sizeBytes)
 	}
 	_ = f.Chmod(0o444) // fails on a read-only file system and on another user's file

@@ -102,7 +102,7 @@ var (
 	errReplaced  = errors.New("the object was replaced while it was read")
 	errNoVersion = errors.New(
 		"the download was interrupted, and without ETag and Last-Modified it cannot be continued safely")
-	errOtherRange = errors.New("the S3 server sent another range than requested")
+	errOtherRange = errors.New("the S3 server sent a different byte range than requested")
 )
 
 // The method resume pauses after a broken connection, and then requests the missing bytes of the same version of the S3
@@ -153,7 +153,7 @@ func (o *s3Object) sameVersion(out *s3.GetObjectOutput) error {
 	}
 	want := fmt.Sprintf("bytes %d-%d/%d", o.at, o.size-1, o.size)
 	if got := aws.ToString(out.ContentRange); got != want && (got != "" || o.at > 0) {
-		return fmt.Errorf("%w: Content-Range is %q and must be %q", errOtherRange, got, want)
+		return fmt.Errorf("%w: Content-Range is %q, but must be %q", errOtherRange, got, want)
 	}
 	if got := contentLength(out.ContentLength); got != o.size-o.at {
 		return fmt.Errorf("the S3 server must send the remaining %d bytes, got %d", o.size-o.at, got)

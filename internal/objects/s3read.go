@@ -132,7 +132,7 @@ func ServerDate(ctx context.Context, at Location, key string) (date time.Time, o
 	}
 	date, err = http.ParseTime(text)
 	if err != nil {
-		err = fmt.Errorf("%s: the response of the S3 server has no date: %w", b.location, err)
+		err = fmt.Errorf("%s: the response of the S3 server has no valid date: %w", b.location, err)
 	}
 	return date, true, err
 }

@@ -188,7 +188,7 @@ func newEngine(cfg *Config, out *output, from int) *engine {
 // The method take counts the next audit record.
 func (e *engine) take(r *audit.Record) error {
 	if r.At < e.last {
-		return fmt.Errorf("audit record %d of instance %s must not have an earlier time than the record before it",
+		return fmt.Errorf("audit record %d of instance %s must not be earlier than the previous record",
 			r.Sequence,
 			r.Instance)
 	}
@@ -240,7 +240,7 @@ func (e *engine) know(version string) error {
 	}
 	policy, err := e.Policies(version)
 	if err != nil {
-		return fmt.Errorf("read the limits of configuration %s: %w", version, err)
+		return fmt.Errorf("read the limits of configuration version %s: %w", version, err)
 	}
 	e.policies[version] = policy
 	e.keep = max(e.keep, policy.Retention(e.Widen)+slackOfRetention)

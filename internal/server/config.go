@@ -125,7 +125,7 @@ func ofKind(scheme *ids.Scheme, pin wire.Pin) wire.Pin {
 	return func(name string) (*segments.Snapshot, error) {
 		s, err := pin(name)
 		if err == nil && (s.IDs().Kind() != kind || s.IDs().Check() != check) {
-			return nil, fmt.Errorf("segments generation %s does not fit this service: "+
+			return nil, fmt.Errorf("generation (published version) %s does not fit this service: "+
 				"the generation has ids of the kind %s (fingerprint of the id key %q), the service %s (%q)",
 				s.Generation(), s.IDs().Kind(), s.IDs().Check(), kind, check)
 		}

@@ -94,7 +94,7 @@ func (l Load) Validate() error {
 // fraction of the possible ids that belongs to users.
 func (l Load) checkIDs() error {
 	if l.Users > 0 && l.Density > 0 && float64(l.Users)/l.Density > MaxUsers && l.Users <= MaxUsers {
-		return fmt.Errorf("density: must be at least %.4g for %d users, got %g",
+		return fmt.Errorf("density: the fraction of possible ids in use must be at least %.4g for %d users, got %g",
 			float64(l.Users)/MaxUsers, l.Users, l.Density)
 	}
 	return nil

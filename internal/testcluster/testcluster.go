@@ -195,7 +195,7 @@ func (c *Cluster) end(addr string, sig syscall.Signal) error {
 		_ = conn.Close()
 		time.Sleep(2 * time.Millisecond)
 	}
-	return fmt.Errorf("node %s: its port is still open 30 s after %v", addr, sig)
+	return fmt.Errorf("node %s: the port is still open 30 s after the signal %v", addr, sig)
 }
 
 // Pause suspends a Redis node with SIGSTOP. The connections to a suspended node stay open, but the node sends no

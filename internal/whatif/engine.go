@@ -139,7 +139,8 @@ func (e *engine) judge(policy *capping.Policy) *judging {
 // The method replay decides the call of the next audit record again, under the alternative policy.
 func (e *engine) replay(r *audit.Record) error {
 	if r.At < e.last {
-		return fmt.Errorf("audit record %d of instance %s has the time %s, but an earlier record has the later time %s",
+		return fmt.Errorf(
+			"audit record %d of instance %s has the time %s, which is before the time %s of an earlier record",
 			r.Sequence, r.Instance,
 			r.At.Time(), e.last.Time())
 	}
@@ -187,7 +188,7 @@ func (e *engine) policy(version string) (*inForce, error) {
 	}
 	policy, err := e.cfg.Policies(version)
 	if err != nil {
-		return nil, fmt.Errorf("read the limits of configuration %s: %w", version, err)
+		return nil, fmt.Errorf("read the limits of configuration version %s: %w", version, err)
 	}
 	p := &inForce{Policy: policy, judging: e.other}
 	if p.judging == nil {

@@ -9,7 +9,7 @@ import (
 	"capper/internal/capping"
 )
 
-var errNotAsked = errors.New("a replay of the audit can only repeat recorded decisions")
+var errNotAsked = errors.New("a replay of the audit does not support this operation")
 
 // The type likeness names the users of a call for whom both policies have the same rules.
 type likeness struct {

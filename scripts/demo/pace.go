@@ -60,12 +60,13 @@ func pace(ctx context.Context, out io.Writer, url, name string, users []uint32) 
 	least := time.Duration(total-1) * time.Second / time.Duration(rate)
 	switch {
 	case total != len(users):
-		return fmt.Errorf("sends at the rate of a pacer: %d messages were sent, want %d", total, len(users))
+		return fmt.Errorf("demo of a pacer (rate limiter): %d messages were sent, want %d", total, len(users))
 	case took < least:
-		return fmt.Errorf("sends at the rate of a pacer: the sends took %v, but the rate %s requires at least %v",
+		return fmt.Errorf("demo of a pacer (rate limiter): the sends took %v, but the rate %s requires at least %v",
 			took, before.Rate, least)
 	case *after.Used-*before.Used < total:
-		return fmt.Errorf("sends at the rate of a pacer: %d messages were sent, but the pacer granted only %d permits",
+		return fmt.Errorf(
+			"demo of a pacer (rate limiter): %d messages were sent, but the pacer granted only %d permits",
 			total, *after.Used-*before.Used)
 	}
 	return nil
@@ -97,7 +98,7 @@ func sendPaced(ctx context.Context, url, name string, users []uint32) ([]sent, e
 	sending.Wait()
 	slices.SortFunc(all, func(a, b sent) int { return a.at.Compare(b.at) })
 	if len(all) == 0 && ctx.Err() == nil {
-		return nil, errors.New("sends at the rate of a pacer need at least one user")
+		return nil, errors.New("the demo of a pacer (rate limiter) needs at least one user")
 	}
 	return all, context.Cause(ctx)
 }

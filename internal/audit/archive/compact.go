@@ -153,7 +153,7 @@ func (r *run) replace(ctx context.Context, e *Entry, raw []byte, summary *audit.
 	}
 	if key := summary.IndexKey(); key != e.IndexKey {
 		return fmt.Errorf(
-			"audit index entry %s: must have the name %s, which follows from the records of its audit file",
+			"audit index entry %s: the name must be %s according to the records in the audit file",
 			e.IndexKey, key)
 	}
 	if _, err := r.at.Put(ctx, entry.Key, raw); err != nil {

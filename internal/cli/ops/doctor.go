@@ -55,7 +55,8 @@ func (c *DoctorCommand) Run(ctx context.Context, on *terminal.Streams) error {
 		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d of %d checks failed", failed, looked))
 	}
 	if warned := report.Counts[doctor.Warning]; warned > 0 && c.Strict {
-		return terminal.WithStatus(terminal.Findings, fmt.Errorf("%d warnings, which --strict counts as failures",
+		return terminal.WithStatus(terminal.Findings, fmt.Errorf(
+			"%d warnings were found: --strict counts warnings as failures",
 			warned))
 	}
 	return nil

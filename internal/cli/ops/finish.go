@@ -61,7 +61,7 @@ func (w *work) checkFinishing(dir string) error {
 		return nil
 	case begun != dir:
 		return terminal.Hinted(fmt.Errorf(
-			"--finish: must name directory %s, with which the last pass of the migration began, got %s",
+			"--finish: must name directory %s, because the last migration pass began with this directory, got %s",
 			begun, dir), "add --finish "+
 			begun)
 	case exists(dir):
@@ -78,7 +78,8 @@ func (w *work) checkFinishing(dir string) error {
 func (w *work) takeAway(dir string) error {
 	if to := migratedDir(dir); exists(to) {
 		return fmt.Errorf(
-			"directory %s must not exist, because the migration renames %s to it: move the existing directory away",
+			"directory %s must not exist, because the migration renames %s to this name: "+
+				"move the existing directory away",
 			to, dir)
 	}
 	if _, err := w.openKnown(dir); err != nil {

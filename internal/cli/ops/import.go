@@ -269,7 +269,7 @@ func (r *report) nothing() error {
 	case len(r.Files) == 1:
 		return fmt.Errorf("%s: the file contains no send", r.Files[0])
 	}
-	return fmt.Errorf("none of the %d files, such as %s, contains a send", len(r.Files), r.Files[0])
+	return fmt.Errorf("the %d files, such as %s, contain no send", len(r.Files), r.Files[0])
 }
 
 // The method expand returns the files that the arguments of the command name, directly or by a pattern.

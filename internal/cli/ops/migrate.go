@@ -208,7 +208,8 @@ func (c *MigrateCommand) compareIDs(ctx context.Context, on *terminal.Streams, c
 // otherIDs returns the error for a configuration with another kind or key of user ids than the store.
 func (c *MigrateCommand) otherIDs(found, kind string) error {
 	return terminal.WithStatus(terminal.BadInput, fmt.Errorf(
-		"%s: %s, but the embedded store has ids of the kind %s: a migration keeps the kind and the key of ids",
+		"%s: %s, but the embedded store has ids of the kind %s: "+
+			"a migration cannot change the kind or the hash key of ids",
 		c.Config, found, kind))
 }
 

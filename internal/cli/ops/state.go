@@ -51,7 +51,7 @@ func (s *state) write(dir string) error {
 // errAnother returns the error that a store does not belong to this migration.
 func (s *state) errAnother(what string) error {
 	return terminal.Hinted(fmt.Errorf(
-		"directory %s must hold the store that earlier migration passes copied, but holds another one",
+		"directory %s must hold the store of the earlier migration passes, but holds a different store",
 		what),
 		"use the store of the earlier passes, or migrate this one with another --work to another Redis")
 }
@@ -67,7 +67,7 @@ func (s *state) takes(dir, id string, mark uint64) error {
 		return s.errAnother(dir)
 	case mark <= s.Mark:
 		return terminal.Hinted(fmt.Errorf(
-			"directory %s holds an older copy of the store than the last migration pass read: later sends are missing",
+			"directory %s lacks later sends: the last migration pass read a newer copy of the store",
 			dir),
 			"name the directory that the service used (store.embedded.path)")
 	}

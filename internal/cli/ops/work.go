@@ -61,7 +61,7 @@ func (w *work) begin(finish bool) (err error) {
 			"start the service with the new configuration")
 	case s.Finishing != "" && !finish:
 		return terminal.Hinted(errors.New(
-			"the last pass of the migration was already started: only this pass can be run again"),
+			"the last pass of the migration has already started: no other pass can run now"),
 			"add --finish "+s.Finishing+"; to keep the embedded store, rename "+migratedDir(s.Finishing)+
 				" to that name, empty Redis, and start again with another --work later")
 	}

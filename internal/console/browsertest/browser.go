@@ -45,5 +45,5 @@ func find() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("no chromium on this machine: scripts/browser.sh installs it")
+	return "", errors.New("the browser chromium is missing on this machine: run scripts/browser.sh to install chromium")
 }

@@ -39,7 +39,7 @@ var Installed = sync.OnceValues(func() (*Tools, error) {
 	}
 	lines := strings.Fields(string(out))
 	if len(lines) != 5 {
-		return nil, fmt.Errorf("scripts/kubernetes.sh printed %q, not five paths", out)
+		return nil, fmt.Errorf("scripts/kubernetes.sh must print five paths, got %q", out)
 	}
 	tools := &Tools{Render: lines[0], Kubeconform: lines[1], Schemas: lines[4]}
 	return tools, tools.convert(lines[2], lines[3])

@@ -341,12 +341,12 @@ func TestObjectThatIsReplacedWhileItIsReadIsNoFile(t *testing.T) {
 			want: "the object was replaced while it was read: ETag is , but was "},
 		"nothing tells the version": {answer: func(h http.Header, _ bool) { h.Del("ETag"); h.Del("Last-Modified") },
 			want: "without ETag and Last-Modified"},
-		"ranges are lost": {pass: withoutRange, want: "the S3 server sent another range than requested: " +
+		"ranges are lost": {pass: withoutRange, want: "the S3 server sent a different byte range than requested: " +
 			"Content-Range is \"\""},
 		"another range": {answer: rangeOf(fmt.Sprintf("bytes 0-%d/%d", size-broken-1, size)),
-			want: "the S3 server sent another range than requested: Content-Range is \"bytes 0-"},
+			want: "the S3 server sent a different byte range than requested: Content-Range is \"bytes 0-"},
 		"the range of another " +
-			"object": {answer: rangeOf(otherRange), want: "the S3 server sent another range than requested: " +
+			"object": {answer: rangeOf(otherRange), want: "the S3 server sent a different byte range than requested: " +
 			"Content-Range is \"" +
 			otherRange},
 	} {

@@ -20,7 +20,7 @@ func Open(addr string, hasKeys bool) (net.Listener, error) {
 
 func checkAddr(addr string, hasKeys bool) error {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return fmt.Errorf("listen on %q: must be host:port", addr)
+		return fmt.Errorf("listen on %q: the address must be host:port", addr)
 	}
 	if !hasKeys && !IsLoopback(addr) {
 		return fmt.Errorf(

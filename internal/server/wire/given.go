@@ -43,7 +43,7 @@ func givenOf(s *segments.Snapshot, numbers []uint32) (g *Given, err error) {
 	}
 	g.packed, err = s.BackPacked(make([]byte, 0, g.scheme.Width()*len(numbers)), numbers)
 	if err != nil {
-		return nil, fmt.Errorf("read the user ids of generation %s of the segments: %w", s.Generation(), err)
+		return nil, fmt.Errorf("read the user ids of generation (published version) %s: %w", s.Generation(), err)
 	}
 	return g, nil
 }
