@@ -177,7 +177,7 @@ func TestAStartWithoutACacheKeepsTheList(t *testing.T) {
 		w.configure("suppress: {opted-out: all, stop: [sms]}\n")
 		w.begin(t)
 		require.Contains(t, strings.Join(w.status().Segments.Unjudged, "\n"),
-			"the location has no generation of the segments older than the published one")
+			"the location has no earlier generation (published version) of the segments")
 		of["opted-out"], of["other"] = bitmap.Of(), bitmap.Of()
 		bad := w.publish(of)
 		require.NoError(t, w.Stop())

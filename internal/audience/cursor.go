@@ -19,7 +19,7 @@ type Cursor struct {
 
 // ErrOtherQuery reports that a page's cursor belongs to a query with another expression, sample, part or generation.
 var ErrOtherQuery = errors.New(
-	"the cursor belongs to another query: keep expression, sample, part and generation the same in every call")
+	"the cursor belongs to another query: every call must repeat the query's expression, sample, part and generation")
 
 // errNoCursor reports that a text is not a valid cursor. errNoCursor gives no details, because the content of a
 // cursor has no meaning for callers.

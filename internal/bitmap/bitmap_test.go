@@ -120,7 +120,8 @@ func TestSpareRunFlagsAreRefused(t *testing.T) {
 			raw := bytes.Clone(whole)
 			raw[4+bit/8] |= 1 << (bit % 8)
 			_, err := Read(raw)
-			require.ErrorContains(t, err, "further containers hold runs", "%d containers, bit %d", containers, bit)
+			require.ErrorContains(t, err, "marks further containers as run containers",
+				"%d containers, bit %d", containers, bit)
 		}
 	}
 }

@@ -71,10 +71,10 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		isRun, rest = rest[:flags], rest[flags:]
 		if spare := isRun[flags-1] >> ((count-1)%8 + 1); spare != 0 {
 			return nil, nil, nil, fmt.Errorf(
-				"bitmap has only %d containers, but its header says that further containers hold runs of ids", count)
+				"bitmap has only %d containers, but its header marks further containers as run containers", count)
 		}
 	default:
-		return nil, nil, nil, fmt.Errorf("not a portable 32-bit roaring bitmap (cookie %d)", cookie)
+		return nil, nil, nil, fmt.Errorf("data is not a portable 32-bit roaring bitmap: its cookie is %d", cookie)
 	}
 	if count > maxContainers {
 		return nil, nil, nil, fmt.Errorf("bitmap has %d containers, but must have at most %d", count, maxContainers)
@@ -90,7 +90,7 @@ func parseHeader(raw []byte) (list []container, isRun, rest []byte, err error) {
 		c.kind = kindOf(isRun, i, c.card)
 		if i > 0 && c.key <= list[i-1].key {
 			return nil, nil, nil, fmt.Errorf(
-				"bitmap container %d: its key %d must be greater than %d, the key of the container before",
+				"bitmap container %d: the key %d must be greater than the previous container's key %d",
 				i, c.key, list[i-1].key)
 		}
 	}

@@ -46,13 +46,14 @@ func behind(segments Segments, set string) bool {
 // behindError returns an error that names the given sets. The generation (published version) of segments lacks changes
 // that API calls made to the named sets.
 func behindError(generation string, sets []string) error {
-	return fmt.Errorf("generation %s of the segments lacks API changes of set %s, "+
-		"although a newer generation contained these changes: publish a build whose export of the set began later",
+	return fmt.Errorf("generation (published version) %s of the segments lacks changes that API calls made to set %s: "+
+		"a newer generation contained these changes, so publish a build whose export of the set began later",
 		generation, strings.Join(sets, ", "))
 }
 
 // tooOldError returns an error that names the suppressed sets that are older than their max_age.
 func tooOldError(generation string, sets []string) error {
-	return fmt.Errorf("generation %s of the segments: the data of set %s is older than its max_age",
+	return fmt.Errorf(
+		"generation (published version) %s of the segments: the data of set %s is older than the set's max_age",
 		generation, strings.Join(sets, ", "))
 }

@@ -88,8 +88,8 @@ func (b *Batch) Check(verdicts []Verdict) error {
 		return fmt.Errorf("batch of decisions: the time must be between the years 2024 and 2058, "+
 			"got %d ms since 2024-01-01T00:00:00Z", b.At)
 	case b.Record && b.At != 0:
-		return errors.New("batch of decisions that records sends must not set a time, " +
-			"because the store records sends at its current time")
+		return errors.New("batch of decisions that records sends must not set a time: " +
+			"the store records sends at its current time")
 	case b.Record && b.Token == (Token{}):
 		return errors.New("batch of decisions that records sends must have a message id")
 	}
@@ -101,7 +101,7 @@ func (b *Batch) checkRules() error {
 		return fmt.Errorf("batch of decisions must have 1 to %d groups of rules, got %d", maxGroups, len(b.Rules))
 	}
 	if !allBelow(b.Groups, len(b.Rules)) {
-		return fmt.Errorf("a user belongs to group %d of rules, but the batch of decisions has only %d groups",
+		return fmt.Errorf("batch of decisions assigns a user to rule group %d, but has only %d rule groups",
 			slices.Max(b.Groups), len(b.Rules))
 	}
 	for g, rules := range b.Rules {
@@ -114,7 +114,7 @@ func (b *Batch) checkRules() error {
 			}
 			if rules[i].Shadow && i >= MaxShadow {
 				return fmt.Errorf(
-					"group %d: rule %d: a shadow rule (rule on trial, denies nobody) must be among the first %d rules",
+					"group %d: rule %d: a shadow rule (trial rule that denies nobody) must be among the first %d rules",
 					g, i, MaxShadow)
 			}
 		}
@@ -167,7 +167,7 @@ const (
 func CheckRelease(token Token, users []UserID, released []Released) error {
 	switch {
 	case len(released) != len(users):
-		return fmt.Errorf("release of sends must have room for one result for each of %d users, got room for %d",
+		return fmt.Errorf("release of sends must have a result slot for each of %d users, got %d slots",
 			len(users), len(released))
 	case token == (Token{}):
 		return errors.New("release of sends must name the message id")

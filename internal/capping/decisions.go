@@ -419,6 +419,7 @@ func (d *Decisions) Zone(i int) *time.Location {
 // The function missing returns the error for a generation (published version) of segments that lacks sets which the
 // policy requires.
 func missing(generation string, sets []string) error {
-	return fmt.Errorf("generation %s of the segments lacks set %s, which the configuration requires",
+	return fmt.Errorf(
+		"generation (published version) %s of the segments lacks set %s, which the configuration requires",
 		generation, strings.Join(sets, ", "))
 }

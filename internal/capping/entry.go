@@ -106,7 +106,8 @@ func (l Log) Check() error {
 	for i := 1; i < l.Len(); i++ {
 		if l.At(i) < l.At(i-1) {
 			return fmt.Errorf(
-				"stored log of a user's sends must be sorted by time, but entry %d is earlier than the entry before", i)
+				"stored log of a user's sends must be sorted by time, but entry %d is earlier than the previous entry",
+				i)
 		}
 	}
 	return nil

@@ -49,8 +49,8 @@ func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
 		return fmt.Errorf(
-			"merge of sends must have one log and room for one result for each of %d users, "+
-				"got %d logs and room for %d results",
+			"merge of sends must have one log and one result slot for each of %d users, "+
+				"got %d logs and %d result slots",
 			len(m.Users), len(m.Logs), len(merged))
 	case m.Retention < MinRetention || m.Retention > MaxRetention:
 		return fmt.Errorf("retention, the time for which sends are stored, must be %v to %v, got %v",
@@ -62,7 +62,7 @@ func (m *Merge) Check(merged []Merged) error {
 		}
 		if n := log.Len(); n > 0 && log.At(n-1) >= Never {
 			return fmt.Errorf(
-				"user %d: the time of a send, in milliseconds since 2024-01-01T00:00:00Z, must be below %d, got %d",
+				"user %d: the time of a send must be below %d ms since 2024-01-01T00:00:00Z, got %d",
 				m.Users[i], Never, log.At(n-1))
 		}
 	}

@@ -26,8 +26,9 @@ func (r *Rule) check() error {
 		return fmt.Errorf("hold, the length of a rule's rolling window, must be 0 to %d ms, got %d",
 			MaxRetention.Milliseconds(), r.Hold)
 	case r.Until < r.Start || r.Until > Never:
-		return fmt.Errorf("calendar period of a rule, in milliseconds since 2024-01-01T00:00:00Z, "+
-			"must not end before it starts or after %d, got %d to %d", Never, r.Start, r.Until)
+		return fmt.Errorf(
+			"calendar period of a rule must not end before its start or after %d ms since 2024-01-01T00:00:00Z, "+
+				"got %d to %d", Never, r.Start, r.Until)
 	case (r.Hold > 0) == (r.Until > 0):
 		return errors.New("rule of a limit must have either a rolling window or a calendar period")
 	}

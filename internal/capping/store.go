@@ -96,7 +96,7 @@ func (r Rate) Largest() int { return cmp.Or(r.Burst, r.UsersPerSecond) }
 // Check returns an error when the rate is invalid.
 func (r Rate) Check() error {
 	if r.UsersPerSecond < 0 || r.Burst < 0 {
-		return errors.New("a rate limit must have neither a negative burst nor negative users per second")
+		return errors.New("the burst and the users per second of a rate limit must not be negative")
 	}
 	if r.UsersPerSecond == 0 && r.Burst > 0 {
 		return errors.New("a rate limit with 0 users per second must also have a burst of 0")

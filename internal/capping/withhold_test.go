@@ -273,7 +273,8 @@ func TestMissingSets(t *testing.T) {
 				require.Len(t, store.asked, 1)
 				continue
 			}
-			require.EqualError(t, d.Err, "generation g1 of the segments lacks set "+name+", which the configuration "+
+			require.EqualError(t, d.Err, "generation (published version) g1 of the segments lacks set "+name+
+				", which the configuration "+
 				"requires")
 			require.Equal(t, make([]capping.Verdict, 5), d.Verdicts, "all are unavailable")
 			require.Empty(t, store.asked)

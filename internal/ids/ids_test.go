@@ -162,8 +162,7 @@ func TestOtherTextsAreRejected(t *testing.T) {
 		{ids.Text, "\x7f", `is not a text id: "\x7f" has the control character U+007F at byte 1`},
 		{ids.Text, "é\xff", `is not a text id: "é\xff" is not valid UTF-8 at byte 3`},
 		{ids.Text, "\xed\xa0\x80", `is not a text id: "\xed\xa0\x80" is not valid UTF-8 at byte 1`},
-		{ids.Text, "a\ufffd", `is not a text id: "a` + "\ufffd" + `" has U+FFFD at byte 2, which stands for bytes that ` +
-			"were not UTF-8"},
+		{ids.Text, "a\ufffd", `is not a text id: "a` + "\ufffd" + `" has U+FFFD (sign of invalid UTF-8) at byte 2`},
 	} {
 		s := ids.New(c.kind, testKey(t))
 		_, err := s.Parse([]byte(c.text))

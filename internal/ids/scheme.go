@@ -188,7 +188,8 @@ func (s *Scheme) mustPack() {
 
 // ErrNoWayBack reports that a scheme cannot convert an image (64-bit number that stands for an id) to the id. The
 // conversion fails for ids of the kind text, and for a scheme that a test made with Narrow.
-var ErrNoWayBack = errors.New("an id of this kind cannot be computed from its image (64-bit number)")
+var ErrNoWayBack = errors.New(
+	"an id of this kind cannot be computed from the 64-bit number (image) that stands for the id")
 
 // Back appends to dst the canonical text of the id with the given image (64-bit number that stands for the id). For a
 // UUID, Back also needs the argument "rest" (the 64 bits that the image lacks). For other kinds of ids, Back ignores

@@ -247,7 +247,7 @@ func checkText(text []byte) error {
 			return fmt.Errorf("is not a text id: %s is not valid UTF-8 at byte %d", shown(text), i+1)
 		}
 		if r == utf8.RuneError {
-			return fmt.Errorf("is not a text id: %s has U+FFFD at byte %d, which stands for bytes that were not UTF-8",
+			return fmt.Errorf("is not a text id: %s has U+FFFD (sign of invalid UTF-8) at byte %d",
 				shown(text), i+1)
 		}
 		i += size

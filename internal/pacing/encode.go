@@ -30,7 +30,7 @@ func appendUint(dst []byte, v uint64, n int) []byte {
 func DecodeRuns(data []byte, total int64) (*Log, error) {
 	if len(data)%RunSize != 0 {
 		return nil, fmt.Errorf(
-			"pacer log: the encoded runs (permits at equal distances) must have a multiple of %d bytes, got %d",
+			"pacer log: the size of encoded runs (permits at equal intervals) must be a multiple of %d bytes, got %d",
 			RunSize, len(data))
 	}
 	l := &Log{Total: total}
@@ -50,7 +50,7 @@ func readUint(data []byte) (v uint64) {
 	return v
 }
 
-var errRuns = errors.New("stored pacer log: its runs (permits at equal distances) are not valid, or not sorted by time")
+var errRuns = errors.New("stored pacer log: its runs (permits at equal intervals) are not valid, or not sorted by time")
 
 // The method check returns an error if l is not a valid log.
 func (l *Log) check() error {

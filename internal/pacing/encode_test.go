@@ -62,7 +62,7 @@ func TestWhatIsNoLog(t *testing.T) {
 		require.ErrorIs(t, err, errRuns, name)
 	}
 	_, err := DecodeRuns(make([]byte, RunSize+1), 1)
-	require.ErrorContains(t, err, "must have a multiple")
+	require.ErrorContains(t, err, "must be a multiple")
 
 	grant := &Remembered{Log: Log{Total: 9, Runs: []Run{{10, 0, 1, 3}}}}
 	_, err = DecodeRemembered(grant.Append(nil))

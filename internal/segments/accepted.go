@@ -74,7 +74,7 @@ func (a *Accepted) check() error {
 func (a *Accepted) checkName() error {
 	switch {
 	case a.Set != "" && a.Segment != "":
-		return fmt.Errorf("set %q and segment %q: exactly one must be named", a.Set, a.Segment)
+		return fmt.Errorf("set %q and segment %q: exactly one of the two must be named", a.Set, a.Segment)
 	case a.Segment != "":
 		return CheckName(a.Segment)
 	}

@@ -68,7 +68,7 @@ func TestAcceptancesThatAreRefused(t *testing.T) {
 	for want, spoil := range map[string]func(*segments.Accepted){
 		`accepted[0]: set name "a b"`:      func(a *segments.Accepted) { a.Set = "a b" },
 		`accepted[0]: set name ""`:         func(a *segments.Accepted) { a.Set = "" },
-		"exactly one must":                 func(a *segments.Accepted) { a.Segment = "vip" },
+		"exactly one of the two must":      func(a *segments.Accepted) { a.Segment = "vip" },
 		`segment name "default"`:           func(a *segments.Accepted) { a.Set, a.Segment = "", "default" },
 		`from_sha256 "": must be`:          func(a *segments.Accepted) { a.FromSHA256 = "" },
 		`to_sha256 "x": must be empty`:     func(a *segments.Accepted) { a.ToSHA256 = "x" },

@@ -204,7 +204,7 @@ func (g *Generation) names() (*Back, error) {
 // ErrNoNames reports that a generation (published version) cannot convert user numbers to user ids, because its build
 // had the flag --no-names.
 var ErrNoNames = errors.New(
-	"the generation of the segments does not contain the original user ids: it was built with --no-names")
+	"the generation (published version) does not contain the original user ids: it was built with --no-names")
 
 // HasNames reports whether the snapshot can convert user numbers to user ids (see Snapshot.Back).
 func (s *Snapshot) HasNames() bool {

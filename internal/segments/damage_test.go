@@ -144,7 +144,8 @@ func TestCurrentVouchesForTheManifest(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, segments.CurrentKey),
 		[]byte(strings.ReplaceAll(current, other.Generation, m.Generation)), 0o644))
 	_, err := segmentstest.ReadLive(t.Context(), store)
-	require.ErrorContains(t, err, "current.json: sha256 is "+segments.SumOf(other)+", but the manifest of generation "+
+	require.ErrorContains(t, err, "current.json: sha256 is "+segments.SumOf(other)+
+		", but the manifest of generation (published version) "+
 		m.Generation+" has "+segments.SumOf(m))
 	list, err := publish.List(t.Context(), store)
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 var (
 	errNoCache    = errors.New("segments cache is not configured")
 	errEmptyCache = errors.New("segments cache is empty")
-	errNoEarlier  = errors.New("the location has no generation of the segments older than the published one")
+	errNoEarlier  = errors.New("the location has no earlier generation (published version) of the segments")
 )
 
 type readFunc = func(ctx context.Context, s *Segment) (*bitmap.Bitmap, error)
@@ -80,7 +80,8 @@ func inUseBefore(now *Snapshot) *former {
 // errOtherIDs reports that two generations (published versions) cannot be compared, because their user ids have
 // different kinds or hash keys. With another hash key, the same user has another image (64-bit number that stands for
 // the id).
-var errOtherIDs = errors.New("the user ids of the two generations have different kinds or hash keys")
+var errOtherIDs = errors.New(
+	"the user ids of the two generations (published versions) have different kinds or hash keys")
 
 // SameIDs reports whether the ids of both generations (published versions) have the same kind and hash key. If both
 // generations have the same kind and hash key of ids, a user has the same image (64-bit number that stands for the id)
@@ -175,7 +176,8 @@ func (r *Refresher) cachedFormer(ctx context.Context, next *Generation) (*former
 		return nil, fmt.Errorf("read the manifest of the generation (published version) in the segments cache: %w", err)
 	}
 	if !m.SameIDs(next.Manifest) {
-		return nil, fmt.Errorf("cached generation %s of the segments cannot be compared with the new one: %w",
+		return nil, fmt.Errorf(
+			"cached generation (published version) %s cannot be compared with the new generation: %w",
 			m.Generation, errOtherIDs)
 	}
 	return &former{manifest: m, read: next.orRead(r.cache.at, r.cfg.Source), cache: r.cache, scheme: next.Scheme,
@@ -208,7 +210,7 @@ func (r *Refresher) earlierFormers(ctx context.Context, next *Generation) (list 
 			return
 		}
 		if !m.SameIDs(next.Manifest) {
-			errs[i] = fmt.Errorf("generation %s of the segments cannot be compared with the new one: %w",
+			errs[i] = fmt.Errorf("generation (published version) %s cannot be compared with the new generation: %w",
 				m.Generation, errOtherIDs)
 			return
 		}
@@ -254,7 +256,7 @@ func (r *Refresher) Reconsider(ctx context.Context) error {
 	before, err := c.was.load(ctx)
 	if err != nil {
 		return fmt.Errorf(
-			"generation %s removes users whom API calls added, but generation %s cannot be read for the comparison: %w",
+			"generation (published version) %s removes users whom API calls added, but generation %s is unreadable: %w",
 			now.Generation(),
 			c.against(), errors.Join(append(faults, err)...))
 	}
@@ -316,11 +318,12 @@ func namesBefore(ctx context.Context, src objects.Source, one string) (names []s
 	err error) {
 	list, err := src.List(ctx, GenerationsPrefix)
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the earlier generations of the segments: %w", err)
+		return nil, nil, fmt.Errorf("list the earlier generations (published versions) of the segments: %w", err)
 	}
 	withdrawn, err = readWithdrawn(ctx, src)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read which generations of the segments were rolled back: %w", err)
+		return nil, nil, fmt.Errorf("read the list of rolled-back generations (published versions) of the segments: %w",
+			err)
 	}
 	for _, o := range list {
 		if name, ok := GenerationOf(o.Key); ok && name < one {

@@ -149,8 +149,8 @@ func TestAStartThatCannotReadWhatIsEarlier(t *testing.T) {
 		{name: "who was rolled back is not known", damage: func(*segments.Manifest) (string, string) {
 			return segments.ControlsKey, `{"format_version": 9}`
 		}, inUse: "third", unjudged: []string{"segments cache is not configured",
-			"read which generations of the segments were rolled " +
-				"back: controls.json: format_version 9"}},
+			"read the list of rolled-back generations (published versions) of " +
+				"the segments: controls.json: format_version 9"}},
 		{name: "the newest manifest is damaged", damage: func(second *segments.Manifest) (string, string) {
 			return segments.ManifestKey(second.Generation), "{"
 		}, inUse: "first"},
@@ -187,7 +187,8 @@ func TestAStartThatCannotReadWhatIsEarlier(t *testing.T) {
 		live := goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of()})
 		r := g.start(t)
 		require.Equal(t, live.Generation, r.Current().Generation())
-		require.Contains(t, r.Status().Unjudged[1], "list the earlier generations of the segments: forbidden")
+		require.Contains(t, r.Status().Unjudged[1],
+			"list the earlier generations (published versions) of the segments: forbidden")
 	})
 }
 

@@ -125,8 +125,8 @@ func TestLossesBeyondTheBoundAreRefused(t *testing.T) {
 		first := goLiveWith(t, store, 0, sets{"opted-out": out, "sms/stop": bitmap.Of(1, 2), "other": out})
 		r := g.start(t)
 		require.Equal(t, []string{"no earlier generation was found, which is normal after a first publish: segments " +
-			"cache is empty, and the location has no generation of the segments older than the published " +
-			"one"}, r.Status().Unjudged)
+			"cache is empty, and the location has no earlier generation (published version) of the " +
+			"segments"}, r.Status().Unjudged)
 
 		goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of(), "sms/stop": bitmap.Of(1, 2), "other": out})
 		requireKept(t, r, first, "set opted-out is empty: all 2000 users left, but at most 2 may leave",
@@ -238,7 +238,7 @@ func TestADamagedCacheIsNoWayRound(t *testing.T) {
 		segments.PointerTo(goLiveWith(t, store, 1, sets{"opted-out": bitmap.Of()})).Encode())
 	err := segments.NewRefresher(g.cfg).Load(t.Context())
 	require.ErrorContains(t, err, "all 100 users left, but at most 0 may leave")
-	require.ErrorContains(t, err, "the previous generation cannot be used: ")
+	require.ErrorContains(t, err, "the previous generation (published version) cannot be used: ")
 }
 
 // ofGrowth returns an acceptance of joining users in a publish in which other users leave by force.

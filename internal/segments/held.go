@@ -103,7 +103,8 @@ func (r *Refresher) compareAtStart(ctx context.Context, blank *comparison) (*com
 		}
 		r.cfg.Logger.Warn("segments: an earlier generation cannot be used", "error", loadErr)
 		if refused == nil {
-			first, refused = &c, fmt.Errorf("%w; the previous generation cannot be used: %w", err, loadErr)
+			first, refused = &c, fmt.Errorf(
+				"%w; the previous generation (published version) cannot be used: %w", err, loadErr)
 		}
 	}
 	switch {

@@ -136,7 +136,7 @@ func (d *IDs) check() error {
 	case err != nil:
 		return fmt.Errorf("kind: %w", err)
 	case kind == ids.Dense:
-		return errors.New("kind: must be absent for dense ids")
+		return errors.New("kind: must be absent for dense ids (32-bit integers)")
 	case !checkRule.MatchString(d.Check):
 		return fmt.Errorf("the key's fingerprint (field 'check') %q: must be 8 lower-case hex digits", d.Check)
 	case len(d.Dictionary) != 1:
@@ -198,14 +198,14 @@ func (d *Dictionary) SizeBytes() int64 { return int64(len(d.raw)) }
 // The method open checks the bytes of a dictionary file against the manifest and returns the dictionary.
 func (l *Layer) open(raw []byte) (*Dictionary, error) {
 	if int64(len(raw)) != l.SizeBytes {
-		return nil, fmt.Errorf("dictionary has %d bytes, but the manifest says %d", len(raw), l.SizeBytes)
+		return nil, fmt.Errorf("dictionary of user ids has %d bytes, but the manifest says %d", len(raw), l.SizeBytes)
 	}
 	if got := Sum(raw); got != l.SHA256 {
 		return nil, fmt.Errorf("checksum mismatch: sha256 is %s, but the manifest says %s", got, l.SHA256)
 	}
 	d, err := openDictionary(raw, l.SHA256)
 	if err == nil && d.Len() != l.Count {
-		err = fmt.Errorf("dictionary has %d ids, but the manifest says %d", d.Len(), l.Count)
+		err = fmt.Errorf("dictionary of user ids has %d ids, but the manifest says %d", d.Len(), l.Count)
 	}
 	if err != nil {
 		return nil, err
@@ -320,19 +320,20 @@ func (m *Manifest) agreesWith(s *ids.Scheme) error {
 	case m.IDs == nil && s == nil:
 	case s == nil:
 		return IDsErrorf(
-			"generation %s of the segments has ids of the kind %s, but file %s with their key is missing: "+
+			"generation (published version) %s has ids of the kind %s, but file %s with the hash key is missing: "+
 				"restore the file from a backup or a service's cache, because a new key finds no user again",
 			m.Generation, m.IDs.Kind, IDsKey)
 	case m.IDs == nil:
-		return IDsErrorf("generation %s of the segments has dense ids, but file %s names the kind %s",
+		return IDsErrorf(
+			"generation (published version) %s has dense ids (32-bit integers), but file %s names the kind %s",
 			m.Generation, IDsKey, s.Kind())
 	case m.IDs.Kind != s.Kind().String():
-		return IDsErrorf("generation %s of the segments has ids of the kind %s, but file %s names the kind %s",
+		return IDsErrorf("generation (published version) %s has ids of the kind %s, but file %s names the kind %s",
 			m.Generation, m.IDs.Kind, IDsKey,
 			s.Kind())
 	case m.IDs.Check != s.Check():
 		return IDsErrorf(
-			"generation %s was built with another key for hashing ids than the key in %s: "+
+			"generation (published version) %s has another key for hashing ids than the file %s: "+
 				"the key's fingerprint is %s instead of %s",
 			m.Generation, IDsKey, m.IDs.Check, s.Check())
 	}
@@ -349,12 +350,13 @@ func (m *Manifest) agreesWithUse(now *Snapshot) error {
 	switch is := now.IDs(); {
 	case kind != is.Kind().String():
 		return IDsErrorf(
-			"generation %s of the segments has ids of the kind %s, but the generation in use, %s, has the kind %s",
+			"generation (published version) %s has ids of the kind %s, but generation %s in use has ids of the kind %s",
 			m.Generation,
 			kind, now.Generation(), is.Kind())
 	case check != is.Check():
-		return IDsErrorf("generation %s was built with another key for hashing ids than the generation in use, %s: "+
-			"the key's fingerprint is %s instead of %s", m.Generation, now.Generation(), check, is.Check())
+		return IDsErrorf(
+			"generation (published version) %s and generation %s in use have different keys for hashing ids: "+
+				"the key's fingerprint is %s instead of %s", m.Generation, now.Generation(), check, is.Check())
 	}
 	return nil
 }

@@ -158,11 +158,11 @@ func TestOtherIDsAreRefused(t *testing.T) {
 	}{
 		"ids.json is missing": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Delete(t.Context(), segments.IDsKey))
-		}, "has ids of the kind uuid, but file ids.json with their key is missing"},
+		}, "has ids of the kind uuid, but file ids.json with the hash key is missing"},
 		"ids.json has another key": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Overwrite(t.Context(), segments.IDsKey,
 				ids.File{Kind: ids.UUID, Key: segmentstest.Key(2)}.Encode()))
-		}, "was built with another key for hashing ids than the key in ids.json"},
+		}, "has another key for hashing ids than the file ids.json"},
 		"ids.json has another kind": {func(t *testing.T, store objects.Location, _ func() time.Time) {
 			require.NoError(t, store.Overwrite(t.Context(), segments.IDsKey,
 				ids.File{Kind: ids.Text, Key: segmentstest.Key(1)}.Encode()))
@@ -175,12 +175,12 @@ func TestOtherIDsAreRefused(t *testing.T) {
 			require.NoError(t, store.Delete(t.Context(), segments.CurrentKey))
 			publishNumbered(t, store, clock,
 				numbered(t, ids.New(ids.UUID, segmentstest.Key(2)), uuids(0, 3), uuids(3, 3), uuids(0, 1)))
-		}, "was built with another key for hashing ids than the generation in use"},
+		}, "in use have different keys for hashing ids"},
 		"the location became dense": {func(t *testing.T, store objects.Location, clock func() time.Time) {
 			require.NoError(t, store.Delete(t.Context(), segments.IDsKey))
 			require.NoError(t, store.Delete(t.Context(), segments.CurrentKey))
 			goLive(t, store, clock, []string{"vip"}, bitmap.Of(1))
-		}, "has ids of the kind dense, but the generation in use"},
+		}, "has ids of the kind dense, but generation "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -239,7 +239,8 @@ func ReadSegment(ctx context.Context, src objects.Source, m *Manifest, name stri
 		}
 		return b, nil
 	}
-	return nil, fmt.Errorf("segment or set %q does not exist in generation %s, which has %q",
+	return nil, fmt.Errorf(
+		"segment or set %q does not exist in generation (published version) %s, which has the names %q",
 		name, m.Generation, m.someNames())
 }
 

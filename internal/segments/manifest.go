@@ -229,19 +229,20 @@ func parseManifest(generation string, raw []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if m.Generation != generation {
-		return nil, fmt.Errorf("manifest of generation %s names another generation, %q", generation, m.Generation)
+		return nil, fmt.Errorf("manifest of generation (published version) %s names another generation, %q",
+			generation, m.Generation)
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("manifest of generation %s: %w", generation, err)
 	}
 	if is := m.name(); is != generation {
 		return nil, fmt.Errorf(
-			"manifest of generation %s is damaged: a manifest with this content must have the name %s",
+			"manifest of generation (published version) %s is damaged: its content must have the name %s",
 			generation, is)
 	}
 	if !bytes.Equal(raw, m.Encode()) {
 		return nil, fmt.Errorf(
-			"manifest of generation %s is damaged: "+
+			"manifest of generation (published version) %s is damaged: "+
 				"its fields have the published values, but the bytes of the file differ",
 			generation)
 	}
@@ -323,7 +324,8 @@ func (s *Segment) check() error {
 
 func (s *Set) check() error {
 	if !(s.MaxLoss >= 0 && s.MaxLoss < 100) || s.MaxLoss != 0 && !s.OnlyGrows {
-		return fmt.Errorf("max_loss %v: must be from 0 to below 100, and 0 for a set without only_grows", s.MaxLoss)
+		return fmt.Errorf("max_loss %v: must be at least 0 and below 100, and must be 0 for a set without only_grows",
+			s.MaxLoss)
 	}
 	return s.checkBitmap()
 }

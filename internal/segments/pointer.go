@@ -51,7 +51,7 @@ func ParsePointer(raw []byte) (Pointer, error) {
 // The method check returns an error if m is not the manifest to which the pointer refers.
 func (p Pointer) check(m *Manifest) error {
 	if sum := m.sum(); p.SHA256 != "" && p.SHA256 != sum {
-		return fmt.Errorf("%s: sha256 is %s, but the manifest of generation %s has %s",
+		return fmt.Errorf("%s: sha256 is %s, but the manifest of generation (published version) %s has %s",
 			CurrentKey, p.SHA256, m.Generation,
 			sum)
 	}

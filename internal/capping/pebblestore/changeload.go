@@ -27,8 +27,9 @@ func openChanges(db *database.DB, logger *slog.Logger) (*changeLog, error) {
 	case err != nil:
 		return nil, err
 	case !accepted:
-		return nil, fmt.Errorf("changes to sets cannot be read, so the store may not know all users who opted out: "+
-			"%w: restore a backup; or, to continue without the unreadable changes, create the file %s", damage,
+		return nil, fmt.Errorf(
+			"changes to sets of users cannot be read, so the store may not know all users who opted out: "+
+				"%w: restore a backup; or, to continue without the unreadable changes, create the file %s", damage,
 			db.AcceptFile())
 	}
 	return salvage(db, logger, damage)
@@ -125,7 +126,7 @@ func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, er
 		c.readAround(prefix)
 	}
 	if err := c.rewrite(nil); err != nil {
-		return nil, fmt.Errorf("rewrite the stored changes to sets: %w", err)
+		return nil, fmt.Errorf("rewrite the stored records of changes to sets of users: %w", err)
 	}
 	if err := db.AcceptedLostChanges(); err != nil {
 		return nil, err
@@ -189,7 +190,7 @@ func (c *changeLog) mend(damage error) error {
 	if err := c.rewrite(c.pending); err != nil {
 		c.packing.stuck = true
 		c.db.NoteChangesDamaged(damage)
-		return fmt.Errorf("rewrite the damaged changes to sets: %w", err)
+		return fmt.Errorf("rewrite the damaged records of changes to sets of users: %w", err)
 	}
 	c.db.NoteChangesDamaged(nil)
 	c.logger.Warn("damaged changes to sets were written again from memory", "error", damage.Error())

@@ -35,7 +35,8 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 // removes the changes from memory, and background work later removes them from the disk.
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	if err := s.changes.Free(ctx, upTo); err != nil {
-		return fmt.Errorf("remove the changes to sets that are published by now: %w", err)
+		return fmt.Errorf(
+			"remove the changes to sets of users that each generation (published version) in use contains: %w", err)
 	}
 	return nil
 }
@@ -126,8 +127,9 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	}
 	at := c.lists.Stamp(b, now)
 	if at >= capping.Never {
-		return nil, interval{}, fmt.Errorf("change to a set: the time, in milliseconds since 2024-01-01T00:00:00Z, "+
-			"must be below %d, got %d", capping.Never, at)
+		return nil, interval{}, fmt.Errorf(
+			"change to a set of users: the time must be below %d ms since 2024-01-01T00:00:00Z, got %d",
+			capping.Never, at)
 	}
 	record := live.RecordOf(b, at)
 	batch := c.db.NewBatch()
@@ -194,17 +196,18 @@ func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 func checkBatch(b *live.Batch) error {
 	switch {
 	case b.Set == "":
-		return errors.New("change to a set must name the set")
+		return errors.New("change to a set of users must name the set")
 	case b.At < 0 || b.At >= capping.Never:
-		return fmt.Errorf("change to a set: the time, in milliseconds since 2024-01-01T00:00:00Z, "+
-			"must be from 0 to below %d, got %d", capping.Never, b.At)
+		return fmt.Errorf(
+			"change to a set of users: the time must be at least 0 and below %d ms since 2024-01-01T00:00:00Z, got %d",
+			capping.Never, b.At)
 	case len(b.Add)+len(b.Remove)+len(b.Forget) == 0:
-		return errors.New("change to a set must name at least one user")
+		return errors.New("change to a set of users must name at least one user")
 	}
 	for _, users := range [][]capping.UserID{b.Add, b.Remove, b.Forget} {
 		for i := 1; i < len(users); i++ {
 			if users[i-1] >= users[i] {
-				return fmt.Errorf("change to a set: the user ids must ascend, but user %d follows user %d",
+				return fmt.Errorf("change to a set of users: the user ids must ascend, but user %d follows user %d",
 					users[i], users[i-1])
 			}
 		}

@@ -140,7 +140,7 @@ func TestDamagedTableOfChanges(t *testing.T) {
 		require.NoError(t, os.WriteFile(table, content, 0o600))
 	}
 	require.Positive(t, flips)
-	refused(t, config, "changes to sets cannot be read", "ACCEPT-LOST-CHANGES")
+	refused(t, config, "changes to sets of users cannot be read", "ACCEPT-LOST-CHANGES")
 	require.NoError(t, os.WriteFile(filepath.Join(config.Path, "ACCEPT-LOST-CHANGES"), nil, 0o600))
 	s = reopen(t, config)
 	kept := s.Lists().Len("opted-out")

@@ -107,11 +107,11 @@ func TestInvalidChanges(t *testing.T) {
 	t.Parallel()
 	s := reopen(t, Config{Path: t.TempDir()})
 	for says, b := range map[string]*live.Batch{
-		"change to a set must name the set": {Add: []capping.UserID{1}},
-		"must name at least one user":       {Set: "opted-out"},
-		"user 2 follows user 2":             {Set: "opted-out", Remove: []capping.UserID{1, 2, 2}},
-		"user 1 follows user 5":             {Set: "opted-out", Forget: []capping.UserID{5, 1}},
-		"must be from 0 to below ":          {Set: "opted-out", At: capping.Never, Add: []capping.UserID{1}},
+		"change to a set of users must name the set": {Add: []capping.UserID{1}},
+		"must name at least one user":                {Set: "opted-out"},
+		"user 2 follows user 2":                      {Set: "opted-out", Remove: []capping.UserID{1, 2, 2}},
+		"user 1 follows user 5":                      {Set: "opted-out", Forget: []capping.UserID{5, 1}},
+		"must be at least 0 and below ":              {Set: "opted-out", At: capping.Never, Add: []capping.UserID{1}},
 	} {
 		stored, err := s.Change(t.Context(), b)
 		require.ErrorContains(t, err, says)
@@ -460,7 +460,7 @@ func TestUnreadableChange(t *testing.T) {
 			require.NoError(t, s.Close())
 			accept := filepath.Join(config.Path, "ACCEPT-LOST-CHANGES")
 			for range 2 {
-				refused(t, config, "changes to sets cannot be read", "create the file "+accept)
+				refused(t, config, "changes to sets of users cannot be read", "create the file "+accept)
 			}
 			require.NoError(t, os.WriteFile(accept, nil, 0o600))
 			s = reopen(t, config)

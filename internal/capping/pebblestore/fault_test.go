@@ -293,7 +293,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 	clock.Advance(-30 * 365 * 24 * time.Hour)
 	verdicts, err := filterAll(s, "m", 7)
-	require.ErrorContains(t, err, "the clock must be between the years")
+	require.ErrorContains(t, err, "the clock must show a time between the years")
 	require.Equal(t, capping.Unavailable, verdicts[0].Outcome)
 	require.NoError(t, s.Close())
 }

@@ -47,7 +47,7 @@ func eachPacer(db *database.DB, prefix string, size int, load func(pacer string,
 	defer it.Close()
 	for ok := it.First(); ok; ok = it.Next() {
 		if len(it.Value()) != size {
-			return fmt.Errorf("stored reset of a pacer: the value %x of key %q must have %d bytes",
+			return fmt.Errorf("stored reset of a pacer (rate limiter): the value %x of key %q must have %d bytes",
 				it.Value(), it.Key(), size)
 		}
 		load(string(it.Key()[len(prefix):]), it.Value())

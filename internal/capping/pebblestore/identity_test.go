@@ -58,7 +58,7 @@ func copyAll(t *testing.T, from, to string) {
 func TestCreated(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sub", "log.db")
-	refused(t, Config{Path: path, MustExist: true}, "the store does not exist and create is false")
+	refused(t, Config{Path: path, MustExist: true}, "the store does not exist, and the setting create is false")
 	require.NoDirExists(t, filepath.Dir(path), "what is refused changes nothing")
 	var said testkit.Log
 	logger := slog.New(slog.NewTextHandler(&said, nil))
@@ -92,7 +92,7 @@ func TestEmptied(t *testing.T) {
 	require.NoError(t, os.Rename(id, id+".aside"))
 	used(t, config, "other")
 	require.NoError(t, os.Rename(id+".aside", id))
-	refused(t, config, "this directory holds another store", id)
+	refused(t, config, "the store in this directory is not the store that file", id)
 	require.NoError(t, os.RemoveAll(config.Path))
 
 	moveAll(t, aside, config.Path)

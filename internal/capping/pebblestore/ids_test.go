@@ -256,7 +256,7 @@ func TestImagesInADenseStore(t *testing.T) {
 	t.Parallel()
 	s := reopen(t, Config{Path: t.TempDir()})
 	const image = 1<<32 + 7
-	const says = "user id must be at most 4294967295 in a store for dense ids, got 4294967303"
+	const says = "user id must be at most 4294967295 in a store for dense ids (32-bit integers), got 4294967303"
 	_, err := filterAll(s, "m", 7, image)
 	require.ErrorContains(t, err, says)
 	require.ErrorContains(t, s.Release(t.Context(), capping.Message{ID: "m"}.Token(), 0, []capping.UserID{image},

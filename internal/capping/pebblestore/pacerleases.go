@@ -98,7 +98,7 @@ func (l *pacerLogs) KeepLease(ctx context.Context, _ string, r pacing.Request, l
 		return l.db.Sync(ctx)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("store the lease (time for which a sender holds permits) of a request: %w", err)
+		return 0, fmt.Errorf("store the lease (time for which a sender holds permits) of a permit request: %w", err)
 	}
 	return state, nil
 }
@@ -178,7 +178,7 @@ func (l *pacerLogs) RemoveLease(ctx context.Context, _ string, r pacing.Request)
 		return l.db.Broken()
 	})
 	if err != nil {
-		return fmt.Errorf("remove the ended lease (time for which a sender holds permits) of a request: %w", err)
+		return fmt.Errorf("remove the ended lease (time for which a sender holds permits) of a permit request: %w", err)
 	}
 	return nil
 }

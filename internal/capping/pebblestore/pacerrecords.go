@@ -122,7 +122,7 @@ func decodeRecords(value []byte, now time.Time) (map[pacing.RecordGroup]int, err
 	var list []storedGroup
 	if value != nil {
 		if err := json.Unmarshal(value, &list); err != nil {
-			return nil, fmt.Errorf("decode the stored numbers of permit records of each client: %w", err)
+			return nil, fmt.Errorf("decode the stored number of permit records for each client: %w", err)
 		}
 	}
 	groups := make(map[pacing.RecordGroup]int, len(list))

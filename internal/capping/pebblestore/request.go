@@ -52,7 +52,7 @@ func (l *pacerLogs) remembered(ask *pacing.Ask, now pacing.Time) (
 	expires, grant, err = decodeRequest(value)
 	switch {
 	case err != nil:
-		return nil, 0, fmt.Errorf("stored request %x for permits: %w", ask.Request, err)
+		return nil, 0, fmt.Errorf("decode the stored permit request %x: %w", ask.Request, err)
 	case expires <= now:
 		return nil, 0, nil
 	case grant.Fingerprint != ask.Fingerprint():

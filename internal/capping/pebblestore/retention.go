@@ -195,17 +195,17 @@ func decodeRetentions(value []byte) (noted retentions, err error) {
 	const size = 16
 	if len(value)%size != 0 || len(value) > maxRetentions*size {
 		return nil, fmt.Errorf(
-			"stored list of retentions must have a multiple of %d bytes, and at most %d bytes, got %d",
+			"stored list of retention times: the size must be a multiple of %d bytes and at most %d bytes, got %d",
 			size, maxRetentions*size, len(value))
 	}
 	for ; len(value) > 0; value = value[size:] {
 		r := retention{int64(binary.BigEndian.Uint64(value)), capping.Instant(binary.BigEndian.Uint64(value[8:]))}
 		if r.millis <= 0 || r.until < 0 || r.until > 2*capping.Never {
-			return nil, fmt.Errorf("stored retention must last more than 0 ms (got %d ms), "+
+			return nil, fmt.Errorf("stored retention time must be more than 0 ms (got %d ms), "+
 				"and must end from 0 to %d ms after the start of 2024 (got %d ms)", r.millis, 2*capping.Never, r.until)
 		}
 		if n := len(noted); n > 0 && noted[n-1].millis <= r.millis {
-			return nil, fmt.Errorf("stored retentions must be in descending order, but %d ms is followed by %d ms",
+			return nil, fmt.Errorf("stored retention times must be in descending order, but %d ms comes before %d ms",
 				noted[n-1].millis, r.millis)
 		}
 		noted = append(noted, r)
@@ -224,7 +224,7 @@ func decodeRetention(value []byte) (int64, error) {
 		return 0, nil
 	}
 	if len(value) != 8 || int64(binary.BigEndian.Uint64(value)) <= 0 {
-		return 0, fmt.Errorf("stored retention %x: must be a positive number of 8 bytes", value)
+		return 0, fmt.Errorf("stored retention time %x: must be a positive 8-byte number", value)
 	}
 	return int64(binary.BigEndian.Uint64(value)), nil
 }

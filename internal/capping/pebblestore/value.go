@@ -45,8 +45,9 @@ func decodeLog(value []byte) (log capping.Log, version int, err error) {
 		return nil, version, err
 	}
 	if last := log.At(log.Len() - 1); last >= capping.Never {
-		return nil, version, fmt.Errorf("stored log of a user's sends: the time of a send, "+
-			"in milliseconds since 2024-01-01T00:00:00Z, must be below %d, got %d", capping.Never, last)
+		return nil, version, fmt.Errorf(
+			"stored log of a user's sends: the time of a send must be below %d ms since 2024-01-01T00:00:00Z, got %d",
+			capping.Never, last)
 	}
 	return log, version, nil
 }

@@ -116,7 +116,7 @@ func (f *fleet) silence() error {
 	if m == nil || time.Since(m.since) < tellMissed {
 		return nil
 	}
-	return fmt.Errorf("the records that instances share in Redis (keys %s:*) were not renewed since %s: %w",
+	return fmt.Errorf("the records that capper instances share in Redis (keys %s:*) have not been renewed since %s: %w",
 		f.marker.Key, m.since.UTC().Format(time.RFC3339), m.err)
 }
 
@@ -183,9 +183,10 @@ var madeSentence = map[string]string{
 	"mended":  "the records of the store were created again after an operator accepted a loss",
 }
 
-var errGone = fmt.Errorf("the records of the store are gone (for example after FLUSHALL), " +
-	"so recorded sends are lost: restart capper to create the store again from the remaining data " +
-	"(store.redis.create: true)")
+var errGone = fmt.Errorf(
+	"the records of the store are gone from Redis (for example after FLUSHALL), so recorded sends are lost: " +
+		"restart capper to create the store again from the remaining data " +
+		"(store.redis.create: true)")
 
 // runBeat calls the script beat.lua with a heartbeat, and returns the script's decoded reply.
 func (f *fleet) runBeat(ctx context.Context, m script.Mode) (script.Heard, error) {

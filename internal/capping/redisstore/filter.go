@@ -125,8 +125,8 @@ func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping
 }
 
 var (
-	errCorrupt   = errors.New("the stored log of the user has an incomplete entry: erase the user to repair it")
-	errWrongType = errors.New("the Redis key of a bucket of users must be a hash, but another program wrote it: " +
+	errCorrupt   = errors.New("the user's log of sends has an incomplete entry: erase the user to repair the log")
+	errWrongType = errors.New("a Redis key with sends of users must be a hash, but another program wrote the key: " +
 		"find the program and move its key away")
 )
 

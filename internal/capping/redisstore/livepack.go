@@ -128,7 +128,7 @@ func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.I
 			return err
 		}
 	}
-	return errors.New("another instance is already compacting the same records of set changes")
+	return errors.New("another capper instance is already compacting these records of changes to sets of users")
 }
 
 func (l *liveLogs) compactOnce(ctx context.Context, p int, upTo map[string]capping.Instant) (done bool, err error) {
@@ -341,8 +341,8 @@ func (l *liveLogs) settleOwed(ctx context.Context) error {
 		cancel()
 		if err != nil {
 			l.owe(p, owed, nil)
-			faults = append(faults, fmt.Errorf("remove changes of sets (named groups of users) "+
-				"from partition %d of Redis: %w", p, err))
+			faults = append(faults, fmt.Errorf(
+				"remove changes of sets (named groups of users) from partition %d of Redis: %w", p, err))
 			if len(faults) == 3 { // the store is in trouble: a later attempt follows
 				break
 			}

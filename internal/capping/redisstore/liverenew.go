@@ -241,8 +241,9 @@ func (l *liveLogs) renew(ctx context.Context, p int) error {
 			return err
 		}
 	}
-	return fmt.Errorf("partition %d of Redis receives changes of sets (named groups of users) "+
-		"faster than this instance can read them", p)
+	return fmt.Errorf(
+		"partition %d of Redis receives changes of sets (named groups of users) faster than this instance reads them",
+		p)
 }
 
 // renewOnce makes one attempt to read the live change log (log of changes to sets by API calls) and to apply the

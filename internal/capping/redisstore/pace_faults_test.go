@@ -32,8 +32,8 @@ func TestKeysOfPacersThatHoldSomethingElse(t *testing.T) {
 	for _, key := range []string{keys.Log("p", "0a"), keys.Forgotten("p"), keys.Request(ask.Request)} {
 		require.NoError(t, client.HSet(t.Context(), key, "a", "b").Err())
 		_, err := s.TakePermits(t.Context(), ask)
-		require.ErrorContains(t, err, "the call for permits is undecided (wrong_type): the Redis key of a pacer must "+
-			"be a string", key)
+		require.ErrorContains(t, err, "the call for permits is undecided (wrong_type): the Redis key of a pacer "+
+			"(rate limiter) must hold a string", key)
 		require.NotContains(t, err.Error(), "users")
 		require.NoError(t, client.Del(t.Context(), key).Err())
 	}
@@ -57,8 +57,8 @@ func TestKeysOfPacersThatHoldSomethingElse(t *testing.T) {
 			if key == keys.Request(ask.Request) && len(text) > 11 {
 				require.IsType(t, &pacing.ReuseError{}, err)
 			} else {
-				require.ErrorContains(t, err, "undecided (corrupt): the stored log of a pacer is not valid: reset "+
-					"the pacer", "%q", text)
+				require.ErrorContains(t, err, "undecided (corrupt): the stored log of a pacer (rate limiter) is not "+
+					"valid: reset the pacer", "%q", text)
 			}
 			require.Equal(t, text, client.Get(t.Context(), key).Val(), "nothing is written")
 		}

@@ -78,7 +78,7 @@ const ofPermits = "the call for permits is"
 const mostMerges = 2 * pacing.MaxPacers
 
 // errFull reports that the log of a pacer was full again each time after its entries were merged.
-var errFull = errors.New("the stored log of a pacer is still full after its entries were merged")
+var errFull = errors.New("the stored log of a pacer (rate limiter) is still full after its entries were merged")
 
 // Take implements TakePermits of pacing.Store.
 func (p *pacers) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
@@ -160,7 +160,8 @@ func (p *pacers) do(ctx context.Context, what string, op dispatch.Operation, at 
 }
 
 var (
-	errPacerWrongType = errors.New("the Redis key of a pacer must be a string, but another program wrote it: " +
-		"find the program and move its key away")
-	errPacerCorrupt = errors.New("the stored log of a pacer is not valid: reset the pacer")
+	errPacerWrongType = errors.New(
+		"the Redis key of a pacer (rate limiter) must hold a string, but another program wrote the key: " +
+			"find the program and move its key away")
+	errPacerCorrupt = errors.New("the stored log of a pacer (rate limiter) is not valid: reset the pacer")
 )

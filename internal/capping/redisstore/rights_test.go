@@ -253,8 +253,8 @@ func TestBeatsThatFailAreTold(t *testing.T) {
 	require.Eventually(t, func() bool {
 		h := s.Health(t.Context())
 		return h.State == "degraded" && strings.Contains(h.Error,
-			"the records that instances share in Redis (keys "+s.marker.Key+
-				":*) were not renewed since") &&
+			"the records that capper instances share in Redis (keys "+s.marker.Key+
+				":*) have not been renewed since") &&
 			strings.Contains(h.Error, "WRONGTYPE")
 	}, testkit.Patience, 100*time.Millisecond)
 	require.NoError(t, client.Del(t.Context(), key).Err())

@@ -35,7 +35,7 @@ func TestFlushAllUnderLoadAllowsNobody(t *testing.T) {
 	health := func() capping.Health { return s.Health(t.Context()) }
 	testkit.Eventually(t, func() bool {
 		return health().State == "down" && strings.Contains(health().Error,
-			"the records of the store are gone (for example after FLUSHALL)") &&
+			"the records of the store are gone from Redis (for example after FLUSHALL)") &&
 			strings.Contains(health().Error, "64 of 64 partitions: the server was emptied")
 	})
 	testkit.Eventually(t, func() bool {

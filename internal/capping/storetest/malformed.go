@@ -16,25 +16,25 @@ import (
 // Each key of the map is a part of the expected error text. The function at a key of the map makes the mistake in a
 // valid batch.
 var malformations = map[string]func(b *capping.Batch){
-	"each user, got 0 group numbers and 3":   func(b *capping.Batch) { b.Groups = nil },
-	"each user, got 4 group numbers and 3":   func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
-	"batch of decisions about 2 users must":  func(b *capping.Batch) { b.Users = b.Users[:2] },
-	"groups of rules, got 0":                 func(b *capping.Batch) { b.Rules = nil },
-	"groups of rules, got 257":               func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
-	"belongs to group 1 of rules, but the":   func(b *capping.Batch) { b.Groups[2] = 1 },
-	"belongs to group 255 of rules, but the": func(b *capping.Batch) { b.Groups[0] = 255 },
-	"must have at most 255 rules, got 256":   func(b *capping.Batch) { b.Rules[0] = make([]capping.Rule, 256) },
+	"each user, got 0 group numbers and 3":  func(b *capping.Batch) { b.Groups = nil },
+	"each user, got 4 group numbers and 3":  func(b *capping.Batch) { b.Groups = append(b.Groups, 0) },
+	"batch of decisions about 2 users must": func(b *capping.Batch) { b.Users = b.Users[:2] },
+	"groups of rules, got 0":                func(b *capping.Batch) { b.Rules = nil },
+	"groups of rules, got 257":              func(b *capping.Batch) { b.Rules = make([][]capping.Rule, 257) },
+	"assigns a user to rule group 1, but":   func(b *capping.Batch) { b.Groups[2] = 1 },
+	"assigns a user to rule group 255, but": func(b *capping.Batch) { b.Groups[0] = 255 },
+	"must have at most 255 rules, got 256":  func(b *capping.Batch) { b.Rules[0] = make([]capping.Rule, 256) },
 	"group 0: rule 0: max: must be 0 to " +
 		"1000": func(b *capping.Batch) { b.Rules[0][0].Max = capping.LogBound + 1 },
 	"max: must be 0 to 1000 sends, got -1": func(b *capping.Batch) { b.Rules[0][0].Max = -1 },
 	"rule 0: hold, the length of a rule's": func(b *capping.Batch) { b.Rules[0][0].Hold = -1 },
 	"rule 0: rule of a limit must have":    func(b *capping.Batch) { b.Rules[0][0].Hold = 0 },
-	"end before it starts or after 1099511627775, got 9 to 8": func(b *capping.Batch) {
+	"1099511627775 ms since 2024-01-01T00:00:00Z, got 9 to 8": func(b *capping.Batch) {
 		b.Rules[0][0] = capping.Rule{Start: 9,
 			Until: 8}
 	},
-	"rule 32: a shadow rule (rule on":     func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
-	"rule 254: a shadow rule (rule on":    func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
+	"rule 32: a shadow rule (trial":       func(b *capping.Batch) { b.Rules[0] = manyRules(b, capping.MaxShadow) },
+	"rule 254: a shadow rule (trial":      func(b *capping.Batch) { b.Rules[0] = manyRules(b, 254) },
 	"retention, the time for which sends": func(b *capping.Batch) { b.Retention = 0 },
 	"stored, must be 1ms to 43920h0m0s":   func(b *capping.Batch) { b.Retention = -time.Hour },
 	"got 87840h0m0s":                      func(b *capping.Batch) { b.Retention = 10 * 366 * day },
@@ -84,9 +84,9 @@ func malformedRelease(f *fixture) {
 		token   capping.Token
 		results int
 	}{
-		"must have room for one result for each of 3 users, got room for 0": {capping.Message{ID: message}.Token(), 0},
-		"must have room for one result for each of 3 users, got room for 4": {capping.Message{ID: message}.Token(), 4},
-		"release of sends must name the message id":                         {capping.Token{}, 3},
+		"must have a result slot for each of 3 users, got 0": {capping.Message{ID: message}.Token(), 0},
+		"must have a result slot for each of 3 users, got 4": {capping.Message{ID: message}.Token(), 4},
+		"release of sends must name the message id":          {capping.Token{}, 3},
 	} {
 		released := make([]capping.Released, call.results)
 		require.ErrorContains(f, f.store.Release(context.Background(), call.token, 0, users, released), want)

@@ -253,7 +253,8 @@ func (f *fixture) takeAndReturn(ask *pacing.Ask, used int, stayed *atomic.Int64)
 	}
 	back, err := f.store.ReturnPermits(f.Context(), ask, used)
 	if err == nil && (back.Permits > grant.Granted || back.Kept > ask.Permits) {
-		err = fmt.Errorf("return permits: %d of %d granted permits were returned, %d of %d were kept",
+		err = fmt.Errorf(
+			"return permits: %d of %d granted permits were returned, and %d of %d requested permits were kept",
 			back.Permits, grant.Granted, back.Kept,
 			ask.Permits)
 	}

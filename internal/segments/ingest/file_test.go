@@ -40,7 +40,7 @@ conf/segments.yaml:8:90: segments[1].inputs[1].header: must be true or false, go
 conf/segments.yaml:9:5: segments[2]: must be a mapping, got "c"
 conf/segments.yaml:10:1: tabels: is not a known key; did you mean "tables"?
 conf/segments.yaml:12:15: defaults.newer_than: must be a duration such as 36h, got "soon"
-conf/segments.yaml:13:10: defaults.quote: "ab": must be none, or one byte that is not a digit, blank or line break
+conf/segments.yaml:13:10: defaults.quote: "ab": must be the word none or a byte that is not a digit, blank or line break
 conf/segments.yaml:14:15: max_bad_rows: must be a whole number of rows, or a share such as 0.1%, got "some"
 conf/segments.yaml:15:7: sets: must be a list, got a mapping`)
 }

@@ -51,7 +51,8 @@ func (d *imageLists) newSink() (sink, format.Names) {
 }
 
 func (d *imageLists) addBitmap(*bitmap.Bitmap) error {
-	return fmt.Errorf("a bitmap holds only dense ids, but the location has ids of the kind %s", d.scheme.Kind())
+	return fmt.Errorf("a bitmap holds only dense ids (32-bit integers), but the location has ids of the kind %s",
+		d.scheme.Kind())
 }
 
 type imageSink struct {

@@ -517,7 +517,7 @@ func TestParquetFaults(t *testing.T) {
 	_, err = read(t, Input{Path: parquetFile(t, []repeated{{[]int64{1}}})})
 	require.ErrorContains(t, err, "must hold a single value per row")
 	_, err = read(t, Input{Path: parquetFile(t, list), IDColumn: "nope"})
-	require.ErrorContains(t, err, `column "nope" does not exist: the file has "user_id"`)
+	require.ErrorContains(t, err, `column "nope" does not exist: the file has the columns "user_id"`)
 }
 
 func TestReadsParquetTables(t *testing.T) {

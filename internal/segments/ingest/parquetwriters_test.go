@@ -168,7 +168,7 @@ func TestParquetColumnsAreFoundAsInCSV(t *testing.T) {
 		{names: []string{"amount", "order_id"}, asked: "order_id", want: 2},
 		{names: []string{"Member", "MEMBER"}, asked: "member", fault: `column "member" exists twice`},
 		{names: []string{"User_ID", "USER_ID"}, fault: `column "user_id" exists twice`},
-		{names: []string{"a", "b"}, fault: `column "user_id" does not exist: the file has "a,b"`},
+		{names: []string{"a", "b"}, fault: `column "user_id" does not exist: the file has the columns "a,b"`},
 		{names: []string{"a", "b"}, asked: "3", fault: `column 3 does not exist: the file has 2`},
 	} {
 		got, err := read(t, Input{Path: file(c.names...), IDColumn: c.asked})

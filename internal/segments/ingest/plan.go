@@ -96,17 +96,18 @@ func (p *Plan) check() error {
 				"set --precedence NAME,…, or segments in the build file"))
 	}
 	if len(p.Segments) > segments.MaxSegments {
-		faults = append(faults, fmt.Errorf("a generation must have at most %d segments, got %d",
+		faults = append(faults, fmt.Errorf("a generation (published version) must have at most %d segments, got %d",
 			segments.MaxSegments, len(p.Segments)))
 	}
 	if n := len(p.published()); n > segments.MaxSets {
-		faults = append(faults, fmt.Errorf("a generation must have at most %d sets, got %d", segments.MaxSets, n))
+		faults = append(faults, fmt.Errorf("a generation (published version) must have at most %d sets, got %d",
+			segments.MaxSets, n))
 	}
 	for i, t := range p.SetTables {
 		faults = append(faults, checkPrefix(t.Prefix))
 		for _, other := range p.SetTables[:i] {
 			if strings.HasPrefix(t.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, t.Prefix) {
-				faults = append(faults, fmt.Errorf("set prefixes %q and %q: neither must begin with the other",
+				faults = append(faults, fmt.Errorf("set prefixes %q and %q: one must not be the beginning of the other",
 					other.Prefix, t.Prefix))
 			}
 		}

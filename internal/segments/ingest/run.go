@@ -254,7 +254,8 @@ func (b *builder) readSetTables(ctx context.Context) error {
 		return nil
 	}
 	if n := len(b.plan.published()); n > segments.MaxSets {
-		return &PlanError{fmt.Errorf("a generation must have at most %d sets, including the sets of tables, got %d",
+		return &PlanError{fmt.Errorf(
+			"a generation (published version) must have at most %d sets, including the sets of tables, got %d",
 			segments.MaxSets, n)}
 	}
 	return nil

@@ -96,7 +96,8 @@ func TestSetsThatCannotBe(t *testing.T) {
 			Sets: []Definition{set("vip")}},
 		`segment or set "a" is given twice`: {Segments: []Definition{vip},
 			Sets: []Definition{set("a"), set("a")}},
-		"a generation must have at most 4096 sets, got 4097": {Segments: []Definition{vip}, Sets: many},
+		"a generation (published version) must have at most 4096 sets, got 4097": {
+			Segments: []Definition{vip}, Sets: many},
 		`segment or set "a": must have inputs or a union`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "a", Publish: true}}, SetTables: []SetTable{{Prefix: "tz/", Inputs: inputs(a)}}},
 		`segment name "country/sg": must be`: {Segments: []Definition{vip},
@@ -104,7 +105,7 @@ func TestSetsThatCannotBe(t *testing.T) {
 		`"a" refers to itself: ["a" "a"]`: {Segments: []Definition{vip},
 			Sets: []Definition{{Name: "a", Publish: true, Union: []string{"a"}}}},
 		`set prefix "tz"`: {Segments: []Definition{vip}, SetTables: []SetTable{{Prefix: "tz"}}},
-		`set prefixes "tz/" and "tz/Asia/": neither must begin with the other`: {Segments: []Definition{vip},
+		`set prefixes "tz/" and "tz/Asia/": one must not be the beginning of the other`: {Segments: []Definition{vip},
 			SetTables: []SetTable{{Prefix: "tz/"}, {Prefix: "tz/Asia/"}}},
 	} {
 		_, err := Run(t.Context(), p, Config{}, quiet)

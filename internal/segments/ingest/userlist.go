@@ -48,7 +48,8 @@ func (l *UserList) isTable() bool { return false }
 func (l *UserList) newSink() (sink, format.Names) { return &listSink{list: l}, nil }
 
 func (l *UserList) addBitmap(*bitmap.Bitmap) error {
-	return fmt.Errorf("a bitmap holds only dense ids, but this deployment has ids of the kind %s", l.scheme.Kind())
+	return fmt.Errorf("a bitmap holds only dense ids (32-bit integers), but this deployment has ids of the kind %s",
+		l.scheme.Kind())
 }
 
 // listSink collects the ids of one worker.

@@ -38,8 +38,8 @@ type share struct {
 func ParseAcceptance(text, reason string) (*acceptance, error) {
 	name, change, ok := strings.Cut(text, ":")
 	if !ok {
-		return nil, fmt.Errorf("%q: must have the form NAME: CHANGE, such as \"opted-out: -57%%\" or "+
-			"\"tz/Asia/Singapore: vanishes\"",
+		return nil, fmt.Errorf(
+			"%q: must have the form NAME: CHANGE, such as 'opted-out: -57%%' or 'tz/Asia/Singapore: vanishes'",
 			text)
 	}
 	return NewAcceptance(strings.TrimSpace(name), strings.TrimSpace(change), reason)
@@ -61,8 +61,8 @@ func NewAcceptance(name, change, reason string) (*acceptance, error) {
 	return a, a.parseChange()
 }
 
-var errChange = errors.New("must be a share of users, such as -57% (leave), +57% (join) or \"-57% +3%\" (both), " +
-	"a number of users, such as -90, or one of the words vanishes and empties")
+var errChange = errors.New("must be a share of users who leave (such as -57%), join (+57%) or both ('-57% +3%'), " +
+	"a number of users (such as -90), or one of the words vanishes and empties")
 
 func (a *acceptance) parseChange() error {
 	if a.Change == Vanishes || a.Change == empties {

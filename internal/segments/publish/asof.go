@@ -25,7 +25,7 @@ func ParseAsOf(text string, now time.Time) (time.Time, error) {
 		switch {
 		case err != nil:
 		case at.After(now):
-			return time.Time{}, fmt.Errorf("%q: must not be in the future: it is %s now", text,
+			return time.Time{}, fmt.Errorf("%q: must not be in the future: the time is now %s", text,
 				now.UTC().Format(time.RFC3339))
 		case at.Year() < 1970:
 			return time.Time{}, fmt.Errorf("%q: must not be before 1970", text)

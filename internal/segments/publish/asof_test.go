@@ -119,7 +119,7 @@ func TestParseAsOf(t *testing.T) {
 		"":                     "must be a time with a zone such as 2026-11-23T02:00Z",
 		"2026-11-23":           "must be a time with a zone",
 		"2026-11-23T02:00":     "must be a time with a zone",
-		"2026-11-23T12:00:01Z": "must not be in the future: it is 2026-11-23T12:00:00Z now",
+		"2026-11-23T12:00:01Z": "must not be in the future: the time is now 2026-11-23T12:00:00Z",
 		"1969-12-31T23:59:59Z": "must not be before 1970",
 	} {
 		_, err := ParseAsOf(text, now)

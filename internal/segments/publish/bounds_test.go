@@ -44,7 +44,8 @@ func TestGuardJudgesChanges(t *testing.T) {
 	bounds := Bounds{MaxChange: 20, MaxUnassigned: pointerTo(100.0), New: []string{"ACTIVE", "none"},
 		Of: map[string]SegmentBounds{"active": {MaxChange: pointerTo(19.9)}}}
 	require.Equal(t, append([]string{
-		`segment "active" changes by 20 %, but at most 19.9 % is allowed: 10 users join and 10 leave, of 100`}, always...),
+		`segment "active" changes by 20 %, but at most 19.9 % is allowed: 10 users join and 10 leave, of ` +
+			`100 users`}, always...),
 		judge(bounds))
 	bounds.MaxChange, bounds.Of = 1, map[string]SegmentBounds{"active": {MaxChange: pointerTo(20.0)}}
 	require.Equal(t, always, judge(bounds), "a segment's own bound goes over the general one")

@@ -50,7 +50,7 @@ func (b *Bounds) judgeChange(c *Change, all []Change) (refusals []string) {
 		refuse("%s has no users now and would have %d: use --allow-new %s if this is intended", c.What(), c.After,
 			c.Name())
 	case c.Percent > allowed:
-		refuse("%s changes by %s %%, but at most %s %% is allowed: %d users join and %d leave, of %d", c.What(),
+		refuse("%s changes by %s %%, but at most %s %% is allowed: %d users join and %d leave, of %d users", c.What(),
 			segments.PercentAbove(c.Percent, allowed), segments.BoundText(allowed), c.Added, c.Removed, c.Before)
 	}
 	return refusals

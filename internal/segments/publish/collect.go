@@ -58,7 +58,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 			continue
 		}
 		if l.Manifest == nil {
-			return nil, fmt.Errorf("gc must keep generation %s, but cannot read which files the generation uses: %s",
+			return nil, fmt.Errorf(
+				"gc must keep generation (published version) %s, but cannot read the list of its files: %s",
 				l.Generation, l.Fault)
 		}
 		if l.Live {
@@ -73,7 +74,8 @@ func (c *Collector) Find(ctx context.Context) (*Garbage, error) {
 		}
 	}
 	if g.Live == "" && len(list) > 0 {
-		return nil, errors.New("no stored generation is in use: gc removes nothing until a generation is published")
+		return nil, errors.New(
+			"no stored generation (published version) is in use: gc removes nothing until a generation is published")
 	}
 	return g, g.collect(ctx, c.Location, used, before, now().Add(-max(c.Grace, minTempAge)))
 }
@@ -173,7 +175,7 @@ func (c *Collector) removeOne(ctx context.Context, l *lease, tag string, o objec
 	case errors.Is(err, objects.ErrNotModified):
 		return l.judge(ctx, limited, c.Location.Delete(limited, o.Key))
 	case err == nil, errors.Is(err, objects.ErrNotFound):
-		return fmt.Errorf("%w: object %s has changed, so gc stopped and kept the remaining objects",
+		return fmt.Errorf("%w: object %s has changed, so the garbage collection stopped and kept the remaining objects",
 			objects.ErrLostRace, segments.CurrentKey)
 	default:
 		return l.judge(ctx, limited, err)

@@ -108,7 +108,7 @@ func TestGarbageCollection(t *testing.T) {
 			_, err := store.Put(ctx, segments.ManifestKey(generations[4]), []byte("{"))
 			require.NoError(t, err)
 			_, err = later(2).Find(ctx)
-			require.ErrorContains(t, err, "cannot read which files the generation uses")
+			require.ErrorContains(t, err, "cannot read the list of its files")
 			list, err := List(ctx, store)
 			require.NoError(t, err)
 			require.Contains(t, list[0].Fault, "truncated")

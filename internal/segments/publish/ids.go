@@ -18,7 +18,7 @@ func NotYet(is *segments.IDs, operation string) error {
 	if is == nil {
 		return nil
 	}
-	return segments.IDsErrorf("this location has ids of the kind %s, but %s supports only dense ids",
+	return segments.IDsErrorf("this location has ids of the kind %s, but %s supports only dense ids (32-bit integers)",
 		is.Kind, operation)
 }
 
@@ -61,7 +61,7 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 	switch {
 	case err != nil && !found:
 		return nil, segments.IDsErrorf(
-			"the kind of ids cannot become %s, because the generations of the location cannot be read: %v",
+			"the kind of ids cannot become %s, because the generations (published versions) are unreadable: %v",
 			is.Scheme.Kind(), err)
 	case err != nil || m == nil: // the guard reports damage
 		return is, nil
@@ -70,7 +70,7 @@ func ReadIDs(ctx context.Context, at objects.Source, wanted *ids.Kind) (*Locatio
 		return is, err
 	case m.IDs == nil:
 		return nil, segments.IDsErrorf(
-			"--ids: must be dense, the kind of ids in generation %s of this location, got %s: "+
+			"--ids: must be dense, as in generation (published version) %s of this location, got %s: "+
 				"use a new location for other ids", m.Generation, *wanted)
 	}
 	_, err = segments.ReadScheme(ctx, at, m)
@@ -120,17 +120,19 @@ func (c *Candidate) checkIDs(base *LiveState) error {
 	case live.IDs == nil && c.Scheme == nil:
 		return nil
 	case live.IDs == nil:
-		return segments.IDsErrorf("generation %s of the segments has dense ids, but the build has ids of the kind %s",
+		return segments.IDsErrorf(
+			"generation (published version) %s has dense ids (32-bit integers), but the build has ids of the kind %s",
 			live.Generation, c.Scheme.Kind())
 	case c.Scheme == nil:
 		return segments.IDsErrorf(
-			"generation %s of the segments has ids of the kind %s, but file %s with their key is missing: "+
+			"generation (published version) %s has ids of the kind %s, but file %s with the hash key is missing: "+
 				"restore the file from a backup or a service's cache, because a new key finds no user again",
 			live.Generation, live.IDs.Kind,
 			segments.IDsKey)
 	case live.IDs.Kind != c.Scheme.Kind().String() || live.IDs.Check != c.Scheme.Check():
-		return segments.IDsErrorf("segments generation %s has other user ids than this build: "+
-			"the generation has ids of the kind %s (fingerprint of the id key %s), the build %s (%s)",
+		return segments.IDsErrorf(
+			"generation (published version) %s and this build have user ids of different kinds or hash keys: "+
+				"the generation has ids of the kind %s (fingerprint of the id key %s), the build %s (%s)",
 			live.Generation, live.IDs.Kind, live.IDs.Check, c.Scheme.Kind(),
 			c.Scheme.Check())
 	}
@@ -150,7 +152,7 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 	case err != nil:
 		return err
 	case found && is != wanted:
-		return fmt.Errorf("%w: the kind of ids, or their hash key, changed in file %s after the start of the build",
+		return fmt.Errorf("%w: the kind or the hash key of user ids changed in file %s after the start of the build",
 			objects.ErrLostRace,
 			segments.IDsKey)
 	case found:
@@ -172,8 +174,8 @@ func (p *Publisher) keepIDs(ctx context.Context, scheme *ids.Scheme, base *LiveS
 func ForComparison(earlier, later *segments.Generation) (*segments.Generation, error) {
 	if !earlier.Manifest.SameIDs(later.Manifest) {
 		return nil, segments.IDsErrorf(
-			"generations %s and %s of the segments cannot be compared, "+
-				"because their ids have different kinds or hash keys",
+			"generations (published versions) %s and %s cannot be compared: "+
+				"their ids have different kinds or hash keys",
 			earlier.Manifest.Generation, later.Manifest.Generation)
 	}
 	return earlier.RenumberedBy(later.Dictionary)
@@ -188,7 +190,7 @@ func SameNumbers(earlier *segments.Generation, base *LiveState) (*segments.Gener
 	}
 	if !earlier.Manifest.SameIDs(base.manifest) {
 		return nil, nil, segments.IDsErrorf(
-			"generation %s of the segments has ids of another kind or key than the live generation %s",
+			"generation (published version) %s and the live generation %s have ids of different kinds or hash keys",
 			earlier.Manifest.Generation, base.Name)
 	}
 	unified := *base

@@ -166,7 +166,7 @@ func (p *Publisher) goLive(ctx context.Context, up *upload, base *LiveState, may
 	// An older version of the command gc ignores the lease. Such a gc may have removed objects that were old and unused
 	// until now.
 	if err := up.put(ctx); err != nil {
-		return fmt.Errorf("generation %s is published and live, but the final check found a fault: %w",
+		return fmt.Errorf("generation (published version) %s is live, but the final check found a fault: %w",
 			up.g.Manifest.Generation, err)
 	}
 	return p.confirm(ctx, up.g)
@@ -180,15 +180,15 @@ func (p *Publisher) confirm(ctx context.Context, g *segments.Generation) error {
 	now, _, err := segments.ReadPointer(ctx, p.Location, "")
 	switch {
 	case err != nil:
-		return fmt.Errorf("generation %s was published, but %s could not be read afterwards: %w", m.Generation,
-			segments.CurrentKey, err)
+		return fmt.Errorf("generation (published version) %s was published, but %s could not be read afterwards: %w",
+			m.Generation, segments.CurrentKey, err)
 	case now != segments.PointerTo(m):
 		if next, err := now.ReadManifest(ctx, p.Location); err == nil {
 			if amends, err := amendsBetween(ctx, p.Location, m, next, g.Original()); err == nil && amends {
 				return nil
 			}
 		}
-		return fmt.Errorf("%w: generation %s is live now instead of generation %s",
+		return fmt.Errorf("%w: generation (published version) %s is now live instead of generation %s",
 			objects.ErrLostRace, now.Generation, m.Generation)
 	}
 	return nil
@@ -267,7 +267,8 @@ func (p *Publisher) noteChecked(ctx context.Context, generation string) error {
 		err = p.Location.Overwrite(ctx, segments.CheckedKey, append(raw, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("generation %s is live, but the time of its final check could not be recorded: %w",
+		return fmt.Errorf(
+			"generation (published version) %s is live, but the time of its final check could not be recorded: %w",
 			generation, err)
 	}
 	return nil

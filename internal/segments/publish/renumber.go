@@ -51,7 +51,7 @@ func (c *Candidate) Over(base *LiveState) (*Candidate, *LiveState, error) {
 func (c *Candidate) insert(from *Candidate, base, by *LiveState, numbers []uint32) error {
 	if base.whole == nil {
 		return errors.New(
-			"the command amend adds new user ids, but has not read all published bitmaps, which new ids require")
+			"the command amend must read all published bitmaps before it adds new user ids")
 	}
 	var further []uint32
 	for number, in := range numbers {

@@ -214,5 +214,5 @@ func TestAnAmendWithOtherIDsIsRefused(t *testing.T) {
 	base, err := (&Session{}).ReadForAmend(t.Context(), dense, c)
 	require.NoError(t, err)
 	_, _, err = c.Over(base)
-	require.ErrorContains(t, err, "of the segments has dense ids")
+	require.ErrorContains(t, err, "has dense ids")
 }

@@ -129,7 +129,7 @@ func TestCollectSets(t *testing.T) {
 		require.NoError(t, store.Overwrite(t.Context(), segments.ManifestKey("20991120T101500.000Z-0a1b2c3d"),
 			[]byte(`{"format_version": 9}`)))
 		_, err = greedy(store).Remove(t.Context())
-		require.ErrorContains(t, err, "cannot read which files the generation uses")
+		require.ErrorContains(t, err, "cannot read the list of its files")
 		require.Len(t, live(t, store).Sets, 2)
 	})
 }

@@ -56,7 +56,7 @@ func (d *DB) now() (time.Time, capping.Instant, error) {
 	now := capping.InstantOf(at)
 	err := d.guard.check(now)
 	if now < 0 || now >= capping.Never {
-		err = fmt.Errorf("the clock must be between the years 2024 and 2058, but shows %v", now.Time())
+		err = fmt.Errorf("the clock must show a time between the years 2024 and 2058, but shows %v", now.Time())
 	}
 	if err != nil {
 		d.config.CountError("clock")

@@ -128,12 +128,12 @@ func (d *damage) err() error {
 			len(d.users), user, err)
 	}
 	for _, err := range d.pacers {
-		return fmt.Errorf("%d pacer logs (permits that pacers granted) cannot be read, for example: %w",
+		return fmt.Errorf("%d logs of permits that pacers (rate limiters) granted cannot be read, for example: %w",
 			len(d.pacers), err)
 	}
 	if why := d.changes.Load(); why != nil {
 		return fmt.Errorf(
-			"changes to sets are damaged on the disk and intact only in memory, so a restart would fail: %s", *why)
+			"changes to sets of users are damaged on disk and intact only in memory, so a restart would fail: %s", *why)
 	}
 	if d.unfiltered.Load() {
 		return errors.New("a Bloom filter of a database table is damaged: the store reads more slowly without filters")

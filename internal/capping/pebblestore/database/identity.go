@@ -94,7 +94,7 @@ func (c Config) checkCreation() error {
 			"or, to start with an empty store that allows every user again, remove the file",
 			c.identityFile(), stamp(known.At))
 	case c.MustExist:
-		return errors.New("the store does not exist and create is false: " +
+		return errors.New("the store does not exist, and the setting create is false: " +
 			"check the path and that its volume is mounted; " +
 			"or, to start with an empty store that allows every user again, start once with create: true")
 	}
@@ -119,7 +119,7 @@ func (d *DB) identify(config Config) error {
 	case known == nil:
 	case own.ID != "" && own.ID != known.ID:
 		return fmt.Errorf(
-			"this directory holds another store than the one that file %s identifies (last used at %s): "+
+			"the store in this directory is not the store that file %s identifies (last used at %s): "+
 				"restore the identified store, or remove the file to continue with the store in this directory",
 			file, stamp(known.At))
 	case own.Mark < known.Mark:
@@ -158,8 +158,7 @@ func (d *DB) storedIdentity() (own identity, err error) {
 	}
 	if len(mark) != 16 || len(id) == 0 {
 		return own, fmt.Errorf(
-			"identity mark %x (counter that exposes an old copy) of store %q must have 16 bytes, "+
-				"and the store must have an id",
+			"identity mark %x (counter that exposes an old copy) must have 16 bytes, and store %q must have an id",
 			mark, id)
 	}
 	at := capping.Instant(binary.BigEndian.Uint64(mark[8:]))

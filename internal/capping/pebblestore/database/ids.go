@@ -34,14 +34,14 @@ func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
 			return i, fmt.Errorf(
-				"ids: the field 'check' (fingerprint of the key for hashing ids) must be empty for dense ids, got %q",
+				"ids: the field 'check' (fingerprint of the hash key) must be empty for ids of the kind dense, got %q",
 				i.Check)
 		}
 		return IDs{}, nil
 	}
 	if !word.MatchString(i.Kind) || !word.MatchString(i.Check) {
 		return i, fmt.Errorf(
-			"ids: the kind %q and the key's fingerprint (check) %q must consist of letters, digits, '-' and '_'",
+			"ids: the kind %q and the hash key's fingerprint %q must consist of letters, digits, '-' and '_'",
 			i.Kind, i.Check)
 	}
 	return i, nil

@@ -91,7 +91,8 @@ func (d *DB) CheckUsers(users ...capping.UserID) error {
 	most := d.lastUser()
 	for _, user := range users {
 		if user > most {
-			return fmt.Errorf("user id must be at most %d in a store for dense ids, got %d", most, user)
+			return fmt.Errorf("user id must be at most %d in a store for dense ids (32-bit integers), got %d",
+				most, user)
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func checkEmpty(dir string) error {
 	}
 	for _, entry := range entries {
 		if entry.Name() != lockFile {
-			return fmt.Errorf("directory %s is not empty, it contains %s: move its content away first",
+			return fmt.Errorf("directory %s must be empty, but contains %s: move its content away first",
 				dir, entry.Name())
 		}
 	}

@@ -68,7 +68,7 @@ func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	sizes := map[string]int64{}
 	err := each(archive, func(h *tar.Header, content io.Reader) (err error) {
 		if _, twice := sizes[h.Name]; twice {
-			return fmt.Errorf("%w: it contains entry %q twice", ErrDamaged, h.Name)
+			return fmt.Errorf("%w: the archive contains entry %q twice", ErrDamaged, h.Name)
 		}
 		sizes[h.Name] = h.Size
 		if h.Name != manifestName {
@@ -133,7 +133,7 @@ func each(archive io.ReadSeeker, yield func(*tar.Header, io.Reader) error) error
 		case err != nil:
 			return err
 		case !isName(h.Name) || h.Typeflag != tar.TypeReg:
-			return &FormatError{fmt.Errorf("entry %q of the backup archive: must be a regular file", h.Name)}
+			return &FormatError{fmt.Errorf("entry %q of the backup archive must be a regular file", h.Name)}
 		}
 		if err := yield(h, entries); err != nil {
 			return err

@@ -113,7 +113,7 @@ func TestArchiveOfAnotherKind(t *testing.T) {
 		"another kind": {manifest(kind, "a diary"), `kind "a diary"`},
 		"no JSON":      {manifest("{", "["), "manifest.json"},
 		"a way out": {func(e []entry) []entry { e[1].name = "../000002.sst"; return e },
-			`entry "../000002.sst" of the backup archive: must be a regular file`},
+			`entry "../000002.sst" of the backup archive must be a regular file`},
 		"a named way out":   {manifest("000002.sst", "../2.sst"), `file name "../2.sst"`},
 		"a store of nobody": {manifest(`"store": "s"`, `"store": ""`), "the store or its files are not named"},
 	} {

@@ -122,7 +122,8 @@ func ending(sum []byte) ([]byte, error) {
 		return nil, err
 	}
 	if end.Len() != endSize {
-		return nil, fmt.Errorf("write the end of the backup archive: must have %d bytes, got %d", endSize, end.Len())
+		return nil, fmt.Errorf("write the end of the backup archive: the end must have %d bytes, got %d",
+			endSize, end.Len())
 	}
 	return end.Bytes(), nil
 }

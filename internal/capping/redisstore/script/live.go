@@ -42,7 +42,7 @@ type LiveVersion struct {
 func ParseLiveVersion(text string) (v LiveVersion, err error) {
 	if len(text) <= 2*LiveHex {
 		return v, fmt.Errorf(
-			"log of set changes in Redis: the name of the latest record must have more than %d characters, got %q",
+			"log of changes to sets of users: the latest record's name must have more than %d characters, got %q",
 			2*LiveHex, text)
 	}
 	v.ID, v.Nonce = text[:LiveHex], text[LiveHex:2*LiveHex]

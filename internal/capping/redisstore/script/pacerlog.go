@@ -13,7 +13,7 @@ type PacerLog struct {
 	trailer string
 }
 
-var errPacerLog = errors.New("the stored log of a pacer is not valid")
+var errPacerLog = errors.New("the stored log of a pacer (rate limiter) is not valid")
 
 // DecodePacerLog decodes the stored log of a pacer.
 func DecodePacerLog(stored string) (PacerLog, error) {

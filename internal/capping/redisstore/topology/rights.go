@@ -61,7 +61,7 @@ func (r *rights) denied(who string, e *Rules) error {
 	if lacking == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: the user %q %s: the file deploy/redis.acl lists the required permissions",
+	return fmt.Errorf("%s: the Redis user %q %s: the file deploy/redis.acl lists the required permissions",
 		who, e.user(),
 		strings.Join(lacking, " and "))
 }
@@ -73,8 +73,8 @@ func (r *rights) missing(who string) error {
 	}
 	slices.Sort(r.unknown)
 	return fmt.Errorf(
-		"%s: does not know the commands %s: remove rename-command for these commands from the Redis configuration, "+
-			"and restrict users by permissions instead; only the command config may be renamed",
+		"%s: does not know the commands %s: remove rename-command for these commands from the Redis configuration; "+
+			"restrict users by permissions instead; only the command config may be renamed",
 		who, strings.Join(slices.Compact(r.unknown), ", "))
 }
 

@@ -148,7 +148,7 @@ func (l *layout) isID(field []byte) bool {
 // the file.
 func (o *DelimitedOptions) layout(first []string, d dialect) (*layout, error) {
 	if o.Kind == Text && o.Table {
-		return nil, fmt.Errorf("a table needs two columns, but the format text has one: " +
+		return nil, fmt.Errorf("a table needs two columns, but a file in the format 'text' has one: " +
 			"if the file has two columns, set --format csv or tsv")
 	}
 	shape := &layout{dialect: d, segment: -1, columns: len(first), scheme: o.Scheme}

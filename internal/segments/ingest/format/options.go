@@ -67,7 +67,7 @@ func (o *DelimitedOptions) dialect() (dialect, error) {
 	}
 	if d.delimiter == d.quote || d.delimiter == d.escape {
 		return d, fmt.Errorf(
-			"the delimiter %q must differ from the quote and the escape character: set another one, or none",
+			"the delimiter %q must differ from the quote and the escape character: set another character, or none",
 			d.delimiter)
 	}
 	return d, nil
@@ -86,7 +86,7 @@ func ParseMark(s string) (Mark, error) {
 	case s == "none":
 		return Mark{said: true}, nil
 	case len(s) != 1 || strings.ContainsAny(s, "\x00\t\r\n 0123456789"):
-		return Mark{}, fmt.Errorf("%q: must be none, or one byte that is not a digit, blank or line break", s)
+		return Mark{}, fmt.Errorf("%q: must be the word none or a byte that is not a digit, blank or line break", s)
 	}
 	return Mark{said: true, char: s[0]}, nil
 }

@@ -156,7 +156,8 @@ func checkRowCounts(file *parquet.File) error {
 			path := column.MetaData.PathInSchema
 			if values := column.MetaData.NumValues; len(path) == 1 && values != group.NumRows {
 				if leaf := file.Root().Column(path[0]); leaf != nil && leaf.Leaf() && leaf.MaxRepetitionLevel() == 0 {
-					return fmt.Errorf("parquet: file is damaged: %d values of column %q in row group %d of %d rows",
+					return fmt.Errorf(
+						"parquet: file is damaged: %d values of column %q in row group %d, which has %d rows",
 						values,
 						path[0], i, group.NumRows)
 				}

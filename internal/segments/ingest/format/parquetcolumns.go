@@ -81,7 +81,7 @@ func topLevel(names []string, asked, usual string, likely func([]string) (int, e
 			i, err = likely(names)
 		}
 		if i < 0 && err == nil {
-			err = fmt.Errorf("column %q does not exist: the file has %q", usual, strings.Join(names, ","))
+			err = fmt.Errorf("column %q does not exist: the file has the columns %q", usual, strings.Join(names, ","))
 		}
 		return i, err
 	}
@@ -108,7 +108,7 @@ func named(names []string, name string) (int, error) {
 				continue
 			}
 			if found >= 0 {
-				return -1, fmt.Errorf("column %q exists twice: %q; select it by number", name,
+				return -1, fmt.Errorf("column %q exists twice among the columns %q: select it by number", name,
 					strings.Join(names, ","))
 			}
 			found = i
@@ -132,7 +132,8 @@ func nested(at *parquet.Column, names []string, path string) (*parquet.Column, e
 			return nil, err
 		}
 		if i < 0 {
-			return nil, fmt.Errorf("column %q does not exist: the file has %q", path, strings.Join(names, ","))
+			return nil, fmt.Errorf("column %q does not exist: the file has the columns %q", path,
+				strings.Join(names, ","))
 		}
 		at = at.Columns()[i]
 	}

@@ -108,7 +108,7 @@ func (r *parquetRows) read(i int) (err error) {
 			return fmt.Errorf("parquet: %w", err)
 		}
 		if err == io.EOF && r.n-before != group.NumRows() {
-			return fmt.Errorf("parquet: file is damaged: %d rows in a row group of %d rows", r.n-before,
+			return fmt.Errorf("parquet: file is damaged: a row group has %d rows, but its metadata says %d", r.n-before,
 				group.NumRows())
 		}
 		if err == io.EOF {
