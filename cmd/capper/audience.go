@@ -19,7 +19,7 @@ import (
 // that the service evaluates.
 type audience struct {
 	File       string `arg:"" optional:"" name:"audience" help:"File of user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. Give either this file or --audience."`
-	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set, such as 'active - vip' (users in active, but not in vip). Operators: & (and), | (or), - (but not; with a blank before it) and parentheses."`
+	Expression string `name:"audience" placeholder:"EXPR" help:"Expression that selects users by segment and set (groups of users). For example, 'active - vip' selects the users in active who are not in vip. Operators: & (and), | (or), - (but not) and parentheses. The operator - needs a blank before it."`
 	cli.Narrowed
 	idFile
 }
@@ -112,7 +112,7 @@ const ofFile = "--format, --column, --delimiter, --quote, --escape and --final-n
 // idFile holds the command-line flags for reading a file of user ids.
 type idFile struct {
 	Format string `default:"" enum:",${formats}" placeholder:"FORMAT" help:"Format of the file with the user ids: ${formats}. Default: the command detects the format from the file's name and content."`
-	Column string `aliases:"id-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else the only column with a usual name such as customer_id, else the first column."`
+	Column string `aliases:"id-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id'. If no column has this name, the default is the only column with a usual name such as customer_id, or otherwise the first column."`
 
 	Delimiter ingest.Delimiter `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
 

@@ -28,8 +28,8 @@ type commands struct {
 	Messages    cli.MessagesCommand     `cmd:"" help:"List recent messages, or show how many users of one message were allowed and denied."`
 	Count       countCommand            `cmd:"" help:"Count the users of an audience, in total and by segment and set (named group of users). With --channel, also count the users who may receive a message now."`
 	Segments    segmentsCommand         `cmd:"" help:"List the segments and sets (groups of users) that the service uses now, with the number of users in each."`
-	Set         setCommands             `cmd:"" help:"Add users to a set (named group of users), remove users from a set, list these changes, or repeat lost changes."`
-	Lookup      lookupCommand           `cmd:"" help:"Show the published segment of each given user. With --set, also show whether the user is in these sets (named groups of users)."`
+	Set         setCommands             `cmd:"" help:"Add users to a set (named group of users), remove users from a set, list the changes of a set, or make lost changes again."`
+	Lookup      lookupCommand           `cmd:"" help:"Show the published segment of each given user. With --set, also show whether the user is in the given sets (named groups of users)."`
 	IDs         idsCommand              `cmd:"" name:"ids" help:"Print each user id with its image, the 64-bit number by which the store (database of sends) sorts users."`
 	Explain     explainCommand          `cmd:"" help:"Explain whether a user may receive a message now, and why or why not."`
 	Limits      limitsCommand           `cmd:"" help:"Show the limits that the service applies now."`
@@ -38,7 +38,7 @@ type commands struct {
 	Erase       eraseCommand            `cmd:"" help:"Erase all recorded sends of the given users."`
 	Backup      ops.BackupCommand       `cmd:"" help:"Save the embedded store (the local database) of a running service to an archive file."`
 	Restore     ops.RestoreCommand      `cmd:"" help:"Check an archive file that 'capper backup' has written, or restore the embedded store (the local database) from the archive."`
-	Migrate     ops.MigrateCommand      `cmd:"" help:"Copy recorded sends and changes of sets from the embedded store (the local database) to Redis, while the service runs."`
+	Migrate     ops.MigrateCommand      `cmd:"" help:"Copy recorded sends, and changes of sets (groups of users), from the embedded store (the local database) to Redis, while the service runs."`
 	Store       storeCommands           `cmd:"" help:"Accept that the store has lost recorded sends, so that the running service decides about the affected users again."`
 	Status      statusCommand           `cmd:"" help:"Show the state of a running service."`
 	Healthcheck ops.HealthcheckCommand  `cmd:"" help:"Check the health of the service on this machine, at the address in its configuration file."`

@@ -16,10 +16,10 @@ import (
 // countCommand is the command `capper count EXPRESSION`.
 type countCommand struct {
 	cli.Service
-	Expression string `arg:"" help:"Expression that selects users by segment and set, such as 'active - vip' (users in active, but not in vip). Operators: & (and), | (or), - (but not; with a blank before it) and parentheses."`
+	Expression string `arg:"" help:"Expression that selects users by segment and set (groups of users). For example, 'active - vip' selects the users in active who are not in vip. Operators: & (and), | (or), - (but not) and parentheses. The operator - needs a blank before it."`
 	cli.Narrowed
 	Detail  string  `enum:"sets,total" default:"sets" help:"Level of detail: sets (the total, and counts by segment and by set) or total (only the total, which is much faster)."`
-	Channel *string `help:"Also count the users who may receive a message on this channel now. The command records no sends. An empty name stands for messages without a channel."`
+	Channel *string `help:"Also count the users who may receive a message on this channel now. The command records no sends. An empty channel name stands for messages without a channel."`
 }
 
 // Run asks the service for the number of users that the audience expression selects, and prints the counts.

@@ -15,7 +15,7 @@ import (
 type eraseCommand struct {
 	cli.Service
 	Users []string `arg:"" name:"user" help:"Ids of the users whose recorded sends are erased, of the kind that the service uses: dense, uint64, uuid or text."`
-	Sets  bool     `help:"Also delete the changes of sets that API calls made for these users, such as opt-outs. After the deletion, only the published sets decide whether these users are in a set."`
+	Sets  bool     `help:"Also delete the changes of sets (groups of users) that API calls made for the given users, such as opt-outs. After the deletion, only the published sets decide whether these users are in a set."`
 	Yes   bool     `help:"Erase without asking for confirmation; required when standard input is not a terminal."`
 }
 

@@ -20,7 +20,7 @@ type releaseCommand struct {
 	MessageID string `required:"" placeholder:"ID" help:"Id of the message whose sends the command cancels, in the namespace of the API key."`
 	Channel   string `help:"Channel of the sends that the command cancels. Default: the sends of the message on all channels."`
 	All       bool   `help:"Cancel all sends of the message, without a list of users: the service finds the users in its audit, the log of all decisions."`
-	Namespace string `placeholder:"NAME" help:"Namespace of the message; used with --all, if the API key has no namespace. Default: no namespace."`
+	Namespace string `placeholder:"NAME" help:"Namespace of the message. Use this flag only with --all, and only if the API key has no namespace. Default: no namespace."`
 }
 
 // Run removes recorded sends of a message, because these sends did not take place. A second run of the command has no

@@ -21,7 +21,7 @@ type setCommands struct {
 	Add     setAddCommand         `cmd:"" help:"Add users to a set (named group of users). Every later decision treats these users as members."`
 	Remove  setRemoveCommand      `cmd:"" help:"Remove users from a set (named group of users). Within about a second, all instances of the service stop treating these users as members."`
 	Members cli.SetMembersCommand `cmd:"" help:"List the users whom API calls have added to a set or removed from the set."`
-	Replay  cli.SetReplayCommand  `cmd:"" help:"Repeat lost changes of sets: if the store has lost changes by API calls, make them again from the audit (the log of all calls)."`
+	Replay  cli.SetReplayCommand  `cmd:"" help:"Make lost changes of sets (groups of users) again: if the store has lost changes by API calls, the command reads these changes from the audit (the log of all calls)."`
 	List    cli.SetListCommand    `cmd:"" help:"List all sets (named groups of users), each with its number of published users and the numbers of users whom API calls added or removed."`
 }
 
@@ -29,7 +29,7 @@ type setCommands struct {
 type setChange struct {
 	cli.Service
 	Set   string   `arg:"" help:"Name of the set."`
-	Users []string `arg:"" optional:"" name:"users" help:"User ids, or the name of one file with user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. If the service uses text ids, only --file can name a file."`
+	Users []string `arg:"" optional:"" name:"users" help:"User ids, or the name of one file with user ids: ${format_titles}, plain or compressed with gzip or zstd; - is standard input. If the service uses text ids, name the file with the flag --file instead."`
 	File  string   `placeholder:"FILE" help:"File with the user ids, instead of user ids on the command line."`
 	At    string   `placeholder:"TIME" help:"Time at which the users asked for the change, such as 2026-11-22T10:00:00Z. If the service knows a later change for a user, the later change stays in force. Default: now."`
 	idFile

@@ -14,8 +14,8 @@ type gcCommand struct {
 	Keep   int           `required:"" placeholder:"N" help:"Number of newest generations (published versions) to keep. The command always keeps the generation that services use."`
 	Grace  time.Duration `default:"24h" help:"Minimum age of the generations (published versions) and bitmap files that the command may remove."`
 	Lease  time.Duration `default:"30s" help:"Maximum time for which builds and rollbacks must wait before they publish, if this command is killed while it removes files."`
-	Delete bool          `help:"Remove old generations (published versions). Without --delete, the command only lists what it would remove."`
-	DryRun bool          `name:"dry-run" help:"List the old generations (published versions) that --delete would remove, but remove nothing. Without --delete, this is the default."`
+	Delete bool          `help:"Remove old generations (published versions). Without --delete, the command only lists the old generations."`
+	DryRun bool          `name:"dry-run" help:"List the old generations (published versions) that --delete would remove, but remove nothing. Without --delete, the command also removes nothing."`
 	at     `embed:""`
 }
 

@@ -14,13 +14,13 @@ import (
 // flags override the limits in the build file, except the limits for single segments and sets.
 type boundFlags struct {
 	changeFlags   `embed:""`
-	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the first build to a location may have: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows). Without this flag, the command rejects the first build for such a fault. May be repeated."`
+	AllowFirst    []publish.Flaw `name:"allow-first" placeholder:"FLAW" help:"Fault that the command accepts in the first build to a location: empty-segments, empty-sets, empty-files (files without a valid row) or bad-rows (invalid rows). Without this flag, the command rejects a first build with one of these faults. May be repeated."`
 	MaxUnassigned *percentage    `name:"max-unassigned" placeholder:"20%" help:"Maximum percentage of the users in segments who may lose their segment without joining another segment. The limit applies to each build and to each week. Default: the value of --max-change."`
 }
 
 // changeFlags contains the flags that limit the changes of segments and sets.
 type changeFlags struct {
-	AllowNew      []string    `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that this build may publish as new, or that was empty and may now contain users. country/* stands for all sets whose names begin with country/; may be repeated."`
+	AllowNew      []string    `name:"allow-new" placeholder:"NAME" help:"Name of a segment or set that may be new in this build, or that was empty and may contain users in this build. country/* stands for all sets whose names begin with country/; may be repeated."`
 	MaxChange     *percentage `name:"max-change" placeholder:"20%" help:"Maximum percentage of the users of a segment or set who may join or leave with this build. A build with a larger change is rejected."`
 	MaxWeekChange *percentage `name:"max-week-change" placeholder:"50%" help:"Maximum percentage of the users of a segment or set who may join or leave within a week. Default: 2.5 times --max-change, or 2.5 times the max_change of the segment in the build file."`
 }

@@ -13,8 +13,8 @@ import (
 // inputFlags contains the command-line flags for reading input files.
 type inputFlags struct {
 	Format        ingest.Format       `enum:",${formats}" default:"" placeholder:"FORMAT" help:"Format of the input files: ${formats}. Default: the command detects the format from each file's name and content. The command always detects compression with gzip or zstd."`
-	IDColumn      string              `name:"id-column" aliases:"column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id', else the only column with a usual name such as customer_id, else the first column."`
-	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the segment names in a table. Default: the column 'segment', else the second column."`
+	IDColumn      string              `name:"id-column" aliases:"column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the user ids. Default: the column 'user_id'. If no column has this name, the default is the only column with a usual name such as customer_id, or otherwise the first column."`
+	SegmentColumn string              `name:"segment-column" placeholder:"NAME|N" help:"Name or number (from 1) of the column with the segment names in a table. Default: the column 'segment', or the second column if no column has this name."`
 	Delimiter     ingest.Delimiter    `placeholder:"C" help:"Character between columns: one byte. Default: a comma in CSV, a tab in TSV."`
 	Header        format.Header       `enum:",yes,no" default:"" placeholder:"yes|no" help:"Whether the first row of CSV, TSV and text files is a header: yes or no. Default: yes if another flag names a column, or if the row contains a usual column name, such as user_id, and no number."`
 	Quote         format.Mark         `placeholder:"C" help:"Character that encloses fields in CSV and TSV files: one byte, or none. Default: a double quote in CSV, none in TSV."`

@@ -20,7 +20,7 @@ func buildInfo() prometheus.Collector {
 	labels := prometheus.Labels{"version": b.Version, "revision": b.Commit, "commit_date": b.Date, "go_version": b.Go}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "capper_build_info",
-		Help: "Always 1; the labels say which build is running.", ConstLabels: labels,
+		Help: "Always 1; the labels name the version and the commit of the running program.", ConstLabels: labels,
 	}, func() float64 { return 1 })
 }
 

@@ -12,8 +12,8 @@ import (
 
 // The type Narrowed holds the command-line flags that restrict an audience expression to a part of its users.
 type Narrowed struct {
-	Sample     Percent `placeholder:"P%" help:"Percentage of the audience to select, at random. With the same --salt, the command always selects the same users. Ranges such as 0%-10% and 10%-20% select groups without common users."`
-	Salt       string  `placeholder:"TEXT" help:"Salt (any text) of the random sample: with the same salt, --sample selects the same users; with another salt, it selects other users."`
+	Sample     Percent `placeholder:"P%" help:"Percentage of the audience to select, at random. With the same --salt, the command always selects the same users. Ranges that do not overlap, such as 0%-10% and 10%-20%, select groups without common users."`
+	Salt       string  `placeholder:"TEXT" help:"Salt (any text) of the random sample: with the same salt, --sample selects the same users. With another salt, --sample selects other users."`
 	Generation string  `placeholder:"NAME" help:"Name of the generation (published version of all segments and sets) to use, such as a name that an earlier run printed. Default: the generation that the service uses now."`
 }
 

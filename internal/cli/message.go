@@ -19,7 +19,7 @@ type messageCommand struct {
 	Span
 	MessageID string `arg:"" help:"Id of the message whose calls the command lists."`
 	Namespace string `placeholder:"NAME" help:"Namespace of the message, which is the namespace of the sender's API key. Default: no namespace."`
-	Channel   string `placeholder:"NAME" help:"List only calls that name this channel, and releases (cancelled sends) that name no channel. Default: the calls for all channels."`
+	Channel   string `placeholder:"NAME" help:"List only calls for this channel, and calls without a channel that cancel sends. Default: the calls for all channels."`
 	Calls     int    `default:"50" placeholder:"N" help:"Number of calls to list, latest first, or 0 to list none; the totals always include all calls."`
 	JSON      bool   `help:"Print the result as JSON."`
 }

@@ -19,7 +19,7 @@ type PacersCommand struct {
 	Name      string  `arg:"" optional:"" help:"Name of the pacer (named rate limit) to show. Default: all pacers."`
 	MessageID *string `placeholder:"ID" help:"Id of the message whose permits the command shows, in the namespace of the API key. Use this flag only for a pacer (named rate limit) with a separate limit for each message."`
 	Key       *string `help:"Key, such as the sender's phone number, whose permits the command shows. Use this flag only for a pacer (named rate limit) with a separate limit for each key."`
-	Forget    bool    `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The store keeps the records of earlier permit requests, so that a retry gets the same answer as before. These records still count towards the maximum number of records. The API key needs the scope admin."`
+	Forget    bool    `help:"Reset the pacer: the service forgets all permits that the pacer granted, for all messages and keys. The store keeps the records of earlier permit requests, so that a retry gets the same answer as before. These permit records still count towards the maximum number of permit records. The API key needs the scope admin."`
 }
 
 // The type forgotten is the output of `capper pacers --forget` with --json.

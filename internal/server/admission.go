@@ -12,7 +12,7 @@ func ofBudgets(budgets *gate.Budgets) (list []prometheus.Collector) {
 	held := map[string]prometheus.GaugeOpts{
 		"users":   {Name: "capper_in_flight_users", Help: "Number of users in the calls that capper is deciding now."},
 		"bodies":  {Name: "capper_in_flight_body_bytes", Help: "Bytes of memory that request bodies use now."},
-		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Bytes of memory that unsent responses use."},
+		"answers": {Name: "capper_in_flight_answer_bytes", Help: "Bytes of memory that unsent responses use now."},
 	}
 	for name, b := range map[string]*gate.Budget{"users": budgets.Users, "bodies": budgets.Bodies,
 		"answers": budgets.Answers} {
@@ -41,7 +41,7 @@ func ofConnections(listeners *gate.Listeners) []prometheus.Collector {
 		}, func() float64 { open, _ := listeners.Usage(); return float64(open) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "capper_connections_closed_total",
-			Help: "Number of connections that capper closed because the maximum number was open.",
+			Help: "Connections that capper closed because the maximum number of connections was already open.",
 		}, func() float64 { _, closed := listeners.Usage(); return float64(closed) }),
 	}
 }

@@ -32,7 +32,7 @@ func newSetMetrics(sizes func() []live.Size, rules func() live.Rules, clock func
 		}, []string{"set", "kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "capper_set_changes_refused_total",
-			Help: "Calls rejected, by set, because the set would have more than max_live changes from API calls.",
+			Help: "Rejected calls that would have given a set more than max_live changes by API calls, by set.",
 		}, []string{"set"}),
 		users: prometheus.NewDesc("capper_set_live_users",
 			"Users in changes of a set from API calls, by kind: added, removed or superseded (overruled by a build).",

@@ -16,7 +16,7 @@ import (
 // HealthcheckCommand is the command `capper healthcheck`.
 type HealthcheckCommand struct {
 	Config  string        `short:"c" env:"CAPPER_CONFIG" default:"capper.yaml" help:"Configuration file of the service, in which the command finds the service's address."`
-	Ready   bool          `help:"Check /readyz (whether the service is ready for calls) instead of /healthz (whether it needs a restart)."`
+	Ready   bool          `help:"Check /readyz (whether the service is ready for calls) instead of /healthz (whether the service needs a restart)."`
 	Timeout time.Duration `default:"3s" help:"Maximum time to wait for the answer of the service."`
 }
 

@@ -30,8 +30,8 @@ type ImportCommand struct {
 	cli.Service
 	Files []string `arg:"" placeholder:"FILE" help:"Files with one send in each row, directories of such files, file name patterns, or - for standard input. Format: CSV with a header, TSV, NDJSON or Parquet, plain or compressed with gzip or zstd."`
 
-	Channel         string  `placeholder:"NAME" help:"Channel of sends whose row names no channel."`
-	MessageID       string  `placeholder:"ID" help:"Message id for sends whose row has no message id. Default: none; the service identifies a send without a message id by its time."`
+	Channel         string  `placeholder:"NAME" help:"Channel for all sends whose row in the file names no channel."`
+	MessageID       string  `placeholder:"ID" help:"Message id for all sends whose row in the file has no message id. Default: none; the service identifies a send without a message id by the time of the send."`
 	Namespace       *string `placeholder:"NAME" help:"Namespace of all sends; the command rejects rows with another namespace. Default: the namespace in each row, or no namespace."`
 	UserColumn      string  `placeholder:"NAME" help:"Name of the column with the user ids. Default: the column 'user_id'."`
 	AtColumn        string  `placeholder:"NAME" help:"Name of the column with the time of each send. Default: the column 'at'."`
@@ -46,7 +46,7 @@ type ImportCommand struct {
 
 	DryRun   bool          `help:"Read all files and show the result without importing anything."`
 	Verify   bool          `help:"After the import, import all rows a second time, and report sends that the first import had not recorded."`
-	Patience time.Duration `default:"5m" help:"Maximum time to retry sends that the service could not record."`
+	Patience time.Duration `default:"5m" help:"Maximum time for retries of sends that the service could not record at first."`
 	Batch    int           `default:"10000" help:"Number of sends in one call to the service."`
 	Parallel int           `default:"4" help:"Number of calls that the command makes to the service at the same time."`
 	TempDir  string        `placeholder:"DIR" type:"existingdir" help:"Directory for temporary files, which the command writes if it must sort more than a million sends. Default: the temporary directory of the system."`

@@ -24,7 +24,7 @@ type MigrateCommand struct {
 	cli.Service
 	Config string `required:"" placeholder:"FILE" help:"Configuration file that the service will use after the migration, with store.kind: redis."`
 	Work   string `required:"" placeholder:"DIR" help:"Working directory for this migration only, on a disk with space for three copies of the embedded store. Use the same directory each time you run the command."`
-	Finish string `placeholder:"DIR" help:"Finish the migration, after the service has stopped: DIR is the directory of the embedded store (store.embedded.path). The command first renames this directory, so that no service can use it again."`
+	Finish string `placeholder:"DIR" help:"Directory of the embedded store (store.embedded.path), to finish the migration after the service has stopped. The command first renames this directory, so that no service can use the directory again."`
 }
 
 // The type migrated is the output of a migration pass with --json.
