@@ -13,7 +13,8 @@
 // A Directory writes an object to a file with a temporary name, which begins with TempPrefix, and then renames the
 // file. After a crash, this temporary file may remain in the directory. The method Replace of a Directory holds a file
 // lock while it works; if the process dies, the operating system releases the lock. If the file system hangs, the
-// methods of a Directory return when their contexts end. For each path, at most one hung file operation remains.
+// methods of a Directory return a second after the end of their contexts. For each path, at most one hung file
+// operation remains.
 //
 // In S3, Replace sends a conditional PUT request (If-Match, If-None-Match). Before the first conditional PUT, a test
 // request (probe) checks that the server honours the headers If-Match and If-None-Match. If the S3 server ignores

@@ -6,16 +6,22 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
+// grace is the time for which a file operation may continue after the end of its context. A file system that works ends
+// the operation within this time, so that a caller who has ended finds no file that changes later.
+const grace = time.Second
+
 // The type hung runs file operations that may never return, for example on a network mount whose server is down. A
-// caller waits for a file operation until the caller's context ends at the latest. The zero hung is ready to use.
+// caller waits for a file operation until the time grace after the end of the caller's context, at the latest. The zero
+// hung is ready to use.
 type hung struct {
 	mu   sync.Mutex
 	busy map[string]chan struct{} // key: path; the channel is closed when the operation on the path ends
 }
 
-// The method do runs the function "work", but returns early with an error when ctx ends. A later call for the same path
+// The method do runs the function "work", but returns early with an error when ctx has ended for the time grace. A later call for the same path
 // waits until the function "work" of the earlier call ends, so at most one abandoned operation per path exists. After
 // an error of ctx, the function "work" may still run, so the caller must not read its results.
 func (h *hung) do(ctx context.Context, path string, work func() error) error {
@@ -35,6 +41,11 @@ func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	case err := <-result:
 		return err
 	case <-ctx.Done():
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(grace):
 		return fmt.Errorf("%s: the file system does not respond: %w", path, ctx.Err())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -40,6 +41,25 @@ func TestAnAbandonedReadEndsWithItsContext(t *testing.T) {
 	close(answer)
 	require.ErrorIs(t, <-result, os.ErrInvalid, "the next one goes ahead when the first has ended")
 	testkit.Eventually(t, func() bool { return len(h.pending()) == 0 })
+}
+
+// TestAnOperationEndsBeforeItsCaller checks that an operation on a working file system is not abandoned, because the
+// caller may remove the directory next.
+func TestAnOperationEndsBeforeItsCaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var h hung
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := false
+		require.NoError(t, h.do(ctx, "a", func() error {
+			cancel()
+			time.Sleep(grace - time.Millisecond)
+			ended = true
+			return nil
+		}))
+		require.True(t, ended)
+		require.ErrorIs(t, h.do(ctx, "a", func() error { return nil }), context.Canceled, "no operation begins")
+	})
 }
 
 // TestADirectoryThatHangsHoldsNobodyUp simulates a hanging file system by an unfinished operation on
