@@ -21,9 +21,10 @@ type hung struct {
 	busy map[string]chan struct{} // key: path; the channel is closed when the operation on the path ends
 }
 
-// The method do runs the function "work", but returns early with an error when ctx has ended for the time grace. A later call for the same path
-// waits until the function "work" of the earlier call ends, so at most one abandoned operation per path exists. After
-// an error of ctx, the function "work" may still run, so the caller must not read its results.
+// The method do runs the function "work", but returns early with an error when ctx has ended for the time grace. A
+// later call for the same path waits until the function "work" of the earlier call ends, so at most one abandoned
+// operation per path exists. After an error of ctx, the function "work" may still run, so the caller must not read its
+// results.
 func (h *hung) do(ctx context.Context, path string, work func() error) error {
 	ended := make(chan struct{})
 	if err := h.enter(ctx, path, ended); err != nil {
