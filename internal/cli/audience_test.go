@@ -67,7 +67,7 @@ func TestNarrowed(t *testing.T) {
 	t.Parallel()
 	for _, n := range []cli.Narrowed{{Sample: cli.Percent{To: 10}}, {Salt: "a"}} {
 		_, err := n.Audience("vip")
-		require.ErrorContains(t, err, "must be given together")
+		require.ErrorContains(t, err, "must be set together")
 	}
 	n := cli.Narrowed{Sample: cli.Percent{To: 10}, Salt: "a", Generation: "g1"}
 	got, err := n.Audience("vip")
