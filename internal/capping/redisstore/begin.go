@@ -18,7 +18,7 @@ func (f *fleet) start(ctx context.Context) error {
 	defer f.mu.Unlock()
 	had, asked, err := f.makeRecords(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("the records that all instances share cannot be read, so no instance can start: %w", err)
 	}
 	if m := f.mismatch.Load(); m != nil {
 		return m

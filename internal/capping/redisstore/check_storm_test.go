@@ -3,6 +3,7 @@
 package redisstore
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -80,4 +81,22 @@ func TestAStoreOpensAfterAFailover(t *testing.T) {
 		_ = s.Filter(background(t, time.Second), batchOf("b", users, daily), verdicts)
 		return count(verdicts, capping.Denied) == len(users)
 	})
+}
+
+// Without the records that all instances share, a store does not open, and the error names the reason.
+func TestAStoreNeedsItsRecordsToOpen(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Start(t, testcluster.Options{Settings: []string{"cluster-require-full-coverage no"}})
+	config := unhurried(Config{Addrs: c.Addrs, ReplicaAcks: FixedAcks(0), Namespace: namespace()})
+	s := openTest(t, config)
+	holder := s.top.Route(s.keyspace.FormatPartition()).Addr()
+	require.NoError(t, c.Kill(holder))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := Open(ctx, config)
+	require.ErrorContains(t, err,
+		"the records that all instances share cannot be read, so no instance can start: node "+holder)
+	require.NoError(t, c.Restart(holder))
+	testkit.Eventually(t, func() bool { return s.Health(t.Context()).State == "ok" })
+	openTest(t, config)
 }
