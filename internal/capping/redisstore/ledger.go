@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"capper/internal/capping"
@@ -31,7 +32,8 @@ func (f *fleet) openLedger(ctx context.Context, made bool) {
 	}
 	f.keepLedger(ctx)
 	if err := f.top.LookAtPromises(ctx); err != nil {
-		f.config.Logger.Warn("Redis start-up check", "warning", err.Error())
+		f.config.Logger.Warn("Redis start-up check", "warning", "some masters did not report evicted keys and "+
+			"their append-only file in time; the next check follows soon: "+strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if before := f.top.EvictedBefore(); !made {
 		for _, node := range slices.Sorted(maps.Keys(before)) {
