@@ -13,8 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReadsWhatOtherProgramsWrite reads the same 3,000 users as written by DuckDB and Polars;
-// testdata/parquet has a README.
+// TestReadsWhatOtherProgramsWrite reads the same 3,000 users as written by DuckDB and Polars.
+// DuckDB and Polars wrote the files in testdata/parquet. Each file has 3,000 user ids in the column user_id:
+// (i*2003+17)*1000003 % 2^32 for i from 0 to 2999. About half are above 2^31, in no order, so differences need 33 bits.
+// The ids in duckdb-dec9-* (9 digits) are (i*2003+17) % 999999999.
+//   - duckdb-TYPE-VERSION-CODEC.parquet: DuckDB (npm package @duckdb/node-api), with a second column "segment", by
+//     copy (select EXPRESSION::TYPE as user_id, 'x'||(i%3) as segment from range(3000) r(i)) to 'FILE'
+//     (format parquet, parquet_version V2, compression lz4_raw). TYPE is uint32 UINTEGER, int64 BIGINT, uint64 UBIGINT,
+//     string VARCHAR, dec9 DECIMAL(9,0), dec18 DECIMAL(18,0), dec38 DECIMAL(38,0) or huge HUGEINT. DuckDB writes
+//     HUGEINT as DOUBLE, which segmentbuild must reject.
+//   - polars-TYPE-CODEC.parquet: Polars (npm package nodejs-polars), by df.writeParquet(file, {compression: "lz4"}).
 func TestReadsWhatOtherProgramsWrite(t *testing.T) {
 	t.Parallel()
 	var want, small []uint32
