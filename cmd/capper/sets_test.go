@@ -78,8 +78,8 @@ func TestTheOptedOutAreNeverSentTo(t *testing.T) {
 	testkit.Eventually(t, func() bool { return status(p)["generation"] == without })
 	write(t, file, embedded(dir, "{default: {daily: 1}}")+suppress)
 	testkit.Eventually(t, func() bool {
-		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]), "yet: suppress.opted-out: generation "+
-			without)
+		return strings.Contains(fmt.Sprint(p.get("/v1/status")["config"]),
+			"yet: suppress.opted-out: generation (published version) "+without)
 	})
 	run("rollback", with, "--at", place)
 	testkit.Eventually(t, func() bool { return p.get("/v1/status")["config"].(map[string]any)["error"] == nil })

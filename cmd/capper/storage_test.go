@@ -47,7 +47,7 @@ func TestBackupAndRestore(t *testing.T) {
 	require.Contains(t, out, "sends and changes of sets in between would be lost")
 	require.Contains(t, out, "hint: restore the newest copy of the store if there is one; to continue without those "+
 		"sends and changes of sets, add --accept-lost-sends")
-	require.Contains(t, capperOutput(t, 1, "restore", archive, "--to", store, "--accept-lost-sends"), "is not empty")
+	require.Contains(t, capperOutput(t, 1, "restore", archive, "--to", store, "--accept-lost-sends"), "must be empty")
 	require.NoError(t, os.RemoveAll(store))
 	out = capperOutput(t, 0, "restore", archive, "--to", store, "--accept-lost-sends")
 	require.Regexp(t, `sends and changes of sets by calls after [^ ]+Z are not in it`, out)

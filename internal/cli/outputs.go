@@ -52,7 +52,8 @@ func (o *Outputs) files() (list []output) {
 func (o *Outputs) CheckKind(kind ids.Kind) error {
 	for _, f := range o.files() {
 		if kind != ids.Dense && strings.HasSuffix(f.file, ".roaring") {
-			return fmt.Errorf("%s %s: a bitmap holds only dense ids, but this deployment has ids of the kind %s: "+
+			return fmt.Errorf("%s %s: a bitmap holds only dense ids (32-bit integers), "+
+				"but this deployment has ids of the kind %s: "+
 				"name a file with another ending, such as .txt", f.flag, f.file, kind)
 		}
 	}

@@ -96,7 +96,7 @@ func TestRestoreOverLaterSends(t *testing.T) {
 	var loss *database.LossError
 	require.ErrorAs(t, err, &loss)
 	_, err = database.Restore(bytes.NewReader(archive), dir, true, time.Now())
-	require.ErrorContains(t, err, "is not empty")
+	require.ErrorContains(t, err, "must be empty")
 	require.NoError(t, os.RemoveAll(dir))
 	_, err = database.Restore(bytes.NewReader(archive), dir, true, time.Now())
 	require.NoError(t, err)
