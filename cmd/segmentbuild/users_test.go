@@ -57,7 +57,8 @@ func syntheticIDs(u *Users) (list []uint32) {
 func TestUsersThatCannotBe(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, (&Users{First: 1<<32 - 1, Count: 1}).Check())
-	require.ErrorContains(t, (&Users{First: 1<<32 - 1, Count: 2}).Check(), "do not fit: the highest possible id is 4294967295")
+	require.ErrorContains(t, (&Users{First: 1<<32 - 1, Count: 2}).Check(),
+		"do not fit: the highest possible id is 4294967295")
 	require.ErrorContains(t, (&Users{Shares: []share{{"a", 60}, {"b", 50}}}).Check(), "must be at most 100 %")
 	require.ErrorContains(t, (&Users{Shares: []share{{"not a name", 6}}}).Check(), "not a name")
 }
