@@ -23,7 +23,7 @@ type verifyCommand struct {
 	Segments      string `placeholder:"DIR|s3://…" help:"Location of the published segments: a directory or s3://bucket/prefix. Default: segments.source in the file of --config."`
 	Generation    string `placeholder:"NAME" help:"Generation (published version of all segments and sets) that the command uses for every recorded call. Default: the generation that the service used for each call."`
 	FilesOnly     bool   `help:"Check only the audit files for damage; do not check the recorded sends against the limits."`
-	AcceptedUntil moment `placeholder:"TIME" help:"Accept sends above a limit before this time: the command counts the accepted sends, but does not report them as findings. Accepted sends still count towards the limits of later sends."`
+	AcceptedUntil moment `placeholder:"TIME" help:"Accept sends above a limit up to this time: the command counts the accepted sends, but does not report them as findings. Accepted sends still count towards the limits of later sends."`
 	Metrics       string `placeholder:"FILE" help:"File for the result as Prometheus metrics, which the textfile collector of the node exporter can read."`
 	JSON          bool   `help:"Print the result as JSON."`
 	StoreFlags
@@ -177,7 +177,7 @@ func printReport(on *terminal.Streams, r *verify.Report, took time.Duration) err
 		fmt.Fprintln(on.Out, "note: "+terminal.Escape(note))
 	}
 	if r.Accepted > 0 {
-		fmt.Fprintf(on.Out, "note: %d sends above a limit before --accepted-until are accepted\n", r.Accepted)
+		fmt.Fprintf(on.Out, "note: %d sends above a limit up to --accepted-until are accepted\n", r.Accepted)
 	}
 	_, err := fmt.Fprintf(on.Out, "%d files closed and %d open, %d bytes; %d records, %d sends; %d over-sends; %d "+
 		"other findings; in %s\n",

@@ -94,8 +94,8 @@ func (l Load) Validate() error {
 // fraction of the possible ids that belongs to users.
 func (l Load) checkIDs() error {
 	if l.Users > 0 && l.Density > 0 && float64(l.Users)/l.Density > MaxUsers && l.Users <= MaxUsers {
-		return fmt.Errorf("density: the fraction of possible ids in use must be at least %.4g for %d users, got %g",
-			float64(l.Users)/MaxUsers, l.Users, l.Density)
+		return fmt.Errorf("density: %d users need a density of at least %.4g, because ids have 32 bits, got %g",
+			l.Users, float64(l.Users)/MaxUsers, l.Density)
 	}
 	return nil
 }

@@ -88,21 +88,21 @@ func TestOpenRefusesLackingRightsAsAList(t *testing.T) {
 				continue
 			}
 			without(t, client, "-"+command)
-			require.ErrorContains(t, open(), `the user "capper" may not run `+command+":", "%s without %s", name,
+			require.ErrorContains(t, open(), `the Redis user "capper" may not run `+command+":", "%s without %s", name,
 				command)
 		}
 		without(t, client, "-hmget", "-pexpire", "-set", "-wait")
 		require.ErrorContains(t, open(),
-			`the user "capper" may not run set, hmget, pexpire, wait: the file deploy/redis.acl lists the `+
+			`the Redis user "capper" may not run set, hmget, pexpire, wait: the file deploy/redis.acl lists the `+
 				`required permissions`)
 		without(t, client, "resetkeys", "~other:*")
-		require.ErrorContains(t, open(), `the user "capper" may not use the keys fc:*`)
+		require.ErrorContains(t, open(), `the Redis user "capper" may not use the keys fc:*`)
 		without(t, client)
 		require.NoError(t, open(), name)
 
 		require.NoError(t, admin(t, c.Addrs[len(c.Addrs)-1]).Do(t.Context(), "acl", "setuser", leastUser,
 			"-hset").Err())
-		require.ErrorContains(t, open(), `replica `+c.Addrs[len(c.Addrs)-1]+`: the user "capper" may not run hset`,
+		require.ErrorContains(t, open(), `replica `+c.Addrs[len(c.Addrs)-1]+`: the Redis user "capper" may not run hset`,
 			name)
 		for _, addr := range c.Addrs {
 			require.Empty(t, admin(t, addr).Keys(t.Context(), "*RIGHTS*").Val(), "the trials leave nothing behind")
@@ -159,7 +159,7 @@ func TestRightsThatAreTakenAwayAreTold(t *testing.T) {
 		}
 		testkit.Eventually(t, func() bool {
 			h := s.Health(t.Context())
-			return h.State == "degraded" && strings.Contains(h.Error, `the user "capper" may not run `+command)
+			return h.State == "degraded" && strings.Contains(h.Error, `the Redis user "capper" may not run `+command)
 		}, command)
 		without(t, client)
 	}
@@ -188,7 +188,7 @@ func TestARepairedRightIsPast(t *testing.T) {
 			} else {
 				master.VetSoon()
 			}
-			const what = `the user "capper" may not run evalsha`
+			const what = `the Redis user "capper" may not run evalsha`
 			testkit.Eventually(t, func() bool {
 				h := s.Health(t.Context())
 				return h.State == "degraded" && strings.Contains(h.Error, what) &&

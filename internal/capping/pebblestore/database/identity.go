@@ -158,8 +158,8 @@ func (d *DB) storedIdentity() (own identity, err error) {
 	}
 	if len(mark) != 16 || len(id) == 0 {
 		return own, fmt.Errorf(
-			"identity mark %x (counter that exposes an old copy) must have 16 bytes, and store %q must have an id",
-			mark, id)
+			"identity mark %x (counter that exposes an old copy) must have 16 bytes, "+
+				"and the store id %q must not be empty", mark, id)
 	}
 	at := capping.Instant(binary.BigEndian.Uint64(mark[8:]))
 	return identity{string(id), binary.BigEndian.Uint64(mark), at.Time(), d.config.IDs.Pointer()}, nil

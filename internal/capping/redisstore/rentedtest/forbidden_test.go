@@ -92,14 +92,14 @@ func TestRightsByKeysAndSelectors(t *testing.T) {
 		"+evalsha", "+script|load")
 	text, _ := refused(t, config)
 	require.Contains(t, text, `node `+c.Addrs[0]+
-		`: the user "capper" may not run set, setrange, zadd, zremrangebyscore, hdel, pexpire, del`)
+		`: the Redis user "capper" may not run set, setrange, zadd, zremrangebyscore, hdel, pexpire, del`)
 	require.Contains(t, text, "deploy/redis.acl")
 
 	if keyRights(t, c.Addrs[0]) {
 		readOnly := strings.Split(strings.Replace(strings.Join(rights, " "), "~fc:*", "%R~fc:*", 1), " ")
 		allow(t, c.Addrs[0], readOnly...)
 		text, _ = refused(t, config)
-		require.Contains(t, text, `the user "capper" may not use the keys fc:* to read and to write`)
+		require.Contains(t, text, `the Redis user "capper" may not use the keys fc:* to read and to write`)
 
 		allow(t, c.Addrs[0], "resetchannels", "-@all", "+time", "+info", "+script|load", "+evalsha", "+wait",
 			"(%RW~fc:* "+strings.Join(rights[2:], " ")+")")
