@@ -174,12 +174,13 @@ func (l Log) Live(horizon Instant) Log {
 	return l[i*EntrySize:]
 }
 
-// Release appends to dst the log without the entries that have the token and the channel. Release also reports whether
-// it omitted any entries. Channel 0 stands for every channel, and also for entries without a channel.
-func (l Log) Release(dst []byte, channel Channel, token Token) (log []byte, released bool) {
+// Release appends to dst the log without the entries up to the time "until" that have the token and the channel.
+// Release also reports whether it omitted any entries. Channel 0 stands for every channel, and also for entries without
+// a channel.
+func (l Log) Release(dst []byte, channel Channel, token Token, until Instant) (log []byte, released bool) {
 	for i := range l.Len() {
 		e := l[i*EntrySize : (i+1)*EntrySize]
-		if Token(e[6:]) == token && (channel == 0 || l.Channel(i) == channel) {
+		if Token(e[6:]) == token && (channel == 0 || l.Channel(i) == channel) && l.At(i) <= until {
 			released = true
 			continue
 		}

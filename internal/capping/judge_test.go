@@ -76,7 +76,7 @@ func (s *plainStore) Release(ctx context.Context, token capping.Token, channel c
 		return err
 	}
 	for i, user := range users {
-		log, found := s.logs[user].Release(nil, channel, token)
+		log, found := s.logs[user].Release(nil, channel, token, capping.Never)
 		s.logs[user], released[i] = log, capping.ReleaseAbsent
 		if found {
 			released[i] = capping.ReleaseDone
@@ -246,7 +246,7 @@ func TestJudgeByChannel(t *testing.T) {
 	}
 	both := log.Record(nil, capping.Entry{At: 995, Channel: 2, Token: letter(1)}, 0)
 	for channel, left := range map[capping.Channel]int{0: 2, 1: 3, 2: 3, 3: 4} {
-		rest, released := capping.Log(both).Release(nil, channel, letter(1))
+		rest, released := capping.Log(both).Release(nil, channel, letter(1), capping.Never)
 		require.Equal(t, left, capping.Log(rest).Len(), "channel %d", channel)
 		require.Equal(t, left < 4, released)
 	}
@@ -304,6 +304,6 @@ func TestDecidingDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		benchVerdict = capping.Judge(log, 0, letter(9), rules, 400, 0)
 		buffer = log.Record(buffer[:0], capping.Entry{At: 400, Token: letter(9)}, 0)
-		buffer, _ = log.Release(buffer[:0], 0, letter(1))
+		buffer, _ = log.Release(buffer[:0], 0, letter(1), capping.Never)
 	}))
 }

@@ -13,7 +13,8 @@ import (
 // in doc.go. A Store is safe for concurrent use.
 //
 // Every method of a Store returns at most 50 ms after the deadline of ctx. In the result slice of a call to a Store,
-// users without a decision before the deadline keep the zero value. The caller passes a zeroed result slice with the
+// users without a decision before the deadline keep the zero value. If ctx has a Caller (see WithCaller) who has left,
+// a store begins no further work. The caller passes a zeroed result slice with the
 // length and order of the users. The error of a Store method is for operators, and is nil exactly when every user was
 // decided. Callers read the decided users from the result slice, not from the error.
 type Store interface {
@@ -24,8 +25,9 @@ type Store interface {
 	// the store.
 	Filter(ctx context.Context, b *Batch, verdicts []Verdict) error
 	// Release removes the sends of the message with the token on the channel from the users' logs. The users must be
-	// distinct. Channel 0 stands for every channel, and also for sends without a channel. If CheckRelease rejects the
-	// arguments, Release returns an error and does not change the store.
+	// distinct. Channel 0 stands for every channel, and also for sends without a channel. Sends that are surely later
+	// than the Caller's call stay in the logs. If CheckRelease rejects the arguments, Release returns an error and does
+	// not change the store.
 	Release(ctx context.Context, token Token, channel Channel, users []UserID, released []Released) error
 	// Erase removes the whole log of the user. Erase returns nil for a user without a log.
 	Erase(ctx context.Context, user UserID) error

@@ -292,10 +292,29 @@ func TestPackKeepsTheLatestChanges(t *testing.T) {
 func TestStampIsLaterThanEarlierChanges(t *testing.T) {
 	lists := New(0)
 	lists.Apply(RecordOf(&Batch{Set: "opted-out", Add: []capping.UserID{7}}, 5000))
-	require.Equal(t, capping.Instant(5001), lists.Stamp(&Batch{Set: "opted-out", Remove: []capping.UserID{7}}, 4000))
-	require.Equal(t, capping.Instant(4000), lists.Stamp(&Batch{Set: "opted-out", Remove: []capping.UserID{8}}, 4000))
+	of := func(user capping.UserID) *Batch { return &Batch{Set: "opted-out", Remove: []capping.UserID{user}} }
+	require.Equal(t, capping.Instant(5001), lists.Stamp(of(7), 4000, capping.Never))
+	require.Equal(t, capping.Instant(5001), lists.Stamp(of(7), 4000, 5000))
+	require.Equal(t, capping.Instant(4000), lists.Stamp(of(7), 4000, 4999), "the known change is later than the call")
+	require.Equal(t, capping.Instant(4000), lists.Stamp(of(8), 4000, capping.Never))
 	old := &Batch{Set: "opted-out", Remove: []capping.UserID{7}, At: 3000}
-	require.Equal(t, capping.Instant(3000), lists.Stamp(old, 4000))
+	require.Equal(t, capping.Instant(3000), lists.Stamp(old, 4000, capping.Never))
+	require.Equal(t, capping.Instant(5000), lists.Latest())
+}
+
+func TestOvertakenChangesAreOfTheTimeBeforeTheCall(t *testing.T) {
+	lists := New(0)
+	lists.Apply(RecordOf(&Batch{Set: "stop", Add: []capping.UserID{7, 8}}, 5000),
+		RecordOf(&Batch{Set: "stop", Add: []capping.UserID{9}}, 6000))
+	late := RecordOf(&Batch{Set: "stop", Remove: []capping.UserID{7, 9}, Add: []capping.UserID{8, 10},
+		Forget: []capping.UserID{11}}, 4000)
+	lists.Apply(late)
+	require.Equal(t, 3, lists.Superseded(late))
+	again := Batch{}
+	require.Equal(t, 2, lists.AddOvertaken(&again, late, 5999))
+	require.Equal(t, Batch{Add: []capping.UserID{8}, Remove: []capping.UserID{7}}, again)
+	require.Zero(t, lists.AddOvertaken(&again, late, 4999))
+	require.Zero(t, New(0).AddOvertaken(&again, late, capping.Never))
 }
 
 // recordOfAdded returns a record that adds the users.

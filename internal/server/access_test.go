@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -309,9 +310,12 @@ type heldStore struct {
 	capping.Store
 	entered chan int
 	held    chan struct{}
+	caller  atomic.Pointer[capping.Caller] // of the latest call
 }
 
 func (h *heldStore) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
+	caller := capping.CallerOf(ctx)
+	h.caller.Store(&caller)
 	h.entered <- len(b.Users)
 	select {
 	case <-h.held:
@@ -324,7 +328,7 @@ func (h *heldStore) Filter(ctx context.Context, b *capping.Batch, verdicts []cap
 func newHeldService(t *testing.T, bounds gate.Bounds) (*service, *heldStore) {
 	t.Helper()
 	clock := testkit.NewClockAt(startOfTest)
-	held := &heldStore{openStore(t, clock.Now), make(chan int, 100), make(chan struct{})}
+	held := &heldStore{Store: openStore(t, clock.Now), entered: make(chan int, 100), held: make(chan struct{})}
 	return newServiceOver(t, held, clock, func(cfg *server.Config) { cfg.Bounds = bounds }), held
 }
 
@@ -390,8 +394,9 @@ func TestUndecidedUsersAreUnavailable(t *testing.T) {
 	require.Equal(t, []uint32{7, 9}, bitmapOf(t, bitmaps.ReplayedBitmap))
 }
 
-// TestACallOutlivesItsCaller checks that a started call is completed when its caller disconnects.
-func TestACallOutlivesItsCaller(t *testing.T) {
+// TestACallThatHasNotBegunEndsWithItsCaller checks that the store begins no call whose caller has disconnected: such a
+// caller may have repeated the call, and a late attempt must not undo what came after the answer.
+func TestACallThatHasNotBegunEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	s, held := newHeldService(t, gate.Bounds{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -404,11 +409,44 @@ func TestACallOutlivesItsCaller(t *testing.T) {
 	<-held.entered
 	cancel()
 	require.ErrorIs(t, <-gone, context.Canceled)
+	<-held.caller.Load().Gone
 	close(held.held)
+	require.Equal(t, []uint32{7}, s.filter(`{"message_id": "m", "user_ids": [7]}`).Allowed)
+}
+
+// TestACallWhoseCallerLeftDuringAPauseIsNotBegun checks that a service that was paused begins no call that it finds
+// together with the end of its connection.
+func TestACallWhoseCallerLeftDuringAPauseIsNotBegun(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.filter(`{"message_id": "sent", "channel": "push", "user_ids": [7]}`)
+	l, err := s.server.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	const calls = 50
+	for i := range calls {
+		body := fmt.Sprintf(`{"message_id": "m%d", "user_ids": [%d]}`, i, i)
+		path := "/v1/filter"
+		if i%2 == 1 {
+			path, body = "/v1/release", `{"message_id": "sent", "channel": "push", "user_ids": [7]}`
+		}
+		c, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+			"Content-Length: %d\r\n\r\n%s", path, len(body), body)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+	}
+	s.serve(l, nil) // the process goes on after its pause
 	testkit.Eventually(t, func() bool {
-		return len(decodeAs[explained](t, s.get("/v1/users/7").body).Sends) == 1
+		metrics := string(s.get("/metrics").body)
+		return strings.Contains(metrics, `capper_http_request_seconds_count{route="/v1/filter"} 26`) &&
+			strings.Contains(metrics, `capper_http_request_seconds_count{route="/v1/release"} 25`)
 	})
-	require.Equal(t, []uint32{7}, s.filter(`{"message_id": "m", "user_ids": [7]}`).Replayed)
+	for i := 0; i < calls; i += 2 {
+		answer := s.filter(fields{"message_id": fmt.Sprint("m", i), "user_ids": []int{i}})
+		require.Equal(t, []uint32{uint32(i)}, answer.Allowed)
+	}
+	require.Equal(t, []uint32{7}, s.filter(`{"message_id": "sent", "channel": "push", "user_ids": [7]}`).Replayed)
 }
 
 func TestAdminHasItsOwnListener(t *testing.T) {

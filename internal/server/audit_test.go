@@ -121,7 +121,7 @@ func TestUnavailableUsersAreLoggedWithTheRequest(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
 	clock := testkit.NewClockAt(startOfTest)
-	held := &heldStore{openStore(t, clock.Now), make(chan int, 10), make(chan struct{})}
+	held := &heldStore{Store: openStore(t, clock.Now), entered: make(chan int, 10), held: make(chan struct{})}
 	s := newServiceOver(t, held, clock, func(cfg *server.Config) {
 		cfg.Bounds.CallTimeout = 100 * time.Millisecond
 		cfg.Logger = slog.New(slog.NewJSONHandler(log, nil))
@@ -162,7 +162,7 @@ func TestUsersAreCountedByClientAndChannel(t *testing.T) {
 func TestCountersOfRemovedClientsGo(t *testing.T) {
 	t.Parallel()
 	clock := testkit.NewClockAt(startOfTest)
-	held := &heldStore{openStore(t, clock.Now), make(chan int, 1), make(chan struct{})}
+	held := &heldStore{Store: openStore(t, clock.Now), entered: make(chan int, 1), held: make(chan struct{})}
 	s := newServiceOver(t, held, clock, withKeys)
 	s.key = "f1.secret-of-the-engine"
 	answered := make(chan reply, 1)

@@ -60,6 +60,12 @@ func (s *service) start(tlsConfig *tls.Config) (addr string) {
 	s.t.Helper()
 	l, err := s.server.Listen("127.0.0.1:0")
 	require.NoError(s.t, err)
+	s.serve(l, tlsConfig)
+	return l.Addr().String()
+}
+
+// serve accepts the connections of the listener until the end of the test.
+func (s *service) serve(l net.Listener, tlsConfig *tls.Config) {
 	srv := s.server.HTTPServer(s.server.Public(), tlsConfig)
 	ended := make(chan error, 1)
 	go func() { ended <- gate.Serve(srv, l) }()
@@ -67,7 +73,6 @@ func (s *service) start(tlsConfig *tls.Config) (addr string) {
 		require.NoError(s.t, srv.Close())
 		require.ErrorIs(s.t, <-ended, http.ErrServerClosed)
 	})
-	return l.Addr().String()
 }
 
 // issue writes a certificate for the name and its key, and returns a pool that trusts the certificate.

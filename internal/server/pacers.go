@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"net/http"
@@ -81,7 +82,8 @@ func ofPacers(err error) error {
 
 // take asks the pacers for the permits that an API call requests.
 func (s *Server) take(c *call, r *wire.PermitsRequest, ask *pacing.Call) (*pacing.Answer, error) {
-	ctx, cancel := s.callContext(c, 1)
+	// A call for permits goes on without its caller, because calls may share a request to the store.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), s.bounds.Timeout(1))
 	defer cancel()
 	span := recordSpan{From: s.clock()}
 	given, err := s.pacers.Take(ctx, ask)

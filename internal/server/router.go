@@ -29,7 +29,9 @@ type call struct {
 	w   http.ResponseWriter
 	r   *http.Request
 	ctx context.Context // r.Context() plus the request id and the trace span
-	id  string          // path parameter: id of a user or message, or name of a pacer, segment or set
+	// The field asked is the time at which the call arrived, see capping.Caller.
+	asked capping.Instant
+	id    string // path parameter: id of a user or message, or name of a pacer, segment or set
 	// parameters holds the query parameters by name.
 	parameters map[string]string
 	gate.Caller
@@ -242,6 +244,7 @@ func (r *router) serve(route string, c *call, h handler) {
 // begin writes the request id to the response header and to the context, and starts a trace span when the call is
 // traced.
 func (r *router) begin(route string, c *call, at time.Time) {
+	c.asked = capping.InstantOf(r.s.clock())
 	id := trace.IDOf(c.r.Header, at)
 	c.w.Header()[trace.IDHeader] = []string{id}
 	c.ctx, c.span = beginSpan(r.s.tracer, c.r, route, id, at)

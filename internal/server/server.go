@@ -251,9 +251,20 @@ func (s *Server) HTTPServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 	return gate.HTTPServer(h, tlsConfig, s.bounds, s.listeners.Another(s.bounds.Connections), s.log)
 }
 
-// callContext returns a context with the time limit of a call to the store. A disconnect of the caller does not end
-// this context, so that a started store call finishes. After a disconnect, the caller can repeat the API call with the
-// same message id.
+// callContext returns a context with the time limit of a call to the store. After a disconnect of the caller, the store
+// finishes what it has started and begins nothing more. The caller can repeat the API call with the same message id.
 func (s *Server) callContext(c *call, users int) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.ctx), s.bounds.Timeout(users))
+	gone := c.ctx.Done()
+	if gate.HasLeft(c.ctx) {
+		gone = closed
+	}
+	return context.WithTimeout(capping.WithCaller(context.WithoutCancel(c.ctx),
+		capping.Caller{Gone: gone, Asked: c.asked}), s.bounds.Timeout(users))
 }
+
+// closed is a closed channel.
+var closed = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

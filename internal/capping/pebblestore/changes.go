@@ -125,7 +125,10 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	if err := errors.Join(err, ctx.Err(), c.db.Broken()); err != nil {
 		return nil, interval{}, err
 	}
-	at := c.lists.Stamp(b, now)
+	if caller := capping.CallerOf(ctx); caller.Asked != 0 {
+		now = caller.Asked
+	}
+	at := c.lists.Stamp(b, now, capping.CallerOf(ctx).Latest(0))
 	if at >= capping.Never {
 		return nil, interval{}, fmt.Errorf(
 			"change to a set of users: the time must be below %d ms since 2024-01-01T00:00:00Z, got %d",

@@ -113,9 +113,10 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	}
 	c := s.calls.Get().(*call)
 	c.released = zeroed(c.released, len(users))
-	c.begin(users, s.runs, releasing(c, channel, token))
+	until := capping.CallerOf(ctx).Latest(0)
+	c.begin(users, s.runs, releasing(c, channel, token, until))
 	err := s.db.Write(ctx, func() error {
-		c.counting = s.countingReleases(channel, token)
+		c.counting = s.countingReleases(channel, token, until)
 		if err := s.run(ctx, c); err != nil {
 			return err
 		}
@@ -131,10 +132,10 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 }
 
 // The function releasing returns a step function that removes the sends with the token (short hash of a message) from
-// one user's log.
-func releasing(c *call, channel capping.Channel, token capping.Token) step {
+// one user's log, up to the time "until".
+func releasing(c *call, channel capping.Channel, token capping.Token, until capping.Instant) step {
 	return func(_ capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
-		next, found := log.Release(dst, channel, token)
+		next, found := log.Release(dst, channel, token, until)
 		c.released[index] = capping.ReleaseAbsent
 		if found {
 			c.released[index] = capping.ReleaseDone
@@ -144,10 +145,10 @@ func releasing(c *call, channel capping.Channel, token capping.Token) step {
 }
 
 // countingReleases returns the counts of messages that change when a release removes sends.
-func (s *Store) countingReleases(channel capping.Channel, token capping.Token) counting {
+func (s *Store) countingReleases(channel capping.Channel, token capping.Token, until capping.Instant) counting {
 	return counting{s.counts.Counted(token, channel), func(t *Tally, before, _ capping.Log) {
 		for i := range before.Len() {
-			if e := before.Entry(i); e.Token == token && (channel == 0 || e.Channel == channel) {
+			if e := before.Entry(i); e.Token == token && (channel == 0 || e.Channel == channel) && e.At <= until {
 				t.Of(token, e.Channel).Released++
 			}
 		}

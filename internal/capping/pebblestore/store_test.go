@@ -51,3 +51,5 @@ func openDefault(t *testing.T, clock func() time.Time) capping.Store {
 }
 
 func TestStore(t *testing.T) { storetest.Run(t, openDefault) }
+
+func TestALateReleaseRemovesNoLaterSend(t *testing.T) { storetest.LateRelease(t, openDefault) }

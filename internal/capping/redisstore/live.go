@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -167,33 +168,41 @@ func (l *liveLogs) change(ctx context.Context, b *live.Batch) (live.Stored, erro
 	var stored live.Stored
 	var faults []error
 	rest := *b
+	asked := cmp.Or(capping.CallerOf(ctx).Asked, capping.InstantOf(l.config.Clock()))
+	latest := l.latest(ctx)
 	for round := 1; ; round++ {
-		at := l.lists.Stamp(&rest, capping.InstantOf(l.config.Clock()))
-		stored.At, stored.Superseded = max(stored.At, at), 0
+		at := l.lists.Stamp(&rest, asked, latest)
+		stored.At = max(stored.At, at)
 		parts := live.RecordOf(&rest, at).SplitBy(l.config.Partition)
 		failed, err := l.append(ctx, parts)
 		faults = append(faults, err)
-		again := live.Batch{Set: b.Set, By: b.By, After: max(b.After, at)}
+		overtaken, again := 0, live.Batch{Set: b.Set, By: b.By, After: b.After}
 		for p, part := range parts {
 			if failed[p] {
 				stored.Unstored = append(stored.Unstored, usersOf(part)...)
 				continue
 			}
-			if n := l.lists.Superseded(part); n > 0 { // another instance has stored a later change
-				stored.Superseded += n
-				users := &part.Runs[0].Users
-				again.Add = append(again.Add, users[live.Added]...)
-				again.Remove = append(again.Remove, users[live.Removed]...)
-				again.Forget = append(again.Forget, users[live.Forgotten]...)
-			}
+			stored.Superseded += l.lists.Superseded(part)
+			overtaken += l.lists.AddOvertaken(&again, part, latest)
 		}
-		if b.At != 0 || stored.Superseded == 0 || round == changeRounds {
+		if b.At != 0 || overtaken == 0 || round == changeRounds {
 			break
 		}
+		stored.Superseded -= overtaken
 		rest = again
 	}
 	slices.Sort(stored.Unstored)
 	return stored, errors.Join(faults...)
+}
+
+// givenAhead is how far a time that a caller gives with a change may be in the future, besides the clock tolerance.
+const givenAhead = time.Second
+
+// The method latest returns the latest time that a change from before the caller's call can have; see latest. Callers
+// may give times that are a little in the future.
+func (l *liveLogs) latest(ctx context.Context) capping.Instant {
+	before := latest(ctx, l.config.ClockSkew)
+	return min(before+capping.Instant((l.config.ClockSkew+givenAhead).Milliseconds()), capping.Never)
 }
 
 func usersOf(r *live.Record) (users []capping.UserID) {

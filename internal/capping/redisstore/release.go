@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"time"
 
 	"capper/internal/capping"
 	"capper/internal/capping/redisstore/dispatch"
@@ -15,6 +16,7 @@ type releaseOperation struct {
 	users    []capping.UserID
 	channel  capping.Channel
 	token    capping.Token
+	until    capping.Instant // later sends stay
 	released []capping.Released
 	bad      script.BadLogs
 }
@@ -28,7 +30,7 @@ func (o *releaseOperation) Encode(c *dispatch.Command) {
 
 // Stamp writes the time of the attempt into the header, so that Redis rejects a late command and removes nothing.
 func (o *releaseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
-	c.Args.StampRelease(at.Now, o.store.config.ClockSkew, o.channel, o.token)
+	c.Args.StampRelease(at.Now, o.store.config.ClockSkew, o.channel, o.token, o.until)
 }
 
 // Apply decodes the reply of release.lua, and stores the results for the users of the command.
@@ -36,8 +38,18 @@ func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
+// The function latest returns the latest time that a record from before the caller's call can have. If the clocks are
+// not checked, because the clock tolerance is 0, latest returns Never.
+func latest(ctx context.Context, skew time.Duration) capping.Instant {
+	if skew == 0 {
+		return capping.Never
+	}
+	return capping.CallerOf(ctx).Latest(skew)
+}
+
 // Release removes the sends of the token's message on the channel from the logs of the users; channel 0 means all
 // channels. If a reply was lost and the retry does not find the send any more, Release reports the send as released.
+// Sends that are surely later than the caller's call stay.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {
@@ -45,6 +57,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	}
 	return s.perform(func() *dispatch.Run {
 		op := &releaseOperation{store: s, users: users, channel: channel, token: token, released: released}
+		op.until = latest(ctx, s.config.ClockSkew)
 		r := s.dispatch.NewRun(op, true)
 		r.BeforeBare = func(*dispatch.Command) []dispatch.Operation { return s.counts.AtLeast(false, token) }
 		r.AddUsers(users, dispatch.MostUsers)

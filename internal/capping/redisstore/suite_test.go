@@ -17,6 +17,13 @@ func TestStoreOnCluster(t *testing.T) {
 	})
 }
 
+func TestALateReleaseRemovesNoLaterSend(t *testing.T) {
+	t.Parallel()
+	storetest.LateRelease(t, func(t *testing.T, clock func() time.Time) capping.Store {
+		return openShared(t, func(c *Config) { c.Clock, c.ClockSkew = clock, MaxClockSkew })
+	})
+}
+
 // A store of images gives the same answers as one of dense ids.
 func TestSpreadStoreOnCluster(t *testing.T) {
 	t.Parallel()

@@ -54,6 +54,7 @@ var cases = []struct {
 	{"release gives the slot back", release},
 	{"release of many users", releaseMany},
 	{"release of one channel and of one namespace", releaseIdentity},
+	{"nothing begins for a caller who has gone", callerWhoHasGone},
 	{"erase", erase},
 	{"what is recorded can be asked for", presence},
 	{"a full log tells that it may have forgotten", presenceInFullLog},

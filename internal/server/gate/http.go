@@ -39,6 +39,7 @@ func HTTPServer(h http.Handler, tlsConfig *tls.Config, bounds Bounds, connection
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: readHeaderBytes,
 		BaseContext:    baseContext,
+		ConnContext:    withConnection,
 		ConnState:      connections.Watch,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

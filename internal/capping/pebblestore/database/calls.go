@@ -1,6 +1,10 @@
 package database
 
-import "context"
+import (
+	"context"
+
+	"capper/internal/capping"
+)
 
 // The method Go runs the function "work" in the background. Close waits for functions that Go has started.
 func (d *DB) Go(work func()) { d.running.Go(work) }
@@ -23,16 +27,22 @@ func (d *DB) Read(ctx context.Context, work func() error) error {
 	return d.within(ctx, d.reads, d.isolated, work)
 }
 
-// The method "within" runs the function "work" as soon as the number of calls in progress allows this. The function
-// "work" must return soon after the context has ended.
+// The method "within" runs the function "work" as soon as the number of calls in progress allows this, unless the
+// caller has left by then. The function "work" must return soon after the context has ended.
 func (d *DB) within(ctx context.Context, slots chan struct{}, outage <-chan struct{}, work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
 	case slots <- struct{}{}:
+		if err := capping.CheckCaller(ctx); err != nil {
+			<-slots
+			return err
+		}
 	case <-outage:
 		return d.Broken()
+	case <-capping.CallerOf(ctx).Gone:
+		return capping.ErrCallerGone
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -103,6 +103,45 @@ func TestSendersOfForgottenNodesAreDropped(t *testing.T) {
 	require.Nil(t, d.sender(nil))
 }
 
+// TestNothingIsSentForACallerWhoHasLeft checks that a run whose caller leaves sends no further attempts, and keeps the
+// replies to sent commands.
+func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
+	t.Parallel()
+	cluster := testcluster.Start(t, testcluster.Options{})
+	d, prefixes := dispatcher(t, cluster.Addrs)
+	here, there := 0, 0
+	for p := range prefixes {
+		if d.top.Route(p) != d.top.Route(here) {
+			there = p
+		}
+	}
+	user := func(p int) capping.UserID { return capping.UserID(uint32(p) * script.Standard.BucketSize) }
+	down := d.top.Route(there).Addr()
+	require.NoError(t, cluster.Kill(down))
+	op := &echo{prefixes: prefixes}
+	r := d.NewRun(op, false)
+	r.AddUsers([]capping.UserID{user(here), user(there)}, MostUsers)
+	gone := make(chan struct{})
+	leaves := time.AfterFunc(300*time.Millisecond, func() { close(gone) }) // between attempts at the killed node
+	defer leaves.Stop()
+	r.Do(capping.WithCaller(t.Context(), capping.Caller{Gone: gone}))
+	require.ErrorContains(t, r.Faults.Err(), "1 users undecided (deadline)")
+	require.Equal(t, map[fault.Kind]int{fault.Deadline: 1}, r.Faults.Users)
+	require.Equal(t, 1, op.answered)
+	require.NoError(t, cluster.Restart(down))
+	testkit.Eventually(t, func() bool {
+		again := d.NewRun(&echo{prefixes: prefixes}, false)
+		again.AddUsers([]capping.UserID{user(here)}, MostUsers)
+		again.Do(t.Context())
+		return again.Faults.Err() == nil
+	})
+	left := d.NewRun(op, false)
+	left.AddUsers([]capping.UserID{user(here)}, MostUsers)
+	left.Do(capping.WithCaller(t.Context(), capping.Caller{Gone: gone}))
+	require.ErrorIs(t, left.Faults.Err(), capping.ErrCallerGone)
+	require.Equal(t, 1, op.answered, "a run that begins too late sends nothing")
+}
+
 // errorReply is an error reply of a Redis server.
 type errorReply string
 

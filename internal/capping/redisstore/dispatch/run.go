@@ -1,12 +1,14 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"capper/internal/capping"
+	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/trace"
 )
@@ -16,6 +18,7 @@ const (
 	MostUsers = 512
 
 	asideGrace = 20 * time.Millisecond // extra time for side commands after all users are settled
+	leftGrace  = time.Second           // time for replies to sent commands after the caller has left
 )
 
 // A Run executes one operation on the users of a batch, or a few single commands that have no users. A run makes
@@ -50,6 +53,7 @@ type Run struct {
 	waiting  []*Command // commands that wait for the time of their retry
 	inFlight int
 	strayed  bool     // a part has moved to another front
+	left     bool     // the caller has left, so the run sends nothing more
 	open     int      // number of unsettled users, plus unsettled commands without users
 	awaited  int      // number of side commands for which the run waits
 	failed   failures // settled attempts that the span does not show yet
@@ -139,17 +143,23 @@ func (r *Run) Do(ctx context.Context) {
 	ctx, cancel := r.dispatcher.bounded(ctx)
 	defer cancel()
 	r.ctx, r.span = ctx, trace.Of(ctx)
-	if ctx.Err() != nil {
-		r.abandon(ctx)
+	if err := cmp.Or(ctx.Err(), capping.CheckCaller(ctx)); err != nil {
+		r.abandon(cmp.Or(context.Cause(ctx), err))
 		return
 	}
 	r.loop(ctx)
+	if r.left {
+		r.Faults.AddUndecided(fault.Deadline, r.open, capping.ErrCallerGone)
+	}
 }
 
 func (r *Run) loop(ctx context.Context) {
 	var due, grace <-chan time.Time
+	gone := capping.CallerOf(ctx).Gone
 	for {
-		r.fill()
+		if !r.left {
+			r.fill()
+		}
 		r.failed.tell(r.span)
 		if r.inFlight == 0 && len(r.waiting) == 0 {
 			return
@@ -163,8 +173,11 @@ func (r *Run) loop(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			r.abandon(ctx)
+			r.abandon(context.Cause(ctx))
 			return
+		case <-gone:
+			gone, grace = nil, time.After(leftGrace)
+			r.leave()
 		case <-grace:
 			return
 		case <-due:

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -45,6 +44,8 @@ func (r *Run) settle(c *Command) {
 	r.tellTopology(c, &fix)
 	r.failed.add(c, fix.Kind)
 	switch {
+	case r.left:
+		r.giveUp(c, fault.Deadline, err)
 	case c.awaited && !fix.Now && fix.Unknown:
 		r.finish(c)
 	case c.hopeless(&fix):
@@ -201,9 +202,18 @@ func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 	r.Faults.AddUndecided(kind, c.weight(), err)
 }
 
-// The method abandon ends a run whose time is up: abandon counts the users and commands without a result as undecided.
-func (r *Run) abandon(ctx context.Context) {
+// The method abandon ends a run whose time is up, for the reason err: abandon counts the users and commands without a
+// result as undecided.
+func (r *Run) abandon(err error) {
 	r.over.Store(true)
 	trace.Event(r.span, "time is up", trace.Int("capper.users", r.open))
-	r.Faults.AddUndecided(fault.Deadline, r.open, context.Cause(ctx))
+	r.Faults.AddUndecided(fault.Deadline, r.open, err)
+}
+
+// The method leave ends the sending of commands, because the caller has left: a late command could undo what happened
+// after the answer to a repeated call. The run then only waits for the replies to sent commands.
+func (r *Run) leave() {
+	r.left, r.waiting = true, r.waiting[:0]
+	r.over.Store(true)
+	trace.Event(r.span, "the caller has left", trace.Int("capper.users", r.open))
 }

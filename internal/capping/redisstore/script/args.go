@@ -91,9 +91,11 @@ func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, use
 }
 
 // StampRelease writes the header of a call of release.lua, a script that removes sends. The script release.lua removes
-// the sends with the token (short hash of a message) on the channel; channel 0 means all channels.
-func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token) {
-	appendRelease(a.head[:0], now, skew, channel, token, a.counting)
+// the sends with the token (short hash of a message) on the channel up to the time "until"; channel 0 means all
+// channels.
+func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token,
+	until capping.Instant) {
+	appendRelease(a.head[:0], now, skew, channel, token, until, a.counting)
 }
 
 // Erase encodes a call of erase.lua, a script that removes the log of one user. The encoded Redis command is complete

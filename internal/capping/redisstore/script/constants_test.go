@@ -50,7 +50,7 @@ func TestScriptsOfDenseStoresStay(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"a79654106d0960ca8690be879ee4705b48d75c79", "5ee92842524e3d0207378a84a2e3625ef20b9922",
-		"9fbda05f007e4963fbd2a6dc2ec019b1f64b8132", "50c8d2b1082e73f6614f09fa343440fe5ed2a2fb",
+		"d6d008c5f542d834e3d84ca39d3651b107f258ec", "50c8d2b1082e73f6614f09fa343440fe5ed2a2fb",
 		"00d391f5af4b1cfd571b329436aad97c9210314f", "2bcec8f8b6dd11c85b10f873dcdf9a360c55c2e1",
 		"570f2ae5e96ad7db6e1e876040955c7d8b65b8b3", "9395fb77fa634c2f2ebded90c3a40c1a8fe3b075",
 		"7cb28bbbb173094466cfd2d314d35a70eb36d903", "27cb7e785012bb771db734a19ef407b886913c9e",
@@ -95,7 +95,7 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	token := capping.Token{}
 	require.Len(t, h.append(nil), number("FILTER_HEADER"))
 	require.Len(t, h.appendUnion(nil), number("UNION_HEADER"))
-	require.Len(t, appendRelease(nil, 0, 0, 0, token, false), number("RELEASE_HEADER"))
+	require.Len(t, appendRelease(nil, 0, 0, 0, token, 0, false), number("RELEASE_HEADER"))
 	require.Len(t, appendStamp(nil, 0, 0), number("STAMP_HEADER"))
 	require.Len(t, appendRule(nil, &capping.Rule{Max: 1}), number("RULE"))
 	limited := capping.Rule{Max: 1, Channels: capping.ChannelSetOf(1)}
@@ -123,7 +123,7 @@ func TestConstantsAreWhatTheEncoderMakes(t *testing.T) {
 	var a Args
 	a.Release(New("x"), Standard, "p", plan.Items, users, Counts{})
 	require.Equal(t, []byte{byte(number("KEY_USERS"))}, a.users[:1])
-	a.StampRelease(0, time.Second, 0, token)
+	a.StampRelease(0, time.Second, 0, token, 0)
 }
 
 // bytesOf returns how many bytes a format of struct.unpack reads.

@@ -36,7 +36,7 @@ const (
 
 	stampSize         = instantSize + skewSize
 	filterHeaderSize  = 2*instantSize + 4*durationSize + skewSize + 3 + tokenSize
-	releaseHeaderSize = stampSize + 1 + tokenSize + 1
+	releaseHeaderSize = stampSize + 1 + tokenSize + instantSize + 1
 	ruleSize          = maxSize + durationSize + 2*instantSize + 1
 	denialSize        = 1 + instantSize // in the reply, after the letter of the verdict
 	shadowSize        = 4               // in the reply, after the letter of the verdict
@@ -60,7 +60,7 @@ const (
 // These variables describe, for struct.unpack in Lua, the layouts of values that Go encodes.
 var (
 	stampFormat   = fmt.Sprintf(">I%dI%d", instantSize, skewSize)
-	releaseFormat = stampFormat + fmt.Sprintf("Bc%dB", tokenSize)
+	releaseFormat = stampFormat + fmt.Sprintf("Bc%dI%dB", tokenSize, instantSize)
 	filterFormat  = ">" + strings.Repeat(fmt.Sprintf("I%d", instantSize), 2) +
 		strings.Repeat(fmt.Sprintf("I%d", durationSize), 4) +
 		fmt.Sprintf("I%dBBBc%d", skewSize, tokenSize)
@@ -134,8 +134,9 @@ func modeOf(counting bool) byte {
 }
 
 func appendRelease(dst []byte, now capping.Instant, skew time.Duration, channel capping.Channel, token capping.Token,
-	counting bool) []byte {
-	return append(append(append(appendStamp(dst, now, skew), byte(channel)), token[:]...), modeOf(counting))
+	until capping.Instant, counting bool) []byte {
+	dst = append(append(appendStamp(dst, now, skew), byte(channel)), token[:]...)
+	return append(appendUint(dst, uint64(until), instantSize), modeOf(counting))
 }
 
 func appendRule(dst []byte, r *capping.Rule) []byte {

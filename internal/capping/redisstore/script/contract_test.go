@@ -188,11 +188,12 @@ func TestCommandsOfReleasesAndErasures(t *testing.T) {
 	plan.Arrange(Standard, users)
 	var a Args
 	a.Release(New("x"), Standard, "fc:{66e}:", plan.Items[:1], users, Counts{true, capping.Token{1, 2, 3, 4, 5, 6}})
-	a.StampRelease(0x0102030405, time.Second, 7, capping.Token{1, 2, 3, 4, 5, 6})
+	a.StampRelease(0x0102030405, time.Second, 7, capping.Token{1, 2, 3, 4, 5, 6}, 0x0a0b0c0d0e)
 	require.Equal(t, []blob{
 		blob("evalsha"), blob("11f6ad8ec52a2984abaafd7c3b516503785c2072"), blob("2"), blob("fc:{66e}:3k"),
 		blob("fc:{66e}:c:010203040506"),
-		blob("\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8" + "\x07\x01\x02\x03\x04\x05\x06" + "\x02"), blob("\x01\x00"),
+		blob("\x01\x02\x03\x04\x05" + "\x00\x00\x03\xe8" + "\x07\x01\x02\x03\x04\x05\x06" +
+			"\x0a\x0b\x0c\x0d\x0e" + "\x02"), blob("\x01\x00"),
 	}, a.args)
 	a.Erase(New("x"), "fc:{66e}:3k", "0")
 	a.StampTime(0x0102030405, time.Second)

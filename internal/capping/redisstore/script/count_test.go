@@ -33,7 +33,7 @@ func TestCallsThatCount(t *testing.T) {
 		mode := filterHeaderSize - tokenSize - 3
 		require.Equal(t, want.mode, string(a.head[mode:mode+1]))
 		a.Release(New("x"), Standard, "fc:{66e}:", plan.Items, users, Counts{counted, token})
-		a.StampRelease(1, 0, 7, token)
+		a.StampRelease(1, 0, 7, token, 2)
 		require.Equal(t, want.keys, a.args[2:2+len(want.keys)])
 		require.Equal(t, want.mode, string(a.head[releaseHeaderSize-1:releaseHeaderSize]))
 	}

@@ -1,23 +1,23 @@
 -- Removes the sends of one message, on one channel or on all, from the logs of the users of one partition.
--- The rule is that of capping.Log.Release.
+-- The rule is that of capping.Log.Release. Sends later than until stay.
 --
 -- KEYS     buckets; a bucket may come several times. With mode ${COUNT}, the message's counts follow (see counts.lua)
 -- ARGV[1]  header, ${RELEASE_HEADER} bytes, big endian: now (5), skew (4), channel (1; 0: all channels), token (6),
---          mode (1: ${COUNT} count the removed sends); see filter.lua
+--          until (5), mode (1: ${COUNT} count the removed sends); see filter.lua
 -- ARGV[2]  users, key by key: count (1), then a field for each user (${FIELD_NOTE})
 --
 -- Reply    a byte for each user in the order of ARGV[2]: D the send was removed, N there was no send,
 --          C the log is corrupt, T the key is of another type (both: nothing was done).
 --          The reply ends early when the call has used up its share of time.
--- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. The clock check also protects new sends: a delayed
---          call must not remove a send that was recorded after the call's retry was answered.
+-- Errors   BADARG …, CLOCKSKEW <milliseconds>: nothing was written. The clock check and until protect new sends: a
+--          delayed call must not remove a send that was recorded after the call's retry was answered.
 -- Cost     an HMGET per key, an HSET and an HDEL per key with sends, an HINCRBY per channel; linear in the bytes of the logs.
 local byte, sub, find, concat = string.byte, string.sub, string.find, table.concat
 local unpack, call, try = unpack, redis.call, redis.pcall
 
 local header, users = ARGV[1], ARGV[2]
 if #ARGV ~= 2 or #header ~= ${RELEASE_HEADER} then return redis.error_reply('BADARG header or arguments') end
-local now, skew, channel, token, mode = struct.unpack('${RELEASE_FORMAT}', header)
+local now, skew, channel, token, till, mode = struct.unpack('${RELEASE_FORMAT}', header)
 local at, buckets = 1, #KEYS
 if mode == ${COUNT} then buckets = buckets - 1 end
 if buckets < 1 then return redis.error_reply('BADARG no buckets') end
@@ -41,10 +41,12 @@ local function without(log)
     from = hit + 1
     if hit % ${ENTRY} == ${TOKEN_AT} + 1 and (channel == 0 or byte(log, hit - (${TOKEN_AT} - ${CHANNEL_AT})) == channel) then
       local first = hit - ${TOKEN_AT}
-      local of = byte(log, first + ${CHANNEL_AT})
-      gone[of] = (gone[of] or 0) + 1
-      log = sub(log, 1, first - 1) .. sub(log, first + ${ENTRY})
-      rest, from = log, first
+      if struct.unpack('>I${INSTANT}', log, first) <= till then
+        local of = byte(log, first + ${CHANNEL_AT})
+        gone[of] = (gone[of] or 0) + 1
+        log = sub(log, 1, first - 1) .. sub(log, first + ${ENTRY})
+        rest, from = log, first
+      end
     end
     hit = find(log, token, from, true)
   end
