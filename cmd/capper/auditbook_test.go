@@ -521,6 +521,9 @@ func (b *book) erase(n int) {
 	b.lines = slices.DeleteFunc(b.lines, func(line string) bool { return strings.HasPrefix(line, fmt.Sprint(n, " ")) })
 }
 
+// bookStores names the stores of the book for each kind of ids. The audit knows no store, so not every pair is tried.
+var bookStores = map[ids.Kind][]string{ids.UUID: {"embedded", "redis"}, ids.Uint64: {"embedded"}, ids.Text: {"redis"}}
+
 // TestTheAuditOfEveryKindIsTheBook makes random calls to services with ids of every kind on both stores, and compares
 // the audit with a book of the answers: exports, decisions, what-if, releases of messages, erasures, and verify with
 // seeded faults.
@@ -528,7 +531,7 @@ func TestTheAuditOfEveryKindIsTheBook(t *testing.T) {
 	t.Parallel()
 	for _, kind := range otherKinds {
 		stores := worlds(t, kind)
-		for _, store := range slices.Sorted(maps.Keys(stores)) {
+		for _, store := range bookStores[kind] {
 			t.Run(fmt.Sprint(kind, " ", store), func(t *testing.T) {
 				t.Parallel()
 				stores[store].t = t

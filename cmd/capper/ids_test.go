@@ -422,7 +422,7 @@ func TestKindsOfIDsGiveTheSameAnswers(t *testing.T) {
 			for _, w := range list {
 				w.start()
 			}
-			for step := range 150 {
+			for step := range 100 {
 				switch roll := rng.IntN(20); {
 				case roll == 0:
 					publish()

@@ -95,7 +95,7 @@ func (p *pacedProcess) callers(n int) (total func(int64)) {
 	var ended atomic.Bool
 	for range n {
 		asking.Go(func() {
-			breath := time.NewTicker(2 * time.Millisecond)
+			breath := time.NewTicker(10 * time.Millisecond)
 			defer breath.Stop()
 			for ; !ended.Load(); <-breath.C {
 				p.take()

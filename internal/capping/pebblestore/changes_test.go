@@ -67,6 +67,24 @@ func changesOf(s *Store) map[string][]live.Change {
 	return all
 }
 
+// TestALateChangeOverridesNoLaterOne checks that a call that arrived before another one, and executes after it,
+// overrides no change of the other call.
+func TestALateChangeOverridesNoLaterOne(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	s := reopen(t, Config{Path: t.TempDir(), Clock: clock.Now})
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	added := changeSet(t, s, adding(7, 8)).At
+	remove := func(asked capping.Instant, user capping.UserID) live.Stored {
+		ctx := capping.WithCaller(t.Context(), capping.Caller{Asked: asked})
+		stored, err := s.Change(ctx, &live.Batch{Set: "opted-out", Remove: []capping.UserID{user}})
+		require.NoError(t, err)
+		return stored
+	}
+	require.Equal(t, live.Stored{At: added - 1, Superseded: 1}, remove(added-1, 7))
+	require.Equal(t, live.Stored{At: added + 1}, remove(added, 8))
+}
+
 // TestChangesSurviveARestart checks changes of every kind, with their instants and clients, after a restart.
 func TestChangesSurviveARestart(t *testing.T) {
 	t.Parallel()

@@ -241,6 +241,34 @@ func TestTheLaterCallStands(t *testing.T) {
 	require.Equal(t, c.instant()+5001, after.At)
 }
 
+// A call that arrived before another one, and executes after it, overrides no change of the other call. Within the
+// clock tolerance, the call that executes later stands, because clocks cannot tell which one was earlier.
+func TestALateChangeOverridesNoLaterOne(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	const skew = time.Minute
+	a, b := twoStores(t, func(config *Config) { config.Clock, config.ClockSkew = c.now, skew })
+	quietLive(t, a, b)
+	added := changed(t, a, adding(7, 8))
+	remove := func(before time.Duration, user capping.UserID) live.Stored {
+		asked := added.At - capping.Instant(before.Milliseconds())
+		ctx := capping.WithCaller(t.Context(), capping.Caller{Asked: asked})
+		stored, err := b.Change(ctx, &live.Batch{Set: optedOut, Remove: []capping.UserID{user}})
+		require.NoError(t, err)
+		require.Empty(t, stored.Unstored)
+		return stored
+	}
+	const tolerated = 3*skew + givenAhead
+	late := remove(tolerated+time.Millisecond, 7)
+	require.Equal(t, live.Stored{At: added.At - capping.Instant(tolerated.Milliseconds()) - 1, Superseded: 1}, late)
+	require.Equal(t, live.Stored{At: added.At + 1}, remove(tolerated, 8))
+	require.NoError(t, a.Renew(t.Context(), nil))
+	want := map[capping.UserID]live.Kind{7: live.Added, 8: live.Removed}
+	for _, s := range []*Store{a, b} {
+		require.Equal(t, want, kindsOf(s, []capping.UserID{7, 8}))
+	}
+}
+
 // Two instances that make, pack and free changes at random agree with each other, with an instance that starts later,
 // and with a naive model.
 func TestInstancesAgreeOnLiveChanges(t *testing.T) {
