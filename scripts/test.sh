@@ -146,7 +146,7 @@ case ${1:-} in
     exit $failed
     ;;
   '')
-    plain_test -p 3 $(go list ./... | sed "s|^$(go list -m)|.|" |
+    plain_test -p 4 $(go list ./... | sed "s|^$(go list -m)|.|" |
       first $waiting internal/capping/redisstore internal/segments/ingest cmd/capper internal/console/browsertest \
         internal/segments/publish internal/server internal/capping/pebblestore cmd/segmentbuild)
     (cd client && plain_test ./...)
