@@ -19,13 +19,21 @@ type Caller struct {
 	Asked Instant
 }
 
-// Latest returns the latest time that a clock can have shown before the call arrived. The clocks of the instances
-// differ from the clock of the store by up to the tolerance. Latest returns Never if the time of the call is unknown.
-func (c Caller) Latest(tolerance time.Duration) Instant {
+// A Period holds the times after After and up to UpTo. The zero Period is empty.
+type Period struct{ After, UpTo Instant }
+
+// Has reports whether the period holds the time.
+func (p Period) Has(at Instant) bool { return at > p.After && at <= p.UpTo }
+
+// Later returns the period whose records surely followed the call. The argument "now" is the present time of the
+// store's clock. A record after the period comes from before a clock was put back. The period is empty if the time of
+// the call is unknown.
+func (c Caller) Later(now Instant, tolerance time.Duration) Period {
 	if c.Asked == 0 {
-		return Never
+		return Period{}
 	}
-	return min(c.Asked+Instant((2*tolerance).Milliseconds()), Never)
+	both := Instant((2 * tolerance).Milliseconds())
+	return Period{c.Asked + both, now + both}
 }
 
 // ErrCallerGone is the error of a store call that the store did not begin, or did not finish, because the caller no

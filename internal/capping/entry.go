@@ -174,13 +174,14 @@ func (l Log) Live(horizon Instant) Log {
 	return l[i*EntrySize:]
 }
 
-// Release appends to dst the log without the entries up to the time "until" that have the token and the channel.
-// Release also reports whether it omitted any entries. Channel 0 stands for every channel, and also for entries without
-// a channel.
-func (l Log) Release(dst []byte, channel Channel, token Token, until Instant) (log []byte, released bool) {
+// Release appends to dst the log without the entries that have the token and the channel, and reports whether it
+// omitted any entries. Entries of the period "later" stay: a send of this period surely followed the call. Channel 0
+// stands for every channel, and also for entries without a channel.
+func (l Log) Release(dst []byte, channel Channel, token Token, later Period) (log []byte, released bool) {
 	for i := range l.Len() {
 		e := l[i*EntrySize : (i+1)*EntrySize]
-		if Token(e[6:]) == token && (channel == 0 || l.Channel(i) == channel) && l.At(i) <= until {
+		if Token(e[6:]) == token && (channel == 0 || l.Channel(i) == channel) &&
+			!later.Has(l.At(i)) {
 			released = true
 			continue
 		}

@@ -117,7 +117,7 @@ func TestRecordAppends(t *testing.T) {
 	buffer = log.Record(buffer, capping.Entry{At: 3}, 0)
 	require.Equal(t, "prefix"+before, string(buffer[:6+len(before)]))
 	require.Len(t, buffer, 6+3*capping.EntrySize)
-	released, found := log.Release(buffer[:6], 0, letter(0), capping.Never)
+	released, found := log.Release(buffer[:6], 0, letter(0), capping.Period{})
 	require.True(t, found)
 	require.Len(t, released, 6+capping.EntrySize)
 	require.Equal(t, before, string(log))

@@ -1,6 +1,7 @@
 package capping_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -44,7 +45,7 @@ func (s *plainStore) Filter(ctx context.Context, b *capping.Batch, verdicts []ca
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), capping.CheckCaller(ctx)); err != nil {
 		return err
 	}
 	now := capping.InstantOf(s.clock())
@@ -72,11 +73,11 @@ func (s *plainStore) Release(ctx context.Context, token capping.Token, channel c
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), capping.CheckCaller(ctx)); err != nil {
 		return err
 	}
 	for i, user := range users {
-		log, found := s.logs[user].Release(nil, channel, token, capping.Never)
+		log, found := s.logs[user].Release(nil, channel, token, capping.Period{})
 		s.logs[user], released[i] = log, capping.ReleaseAbsent
 		if found {
 			released[i] = capping.ReleaseDone
@@ -88,7 +89,7 @@ func (s *plainStore) Release(ctx context.Context, token capping.Token, channel c
 func (s *plainStore) Erase(ctx context.Context, user capping.UserID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), capping.CheckCaller(ctx)); err != nil {
 		return err
 	}
 	delete(s.logs, user)
@@ -246,7 +247,7 @@ func TestJudgeByChannel(t *testing.T) {
 	}
 	both := log.Record(nil, capping.Entry{At: 995, Channel: 2, Token: letter(1)}, 0)
 	for channel, left := range map[capping.Channel]int{0: 2, 1: 3, 2: 3, 3: 4} {
-		rest, released := capping.Log(both).Release(nil, channel, letter(1), capping.Never)
+		rest, released := capping.Log(both).Release(nil, channel, letter(1), capping.Period{})
 		require.Equal(t, left, capping.Log(rest).Len(), "channel %d", channel)
 		require.Equal(t, left < 4, released)
 	}
@@ -304,6 +305,6 @@ func TestDecidingDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		benchVerdict = capping.Judge(log, 0, letter(9), rules, 400, 0)
 		buffer = log.Record(buffer[:0], capping.Entry{At: 400, Token: letter(9)}, 0)
-		buffer, _ = log.Release(buffer[:0], 0, letter(1), capping.Never)
+		buffer, _ = log.Release(buffer[:0], 0, letter(1), capping.Period{})
 	}))
 }

@@ -15,7 +15,6 @@ import (
 type Lists struct {
 	images  bool          // users are 64-bit images, and bitmaps contain numbers of users
 	changed atomic.Uint64 // increases with every change of the fields below
-	latest  atomic.Int64  // see Latest
 
 	mu       sync.RWMutex
 	sets     map[string]*list
@@ -82,7 +81,6 @@ func (l *Lists) apply(records []*Record) {
 			for kind, users := range r.Runs[i].Users {
 				to.apply(users, infoOf(r.Runs[i].At, by, Kind(kind)))
 			}
-			l.latest.Store(max(l.latest.Load(), int64(r.Runs[i].At))) // under mu
 		}
 	}
 	l.changed.Add(1)
@@ -119,31 +117,51 @@ func (l *Lists) Version(partition int) string {
 }
 
 // Stamp returns the time for the changes of a batch (an API call). If the batch has the time Batch.At, Stamp returns
-// this time. Otherwise, Stamp returns the time "asked" at which the call arrived, or a later time. The result is later
-// than Batch.After, than every removed change of the set, and than each known change of the batch's users in the set up
-// to the time "latest". Changes after "latest" are surely later than the call, which must not override them.
-func (l *Lists) Stamp(b *Batch, asked, latest capping.Instant) capping.Instant {
+// this time. Otherwise, Stamp returns the time now or a later time. The result is later than Batch.After, than every
+// removed change of the set, and than each known change of the batch's users in the set.
+func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
 	}
-	at := max(asked, b.After+1)
+	now = max(now, b.After+1)
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if of := l.sets[b.Set]; of != nil {
 		for _, users := range [][]capping.UserID{b.Add, b.Remove, b.Forget} {
 			for _, user := range users {
-				if known, ok := of.of(user); ok && known.at() <= latest {
-					at = max(at, known.at()+1)
+				if known, ok := of.of(user); ok {
+					now = max(now, known.at()+1)
 				}
 			}
 		}
-		at = max(at, of.freed+1)
+		now = max(now, of.freed+1)
 	}
-	return at
+	return now
 }
 
-// The method Latest returns the latest time of any change that was ever applied to the lists.
-func (l *Lists) Latest() capping.Instant { return capping.Instant(l.latest.Load()) }
+// WithoutLater returns the batch without those users who have a known change in the set of the period "later", and the
+// number of these users. Such a change surely followed the call of the batch, which must not override it. A batch with
+// the time Batch.At stays as it is.
+func (l *Lists) WithoutLater(b *Batch, later capping.Period) (rest Batch, without int) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	rest = *b
+	of := l.sets[b.Set]
+	if of == nil || b.At != 0 {
+		return rest, 0
+	}
+	followed := func(user capping.UserID) bool {
+		known, ok := of.of(user)
+		return ok && later.Has(known.at())
+	}
+	for _, users := range []*[]capping.UserID{&rest.Add, &rest.Remove, &rest.Forget} {
+		if n := len(*users); slices.ContainsFunc(*users, followed) {
+			*users = slices.DeleteFunc(slices.Clone(*users), followed)
+			without += n - len(*users)
+		}
+	}
+	return rest, without
+}
 
 // Superseded returns the number of changes in the record that have no effect, because they are not the latest change of
 // the user in the set.
@@ -163,25 +181,26 @@ func (l *Lists) Superseded(r *Record) (n int) {
 	return n
 }
 
-// AddOvertaken adds those changes of the record to the batch that have no effect because another change up to the time
-// "latest" is later, and returns their number. An instance with a fast clock may have stored the other change before.
-func (l *Lists) AddOvertaken(b *Batch, r *Record, latest capping.Instant) (n int) {
+// AddOvertaken adds those changes of the record to the batch that have no effect, and returns their number. An instance
+// with a fast clock may have stored another change before. A change has no effect on purpose if the other change is of
+// the period "later".
+func (l *Lists) AddOvertaken(b *Batch, r *Record, later capping.Period) (n int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	of := l.sets[r.Set]
 	for i := range r.Runs {
-		if of == nil {
-			break
-		}
 		for kind, to := range []*[]capping.UserID{Forgotten: &b.Forget, Removed: &b.Remove, Added: &b.Add} {
 			for _, user := range r.Runs[i].Users[kind] {
-				if of.holds(user, r.Runs[i].At, Kind(kind)) {
+				if of != nil && of.holds(user, r.Runs[i].At, Kind(kind)) {
 					continue
 				}
-				if known, ok := of.of(user); ok && known.at() <= latest {
-					*to = append(*to, user)
-					n++
+				if of != nil {
+					if known, ok := of.of(user); ok && later.Has(known.at()) {
+						continue
+					}
 				}
+				*to = append(*to, user)
+				n++
 			}
 		}
 	}

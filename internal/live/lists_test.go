@@ -293,13 +293,30 @@ func TestStampIsLaterThanEarlierChanges(t *testing.T) {
 	lists := New(0)
 	lists.Apply(RecordOf(&Batch{Set: "opted-out", Add: []capping.UserID{7}}, 5000))
 	of := func(user capping.UserID) *Batch { return &Batch{Set: "opted-out", Remove: []capping.UserID{user}} }
-	require.Equal(t, capping.Instant(5001), lists.Stamp(of(7), 4000, capping.Never))
-	require.Equal(t, capping.Instant(5001), lists.Stamp(of(7), 4000, 5000))
-	require.Equal(t, capping.Instant(4000), lists.Stamp(of(7), 4000, 4999), "the known change is later than the call")
-	require.Equal(t, capping.Instant(4000), lists.Stamp(of(8), 4000, capping.Never))
+	require.Equal(t, capping.Instant(5001), lists.Stamp(of(7), 4000))
+	require.Equal(t, capping.Instant(4000), lists.Stamp(of(8), 4000))
 	old := &Batch{Set: "opted-out", Remove: []capping.UserID{7}, At: 3000}
-	require.Equal(t, capping.Instant(3000), lists.Stamp(old, 4000, capping.Never))
-	require.Equal(t, capping.Instant(5000), lists.Latest())
+	require.Equal(t, capping.Instant(3000), lists.Stamp(old, 4000))
+}
+
+func TestChangesThatFollowedACallStay(t *testing.T) {
+	lists := New(0)
+	lists.Apply(RecordOf(&Batch{Set: "stop", Add: []capping.UserID{7, 8}}, 5000))
+	b := &Batch{Set: "stop", Add: []capping.UserID{8}, Remove: []capping.UserID{7, 9}, Forget: []capping.UserID{10}}
+	for _, before := range []capping.Period{{}, {After: 5000, UpTo: 6000}, {After: 3000, UpTo: 4999}} {
+		rest, without := lists.WithoutLater(b, before)
+		require.Equal(t, *b, rest)
+		require.Zero(t, without)
+	}
+	rest, without := lists.WithoutLater(b, capping.Period{After: 4999, UpTo: 5000})
+	require.Equal(t, Batch{Set: "stop", Add: []capping.UserID{}, Remove: []capping.UserID{9},
+		Forget: []capping.UserID{10}}, rest)
+	require.Equal(t, 2, without)
+	require.Equal(t, []capping.UserID{7, 9}, b.Remove)
+	given := *b
+	given.At = 4000
+	_, without = lists.WithoutLater(&given, capping.Period{After: 4999, UpTo: 5000})
+	require.Zero(t, without, "the caller gave a time")
 }
 
 func TestOvertakenChangesAreOfTheTimeBeforeTheCall(t *testing.T) {
@@ -311,10 +328,10 @@ func TestOvertakenChangesAreOfTheTimeBeforeTheCall(t *testing.T) {
 	lists.Apply(late)
 	require.Equal(t, 3, lists.Superseded(late))
 	again := Batch{}
-	require.Equal(t, 2, lists.AddOvertaken(&again, late, 5999))
+	require.Equal(t, 2, lists.AddOvertaken(&again, late, capping.Period{After: 5999, UpTo: 6000}))
 	require.Equal(t, Batch{Add: []capping.UserID{8}, Remove: []capping.UserID{7}}, again)
-	require.Zero(t, lists.AddOvertaken(&again, late, 4999))
-	require.Zero(t, New(0).AddOvertaken(&again, late, capping.Never))
+	require.Zero(t, lists.AddOvertaken(&again, late, capping.Period{After: 4999, UpTo: 6000}))
+	require.Equal(t, 5, New(0).AddOvertaken(&again, late, capping.Period{}), "freed meanwhile")
 }
 
 // recordOfAdded returns a record that adds the users.

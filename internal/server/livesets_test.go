@@ -46,7 +46,7 @@ func (s *changeStore) Change(_ context.Context, b *live.Batch) (live.Stored, err
 	if s.fault != nil {
 		return live.Stored{Unstored: s.unstored}, s.fault
 	}
-	at := s.lists.Stamp(b, capping.InstantOf(s.clock()), capping.Never)
+	at := s.lists.Stamp(b, capping.InstantOf(s.clock()))
 	record := live.RecordOf(b, at)
 	s.lists.Apply(record)
 	return live.Stored{At: at, Superseded: s.lists.Superseded(record)}, nil

@@ -143,7 +143,7 @@ func (s *Server) release(c *call) error {
 	defer p.Close()
 	ctx, cancel := s.callContext(c, len(r.Users))
 	defer cancel()
-	message, span := c.message(r.MessageID), recordSpan{From: s.clock()}
+	message, span := c.message(r.MessageID), recordSpan{From: c.asked.Time()} // later sends stay, see capping.Caller
 	results, err := s.capper.Release(ctx, message, channel, r.Users)
 	span.To = s.clock()
 

@@ -98,7 +98,7 @@ func (r *release) giveBack(ctx context.Context, g *archive.Grants) {
 	for _, users := range g.Lists() {
 		r.answer.Found += int64(len(users))
 		for part := range slices.Chunk(users, partUsers) {
-			if ctx.Err() != nil || !r.until.IsZero() && r.Clock().After(r.until) {
+			if ctx.Err() != nil || capping.CheckCaller(ctx) != nil || !r.until.IsZero() && r.Clock().After(r.until) {
 				r.left += int64(len(part))
 				continue
 			}

@@ -83,9 +83,6 @@ func (s *Server) erase(c *call) error {
 	if sets {
 		said = append(said, "sets", sets)
 	}
-	if lists := s.liveLists(); lists != nil {
-		c.asked = max(c.asked, lists.Latest())
-	}
 	ctx, cancel := s.callContext(c, 1)
 	defer cancel()
 	if err := s.capper.Erase(ctx, user); err != nil {

@@ -89,12 +89,16 @@ func (s *Store) run(ctx context.Context, c *call) error {
 }
 
 // doPortions decides about one portion of the call's users after another. doPortions ends when no portion is left, the
-// deadline has passed or the database is broken. If the deadline has passed or the database is broken, the method run
-// returns the error.
+// deadline has passed, the caller has left or the database is broken. If the deadline has passed or the database is
+// broken, the method run returns the error.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(ctx, func() error {
 		for i := c.takePortion(); i < len(c.portions) && ctx.Err() == nil && s.db.Broken() == nil; i = c.takePortion() {
+			if err := capping.CheckCaller(ctx); err != nil {
+				c.noteError(err)
+				break
+			}
 			s.decidePortion(ctx, c, c.portions[i], w)
 		}
 		return nil

@@ -102,7 +102,15 @@ func (c *changeLog) Change(ctx context.Context, b *live.Batch) (live.Stored, err
 }
 
 func (c *changeLog) change(ctx context.Context, b *live.Batch) (live.Stored, error) {
-	record, numbers, err := c.write(ctx, b)
+	now, err := c.db.Now()
+	if err != nil {
+		return live.Stored{}, err
+	}
+	rest, followed := c.lists.WithoutLater(b, capping.CallerOf(ctx).Later(now, 0))
+	if len(usersOf(&rest)) == 0 {
+		return live.Stored{At: now, Superseded: followed}, nil
+	}
+	record, numbers, err := c.write(ctx, &rest)
 	if err != nil {
 		return live.Stored{}, err
 	}
@@ -113,7 +121,7 @@ func (c *changeLog) change(ctx context.Context, b *live.Batch) (live.Stored, err
 	c.mu.Lock()
 	c.pending = slices.DeleteFunc(c.pending, func(s interval) bool { return s == numbers })
 	c.mu.Unlock()
-	return live.Stored{At: record.Runs[0].At, Superseded: c.lists.Superseded(record)}, nil
+	return live.Stored{At: record.Runs[0].At, Superseded: followed + c.lists.Superseded(record)}, nil
 }
 
 // The method write commits the change records of the batch to the database, without a sync to the disk. The written
@@ -125,10 +133,7 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	if err := errors.Join(err, ctx.Err(), c.db.Broken()); err != nil {
 		return nil, interval{}, err
 	}
-	if caller := capping.CallerOf(ctx); caller.Asked != 0 {
-		now = caller.Asked
-	}
-	at := c.lists.Stamp(b, now, capping.CallerOf(ctx).Latest(0))
+	at := c.lists.Stamp(b, now)
 	if at >= capping.Never {
 		return nil, interval{}, fmt.Errorf(
 			"change to a set of users: the time must be below %d ms since 2024-01-01T00:00:00Z, got %d",

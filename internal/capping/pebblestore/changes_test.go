@@ -81,7 +81,7 @@ func TestALateChangeOverridesNoLaterOne(t *testing.T) {
 		require.NoError(t, err)
 		return stored
 	}
-	require.Equal(t, live.Stored{At: added - 1, Superseded: 1}, remove(added-1, 7))
+	require.Equal(t, live.Stored{At: added, Superseded: 1}, remove(added-1, 7))
 	require.Equal(t, live.Stored{At: added + 1}, remove(added, 8))
 }
 

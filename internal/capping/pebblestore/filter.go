@@ -113,10 +113,9 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	}
 	c := s.calls.Get().(*call)
 	c.released = zeroed(c.released, len(users))
-	until := capping.CallerOf(ctx).Latest(0)
-	c.begin(users, s.runs, releasing(c, channel, token, until))
+	c.begin(users, s.runs, releasing(c, channel, token, capping.CallerOf(ctx)))
 	err := s.db.Write(ctx, func() error {
-		c.counting = s.countingReleases(channel, token, until)
+		c.counting = s.countingReleases(channel, token)
 		if err := s.run(ctx, c); err != nil {
 			return err
 		}
@@ -132,10 +131,10 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 }
 
 // The function releasing returns a step function that removes the sends with the token (short hash of a message) from
-// one user's log, up to the time "until".
-func releasing(c *call, channel capping.Channel, token capping.Token, until capping.Instant) step {
-	return func(_ capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
-		next, found := log.Release(dst, channel, token, until)
+// one user's log. Sends that surely followed the caller's call stay.
+func releasing(c *call, channel capping.Channel, token capping.Token, caller capping.Caller) step {
+	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
+		next, found := log.Release(dst, channel, token, caller.Later(now, 0))
 		c.released[index] = capping.ReleaseAbsent
 		if found {
 			c.released[index] = capping.ReleaseDone
@@ -145,13 +144,17 @@ func releasing(c *call, channel capping.Channel, token capping.Token, until capp
 }
 
 // countingReleases returns the counts of messages that change when a release removes sends.
-func (s *Store) countingReleases(channel capping.Channel, token capping.Token, until capping.Instant) counting {
-	return counting{s.counts.Counted(token, channel), func(t *Tally, before, _ capping.Log) {
-		for i := range before.Len() {
-			if e := before.Entry(i); e.Token == token && (channel == 0 || e.Channel == channel) && e.At <= until {
-				t.Of(token, e.Channel).Released++
+func (s *Store) countingReleases(channel capping.Channel, token capping.Token) counting {
+	return counting{s.counts.Counted(token, channel), func(t *Tally, before, after capping.Log) {
+		of := func(log capping.Log, add int64) {
+			for i := range log.Len() {
+				if e := log.Entry(i); e.Token == token && (channel == 0 || e.Channel == channel) {
+					t.Of(token, e.Channel).Released += add
+				}
 			}
 		}
+		of(before, 1)
+		of(after, -1) // sends that followed the call
 	}}
 }
 

@@ -40,7 +40,7 @@ func FuzzDecodeLog(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, logVersion, version)
 		require.Equal(t, capping.Replayed, capping.Judge(next, 0, token, rules, 10, 0).Outcome)
-		rest, found := next.Release(beginLog(nil), 0, token, capping.Never)
+		rest, found := next.Release(beginLog(nil), 0, token, capping.Period{})
 		require.True(t, found)
 		require.NoError(t, entriesOf(rest).Check())
 	})

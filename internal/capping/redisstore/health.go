@@ -26,10 +26,10 @@ type trouble struct {
 	at  time.Time
 }
 
-// The method note stores the error of a call that left users undecided. A deadline that passed without another fault is
-// ignored, because the caller chose the deadline.
+// The method note stores the error of a call that left users undecided. The method note ignores calls whose callers
+// have left, and a deadline that passed without another fault, because the caller chose the deadline.
 func (t *trouble) note(f *dispatch.Faults, err error) {
-	if err == nil || f.Users[fault.Deadline] > 0 && len(f.Attempts) == 0 {
+	if err == nil || f.Users[fault.Gone] > 0 || f.Users[fault.Deadline] > 0 && len(f.Attempts) == 0 {
 		return
 	}
 	t.mu.Lock()

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -168,22 +167,26 @@ func (l *liveLogs) change(ctx context.Context, b *live.Batch) (live.Stored, erro
 	var stored live.Stored
 	var faults []error
 	rest := *b
-	asked := cmp.Or(capping.CallerOf(ctx).Asked, capping.InstantOf(l.config.Clock()))
-	latest := l.latest(ctx)
+	clock := func() capping.Instant { return capping.InstantOf(l.config.Clock()) }
+	now := clock() // of all rounds: a late round overrides nothing that came meanwhile
 	for round := 1; ; round++ {
-		at := l.lists.Stamp(&rest, asked, latest)
+		var followed int
+		rest, followed = l.lists.WithoutLater(&rest, later(ctx, clock(), l.config.ClockSkew))
+		stored.Superseded += followed
+		at := l.lists.Stamp(&rest, now)
 		stored.At = max(stored.At, at)
 		parts := live.RecordOf(&rest, at).SplitBy(l.config.Partition)
 		failed, err := l.append(ctx, parts)
 		faults = append(faults, err)
 		overtaken, again := 0, live.Batch{Set: b.Set, By: b.By, After: b.After}
+		later := later(ctx, clock(), l.config.ClockSkew)
 		for p, part := range parts {
 			if failed[p] {
 				stored.Unstored = append(stored.Unstored, usersOf(part)...)
 				continue
 			}
 			stored.Superseded += l.lists.Superseded(part)
-			overtaken += l.lists.AddOvertaken(&again, part, latest)
+			overtaken += l.lists.AddOvertaken(&again, part, later)
 		}
 		if b.At != 0 || overtaken == 0 || round == changeRounds {
 			break
@@ -193,16 +196,6 @@ func (l *liveLogs) change(ctx context.Context, b *live.Batch) (live.Stored, erro
 	}
 	slices.Sort(stored.Unstored)
 	return stored, errors.Join(faults...)
-}
-
-// givenAhead is how far a time that a caller gives with a change may be in the future, besides the clock tolerance.
-const givenAhead = time.Second
-
-// The method latest returns the latest time that a change from before the caller's call can have; see latest. Callers
-// may give times that are a little in the future.
-func (l *liveLogs) latest(ctx context.Context) capping.Instant {
-	before := latest(ctx, l.config.ClockSkew)
-	return min(before+capping.Instant((l.config.ClockSkew+givenAhead).Milliseconds()), capping.Never)
 }
 
 func usersOf(r *live.Record) (users []capping.UserID) {

@@ -38,13 +38,13 @@ func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
-// The function latest returns the latest time that a record from before the caller's call can have. If the clocks are
-// not checked, because the clock tolerance is 0, latest returns Never.
-func latest(ctx context.Context, skew time.Duration) capping.Instant {
+// The function later returns the period whose records surely followed the caller's call. The period is empty if the
+// clocks are not checked, because the clock tolerance is 0.
+func later(ctx context.Context, now capping.Instant, skew time.Duration) capping.Period {
 	if skew == 0 {
-		return capping.Never
+		return capping.Period{}
 	}
-	return capping.CallerOf(ctx).Latest(skew)
+	return capping.CallerOf(ctx).Later(now, skew)
 }
 
 // Release removes the sends of the token's message on the channel from the logs of the users; channel 0 means all
@@ -57,7 +57,9 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 	}
 	return s.perform(func() *dispatch.Run {
 		op := &releaseOperation{store: s, users: users, channel: channel, token: token, released: released}
-		op.until = latest(ctx, s.config.ClockSkew)
+		if op.until = later(ctx, 0, s.config.ClockSkew).After; op.until == 0 {
+			op.until = capping.Never
+		}
 		r := s.dispatch.NewRun(op, true)
 		r.BeforeBare = func(*dispatch.Command) []dispatch.Operation { return s.counts.AtLeast(false, token) }
 		r.AddUsers(users, dispatch.MostUsers)

@@ -142,7 +142,7 @@ func change(random *rand.Rand, l logs, now time.Time) {
 		case 1:
 			if log := l[user]; log.Len() > 0 {
 				token := log.Entry(random.IntN(log.Len())).Token
-				if kept, _ := log.Release(nil, 0, token, capping.Never); len(kept) > 0 {
+				if kept, _ := log.Release(nil, 0, token, capping.Period{}); len(kept) > 0 {
 					l[user] = kept
 				} else {
 					delete(l, user)

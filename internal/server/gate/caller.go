@@ -18,7 +18,8 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 
 // HasLeft reports whether the caller of a request has closed its connection. The context is the one of the request. The
 // server cancels this context a moment after the caller has left. After a pause of the process, HasLeft reports at once
-// a caller who has left during the pause, because HasLeft asks the operating system.
+// a caller who has left during the pause, because HasLeft asks the operating system. A caller of HTTP/2 may leave
+// without closing its connection: after a pause, HasLeft may report such a caller too late.
 func HasLeft(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
@@ -32,9 +33,6 @@ func HasLeft(ctx context.Context) bool {
 		return true
 	}
 	left := false
-	err = raw.Control(func(fd uintptr) {
-		n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		left = n == 0 && err == nil || err != nil && err != syscall.EAGAIN && err != syscall.EINTR
-	})
+	err = raw.Control(func(fd uintptr) { left = peerClosed(int(fd)) })
 	return left || err != nil
 }

@@ -125,8 +125,8 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 	leaves := time.AfterFunc(300*time.Millisecond, func() { close(gone) }) // between attempts at the killed node
 	defer leaves.Stop()
 	r.Do(capping.WithCaller(t.Context(), capping.Caller{Gone: gone}))
-	require.ErrorContains(t, r.Faults.Err(), "1 users undecided (deadline)")
-	require.Equal(t, map[fault.Kind]int{fault.Deadline: 1}, r.Faults.Users)
+	require.ErrorContains(t, r.Faults.Err(), "1 users undecided (gone)")
+	require.Equal(t, map[fault.Kind]int{fault.Gone: 1}, r.Faults.Users)
 	require.Equal(t, 1, op.answered)
 	require.NoError(t, cluster.Restart(down))
 	testkit.Eventually(t, func() bool {

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -143,13 +142,16 @@ func (r *Run) Do(ctx context.Context) {
 	ctx, cancel := r.dispatcher.bounded(ctx)
 	defer cancel()
 	r.ctx, r.span = ctx, trace.Of(ctx)
-	if err := cmp.Or(ctx.Err(), capping.CheckCaller(ctx)); err != nil {
-		r.abandon(cmp.Or(context.Cause(ctx), err))
+	if ctx.Err() != nil {
+		r.abandon(ctx)
 		return
+	}
+	if capping.CheckCaller(ctx) != nil {
+		r.leave()
 	}
 	r.loop(ctx)
 	if r.left {
-		r.Faults.AddUndecided(fault.Deadline, r.open, capping.ErrCallerGone)
+		r.Faults.AddUndecided(fault.Gone, r.open, capping.ErrCallerGone)
 	}
 }
 
@@ -173,7 +175,9 @@ func (r *Run) loop(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			r.abandon(context.Cause(ctx))
+			if !r.left {
+				r.abandon(ctx)
+			}
 			return
 		case <-gone:
 			gone, grace = nil, time.After(leftGrace)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -129,6 +130,9 @@ func (s *sender) send(commands []*Command) (size int) {
 		fail(commands, &errUnsent{err})
 		return 0
 	}
+	if commands = wanted(commands); len(commands) == 0 {
+		return 0
+	}
 	loads := s.node.LoadScripts(ctx, pipe)
 	sent := make([]*redis.Cmd, len(commands))
 	now, began := capping.InstantOf(s.config.Clock()), time.Now()
@@ -158,6 +162,24 @@ func (s *sender) send(commands []*Command) (size int) {
 		s.distrust(c)
 	}
 	return size
+}
+
+// The function "wanted" returns the commands whose run has not ended while the worker prepared the pipeline. The
+// attempts of the other commands fail, because a late command could undo what followed the answer to a repeated call.
+func wanted(commands []*Command) []*Command {
+	ended := func(c *Command) bool { return c.run.over.Load() }
+	if !slices.ContainsFunc(commands, ended) {
+		return commands
+	}
+	var rest []*Command
+	for i, c := range commands {
+		if ended(c) {
+			fail(commands[i:i+1], &errUnsent{capping.ErrCallerGone})
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	return rest
 }
 
 // The function "owned" returns the partitions of the commands that go to the node because the node owns the hash slot.

@@ -1,10 +1,12 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"capper/internal/capping"
 	"capper/internal/capping/redisstore/fault"
 	"capper/internal/capping/redisstore/script"
 	"capper/internal/capping/redisstore/topology"
@@ -23,6 +25,10 @@ func (r *Run) settle(c *Command) {
 	fix := fault.Of(c.attempt.err)
 	if fix.Kind == fault.None {
 		r.apply(c)
+		return
+	}
+	if errors.Is(c.attempt.err, capping.ErrCallerGone) {
+		r.giveUp(c, fault.Gone, capping.ErrCallerGone)
 		return
 	}
 	if fix.Kind == fault.Clock {
@@ -45,7 +51,7 @@ func (r *Run) settle(c *Command) {
 	r.failed.add(c, fix.Kind)
 	switch {
 	case r.left:
-		r.giveUp(c, fault.Deadline, err)
+		r.giveUp(c, fault.Gone, err)
 	case c.awaited && !fix.Now && fix.Unknown:
 		r.finish(c)
 	case c.hopeless(&fix):
@@ -202,12 +208,11 @@ func (r *Run) giveUp(c *Command, kind fault.Kind, err error) {
 	r.Faults.AddUndecided(kind, c.weight(), err)
 }
 
-// The method abandon ends a run whose time is up, for the reason err: abandon counts the users and commands without a
-// result as undecided.
-func (r *Run) abandon(err error) {
+// The method abandon ends a run whose time is up: abandon counts the users and commands without a result as undecided.
+func (r *Run) abandon(ctx context.Context) {
 	r.over.Store(true)
 	trace.Event(r.span, "time is up", trace.Int("capper.users", r.open))
-	r.Faults.AddUndecided(fault.Deadline, r.open, err)
+	r.Faults.AddUndecided(fault.Deadline, r.open, context.Cause(ctx))
 }
 
 // The method leave ends the sending of commands, because the caller has left: a late command could undo what happened

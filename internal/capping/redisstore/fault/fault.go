@@ -34,11 +34,12 @@ const (
 	Route     Kind = "route"      // no node serves the hash slot
 	Barred    Kind = "barred"     // the partition is in quarantine: some of its records are lost
 	Deadline  Kind = "deadline"   // the caller's time is up
+	Gone      Kind = "gone"       // the caller has left; not in Kinds, because no fault of the store
 	Corrupt   Kind = "corrupt"    // the length of a log is not a multiple of the entry size
 	WrongType Kind = "wrong_type" // the key has another Redis type
 )
 
-// Kinds returns all categories except None.
+// Kinds returns all categories except None and Gone.
 func Kinds() []Kind {
 	return []Kind{
 		Script, Moved, Ask, TryAgain, Down, Dial, Lost, Acks, Clock, Lag,

@@ -1,5 +1,5 @@
 -- Removes the sends of one message, on one channel or on all, from the logs of the users of one partition.
--- The rule is that of capping.Log.Release. Sends later than until stay.
+-- The rule is that of capping.Log.Release. Sends later than until stay, unless they are later than now by over twice skew.
 --
 -- KEYS     buckets; a bucket may come several times. With mode ${COUNT}, the message's counts follow (see counts.lua)
 -- ARGV[1]  header, ${RELEASE_HEADER} bytes, big endian: now (5), skew (4), channel (1; 0: all channels), token (6),
@@ -41,7 +41,8 @@ local function without(log)
     from = hit + 1
     if hit % ${ENTRY} == ${TOKEN_AT} + 1 and (channel == 0 or byte(log, hit - (${TOKEN_AT} - ${CHANNEL_AT})) == channel) then
       local first = hit - ${TOKEN_AT}
-      if struct.unpack('>I${INSTANT}', log, first) <= till then
+      local sent = struct.unpack('>I${INSTANT}', log, first)
+      if sent <= till or sent > now + 2 * skew then
         local of = byte(log, first + ${CHANNEL_AT})
         gone[of] = (gone[of] or 0) + 1
         log = sub(log, 1, first - 1) .. sub(log, first + ${ENTRY})
