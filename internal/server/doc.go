@@ -49,8 +49,9 @@
 //   - A filter response lists each user in exactly one of allowed, denied and unavailable. Replayed users are also in
 //     allowed.
 //   - When a caller disconnects, the store finishes what it has started for the call, and begins nothing more. A call
-//     for permits goes on. For each user, the store makes the decision and records the send in one atomic step. A caller
-//     that got no response repeats the call with the same message id (for permits: request id), and gets the result.
+//     for permits goes on. For each user, the store makes the decision and records the send in one atomic step. A
+//     caller that got no response repeats the call with the same message id (for permits: request id), and gets the
+//     result.
 //   - If the store does not respond to a permit request, the server returns an error and grants no permits.
 //   - The server limits these resources before a call uses them: bytes of one body and of all bodies, users of one
 //     batch and of all calls, bytes of all responses, connections, users per second of a client, time for the request
