@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +17,19 @@ import (
 	"capper/internal/testcluster"
 	"capper/internal/testkit"
 )
+
+// isPaused reports whether every thread of a process is stopped.
+func isPaused(t *testing.T, pid int) bool {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	require.NoError(t, err)
+	for _, thread := range threads {
+		if text, err := os.ReadFile(thread); err == nil && !strings.Contains(string(text), ") T ") {
+			return false
+		}
+	}
+	return true
+}
 
 // TestALateCallUndoesNothing pauses an instance while callers give calls up and repeat them at the other instance. What
 // the callers do after the answer stays when the paused instance goes on: sends that follow a release, a release that
@@ -46,6 +61,7 @@ func TestALateCallUndoesNothing(t *testing.T) {
 	paths := []string{"/v1/release", "/v1/filter", "/v1/sets/{set}/members"}
 
 	require.NoError(t, paused.cmd.Process.Signal(syscall.SIGSTOP))
+	testkit.Eventually(t, func() bool { return isPaused(t, paused.cmd.Process.Pid) })
 	hasty := http.Client{Timeout: 200 * time.Millisecond}
 	for _, lost := range []struct {
 		path    string
