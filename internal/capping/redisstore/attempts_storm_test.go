@@ -22,7 +22,8 @@ func TestLateReleasesAndErasuresRemoveNothing(t *testing.T) {
 	user := capping.UserID(5)
 	require.Equal(t, 1, count(filter(t, s, batchOf("a", []capping.UserID{user})), capping.Allowed))
 	partition, key, field := s.key(user)
-	release := &releaseOperation{store: s, users: []capping.UserID{user}, token: capping.Message{ID: "a"}.Token()}
+	release := &releaseOperation{store: s, users: []capping.UserID{user}, token: capping.Message{ID: "a"}.Token(),
+		until: capping.Never}
 	erase := &eraseOperation{script: s.scripts.Erase, key: key, field: field, skew: 250 * time.Millisecond}
 	for _, op := range []dispatch.Operation{release, erase} {
 		c := &dispatch.Command{Partition: partition, Items: []uint64{s.keyspace.Item(user, 0)}}
