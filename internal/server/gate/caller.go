@@ -13,7 +13,12 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	return context.WithValue(ctx, connectionKey{}, c)
+	if s, ok := c.(syscall.Conn); ok {
+		if raw, err := s.SyscallConn(); err == nil {
+			return context.WithValue(ctx, connectionKey{}, raw)
+		}
+	}
+	return ctx
 }
 
 // HasLeft reports whether the caller of a request has closed its connection. The context is the one of the request. The
@@ -24,15 +29,11 @@ func HasLeft(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	connection, ok := ctx.Value(connectionKey{}).(syscall.Conn)
+	raw, ok := ctx.Value(connectionKey{}).(syscall.RawConn)
 	if !ok {
 		return false
 	}
-	raw, err := connection.SyscallConn()
-	if err != nil {
-		return true
-	}
 	left := false
-	err = raw.Control(func(fd uintptr) { left = peerClosed(int(fd)) })
+	err := raw.Control(func(fd uintptr) { left = peerClosed(int(fd)) })
 	return left || err != nil
 }
