@@ -180,8 +180,7 @@ func (l Log) Live(horizon Instant) Log {
 func (l Log) Release(dst []byte, channel Channel, token Token, later Period) (log []byte, released bool) {
 	for i := range l.Len() {
 		e := l[i*EntrySize : (i+1)*EntrySize]
-		if Token(e[6:]) == token && (channel == 0 || l.Channel(i) == channel) &&
-			!later.Has(l.At(i)) {
+		if Token(e[6:]) == token && (channel == 0 || l.Channel(i) == channel) && !later.Has(l.At(i)) {
 			released = true
 			continue
 		}

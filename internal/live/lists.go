@@ -150,10 +150,7 @@ func (l *Lists) WithoutLater(b *Batch, later capping.Period) (rest Batch, withou
 	if of == nil || b.At != 0 {
 		return rest, 0
 	}
-	followed := func(user capping.UserID) bool {
-		known, ok := of.of(user)
-		return ok && later.Has(known.at())
-	}
+	followed := func(user capping.UserID) bool { return of.changed(user, later) }
 	for _, users := range []*[]capping.UserID{&rest.Add, &rest.Remove, &rest.Forget} {
 		if n := len(*users); slices.ContainsFunc(*users, followed) {
 			*users = slices.DeleteFunc(slices.Clone(*users), followed)
@@ -191,13 +188,8 @@ func (l *Lists) AddOvertaken(b *Batch, r *Record, later capping.Period) (n int) 
 	for i := range r.Runs {
 		for kind, to := range []*[]capping.UserID{Forgotten: &b.Forget, Removed: &b.Remove, Added: &b.Add} {
 			for _, user := range r.Runs[i].Users[kind] {
-				if of != nil && of.holds(user, r.Runs[i].At, Kind(kind)) {
+				if of != nil && (of.holds(user, r.Runs[i].At, Kind(kind)) || of.changed(user, later)) {
 					continue
-				}
-				if of != nil {
-					if known, ok := of.of(user); ok && later.Has(known.at()) {
-						continue
-					}
 				}
 				*to = append(*to, user)
 				n++
@@ -209,6 +201,12 @@ func (l *Lists) AddOvertaken(b *Batch, r *Record, later capping.Period) (n int) 
 
 // Holds reports whether every change in the record is the latest change of its user in the set, and so takes effect.
 func (l *Lists) Holds(r *Record) bool { return l.Superseded(r) == 0 }
+
+// The method changed reports whether the latest change of the user is of the period.
+func (l *list) changed(user capping.UserID, period capping.Period) bool {
+	known, ok := l.of(user)
+	return ok && period.Has(known.at())
+}
 
 func (l *list) holds(user capping.UserID, at capping.Instant, kind Kind) bool {
 	known, ok := l.of(user)
