@@ -39,7 +39,7 @@ func look(tab *Tab) { Eval[any](tab, "document.dispatchEvent(new Event('visibili
 func testCSV(t *testing.T, s *suite) {
 	tab := s.signIn(t, s.keyed, Reader)
 	exports := 0
-	for _, path := range tab.pages() {
+	for _, path := range s.pages {
 		tab.Open(path)
 		for _, to := range tab.links("a[download]") {
 			exports++

@@ -14,16 +14,18 @@ import (
 // a colleague with the address.
 func testEveryPage(t *testing.T, s *suite) {
 	tab := s.signIn(t, s.keyed, Admin)
-	paths := tab.pages()
-	require.Subset(t, paths, []string{"/console/", "/console/limits", "/console/pacers"})
+	require.Subset(t, s.pages, []string{"/console/", "/console/limits", "/console/pacers"})
 	colleague := s.signIn(t, s.keyed, Admin)
-	for _, path := range paths {
+	var pictures []string
+	for _, path := range s.pages {
 		tab.On(Desktop)
 		require.Equal(t, http.StatusOK, tab.Open(path), path)
 		require.Equal(t, tab.Text("h1")+" · capper", Eval[string](tab, "document.title"), path)
 		require.NotEmpty(t, tab.Text(".question"), path)
 		require.NotContains(t, tab.Text("body"), "<no value>", path)
 		require.Empty(t, tab.Faults(), path)
+		pictures = append(pictures, Eval[[]string](tab, "[...document.querySelectorAll('picture source, picture img, "+
+			"main img')].map(e => e.srcset || e.getAttribute('src'))")...)
 		tab.Dark(true)
 		require.Empty(t, tab.Faults(), "%s in the dark", path)
 		for _, width := range []int64{320, Phone.Width} {
@@ -36,8 +38,8 @@ func testEveryPage(t *testing.T, s *suite) {
 		colleague.Open(path)
 		require.Equal(t, steady(tab.Text("main")), steady(colleague.Text("main")), path)
 	}
-	tab.pictures(t, paths)
-	t.Logf("%d pages: %s", len(paths), strings.Join(paths, " "))
+	tab.pictures(t, pictures)
+	t.Logf("%d pages: %s", len(s.pages), strings.Join(s.pages, " "))
 }
 
 // steady returns a text without the parts that change every second.
@@ -48,25 +50,21 @@ const sticksOut = `document.documentElement.scrollWidth <= innerWidth ? [] :
 	[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll *")).map(e => e.outerHTML.slice(0, 120))`
 
 // pictures checks every picture separately: its texts must be legible on the page that shows it.
-func (tab *Tab) pictures(t *testing.T, paths []string) {
+func (tab *Tab) pictures(t *testing.T, addresses []string) {
 	t.Helper()
-	for _, path := range paths {
-		tab.Open(path)
-		for _, picture := range Eval[[]string](tab, "[...document.querySelectorAll('picture source, picture img, "+
-			"main img')].map(e => e.srcset || e.getAttribute('src'))") {
-			dark := strings.Contains(picture, "theme=dark")
-			tab.Dark(dark)
-			require.Equal(t, http.StatusOK, tab.Open(picture), picture)
-			require.Equal(t, "svg", Eval[string](tab, "document.documentElement.localName"), picture)
-			require.Empty(t, tab.Faults(), "%s of %s", picture, path)
-		}
+	require.NotEmpty(t, addresses)
+	for _, picture := range addresses {
+		tab.Dark(strings.Contains(picture, "theme=dark"))
+		require.Equal(t, http.StatusOK, tab.Open(picture), picture)
+		require.Equal(t, "svg", Eval[string](tab, "document.documentElement.localName"), picture)
+		require.Empty(t, tab.Faults(), picture)
 	}
 }
 
 // testKeyboard checks that a keyboard reaches every element, shows the focus, and can skip the navigation.
 func testKeyboard(t *testing.T, s *suite) {
 	tab := s.signIn(t, s.keyed, Admin)
-	for _, path := range tab.pages() {
+	for _, path := range s.pages {
 		tab.Open(path)
 		want := Eval[int](tab, reachable)
 		seen := 0
@@ -119,7 +117,7 @@ func testWithoutScripts(t *testing.T, s *suite) {
 	without.Fill("#key", Reader)
 	without.Press("\r")
 	without.Wait("document.querySelector('nav')")
-	for _, path := range with.pages() {
+	for _, path := range s.pages {
 		with.Open(path)
 		require.Equal(t, http.StatusOK, without.Open(path), path)
 		require.Equal(t, with.Text("main"), without.Text("main"), path)

@@ -2,10 +2,13 @@ package browsertest
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,41 +74,34 @@ const unplaced = `(() => {
 // small reduces the picture to its 256 most frequent colours and replaces the others by the nearest of these.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
-	whole, err := png.Decode(bytes.NewReader(picture))
+	decoded, err := png.Decode(bytes.NewReader(picture))
 	require.NoError(t, err)
+	whole := image.NewRGBA(decoded.Bounds())
+	draw.Draw(whole, whole.Bounds(), decoded, whole.Bounds().Min, draw.Src)
 	counts := map[color.RGBA]int{}
-	each(whole, func(_, _ int, c color.RGBA) { counts[c]++ })
-	colours := make([]color.RGBA, 0, len(counts))
-	for c := range counts {
-		colours = append(colours, c)
+	for i := range len(whole.Pix) / 4 {
+		counts[pixel(whole, i)]++
 	}
-	slices.SortFunc(colours, func(a, b color.RGBA) int {
-		if counts[a] != counts[b] {
-			return counts[b] - counts[a]
-		}
-		return bytes.Compare([]byte{a.R, a.G, a.B}, []byte{b.R, b.G, b.B})
+	colours := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
+		return cmp.Or(counts[b]-counts[a], bytes.Compare([]byte{a.R, a.G, a.B}, []byte{b.R, b.G, b.B}))
 	})
 	palette, index := color.Palette{}, map[color.RGBA]uint8{}
-	for i, c := range colours {
-		if i < 256 {
-			palette = append(palette, c)
-		}
+	for _, c := range colours[:min(256, len(colours))] {
+		palette = append(palette, c)
 	}
 	for _, c := range colours {
 		index[c] = uint8(palette.Index(c))
 	}
 	out := image.NewPaletted(whole.Bounds(), palette)
-	each(whole, func(x, y int, c color.RGBA) { out.SetColorIndex(x, y, index[c]) })
+	for i := range out.Pix {
+		out.Pix[i] = index[pixel(whole, i)]
+	}
 	var encoded bytes.Buffer
 	require.NoError(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&encoded, out))
 	return encoded.Bytes()
 }
 
-func each(of image.Image, do func(x, y int, c color.RGBA)) {
-	box := of.Bounds()
-	for y := box.Min.Y; y < box.Max.Y; y++ {
-		for x := box.Min.X; x < box.Max.X; x++ {
-			do(x, y, color.RGBAModel.Convert(of.At(x, y)).(color.RGBA))
-		}
-	}
+// The function pixel returns the colour of the pixel with the given index.
+func pixel(of *image.RGBA, i int) color.RGBA {
+	return color.RGBA{of.Pix[4*i], of.Pix[4*i+1], of.Pix[4*i+2], of.Pix[4*i+3]}
 }

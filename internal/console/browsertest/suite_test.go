@@ -15,6 +15,7 @@ type suite struct {
 	*Browser
 	open  *Service // no keys: everybody on this machine may call everything
 	keyed *Service // with keys and an audit
+	pages []string // the addresses of the keyed service's pages
 }
 
 // TestInABrowser is a single test, because all parts share one browser.
@@ -23,6 +24,7 @@ func TestInABrowser(t *testing.T) {
 	for _, service := range []*Service{s.open, s.keyed} {
 		service.Samples()
 	}
+	s.pages = s.signIn(t, s.keyed, Admin).pages()
 	for name, test := range map[string]func(t *testing.T, s *suite){
 		"what pages do is watched":  func(t *testing.T, s *suite) { testWatch(t, s.Browser) },
 		"a tab":                     func(t *testing.T, s *suite) { testTab(t, s.Browser) },
