@@ -9,5 +9,6 @@ import (
 
 func TestPacingOnCluster(t *testing.T) {
 	t.Parallel()
+	nothingForbidden(t)
 	pacingtest.Run(t, func(t *testing.T) pacing.Store { return openShared(t, patiently) })
 }

@@ -5,13 +5,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"capper/internal/capping"
 	"capper/internal/capping/storetest"
 	"capper/internal/messages/messagestest"
+	"capper/internal/testcluster"
 )
 
 func TestStoreOnCluster(t *testing.T) {
 	t.Parallel()
+	nothingForbidden(t)
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		return openShared(t, func(c *Config) { c.Clock = clock })
 	})
@@ -27,6 +31,7 @@ func TestALateReleaseRemovesNoLaterSend(t *testing.T) {
 // A store of images gives the same answers as one of dense ids.
 func TestSpreadStoreOnCluster(t *testing.T) {
 	t.Parallel()
+	nothingForbidden(t)
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) capping.Store {
 		return images{openShared(t, func(c *Config) {
 			c.Clock, c.IDs = clock, IDs{Kind: "uuid", Check: "1a2b3c4d", Users: 200_000}
@@ -36,6 +41,7 @@ func TestSpreadStoreOnCluster(t *testing.T) {
 
 func TestCampaignsOnCluster(t *testing.T) {
 	t.Parallel()
+	nothingForbidden(t)
 	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
 		return openShared(t, func(c *Config) { c.Clock = clock })
 	})
@@ -43,10 +49,25 @@ func TestCampaignsOnCluster(t *testing.T) {
 
 func TestCampaignsOfSpreadStoreOnCluster(t *testing.T) {
 	t.Parallel()
+	nothingForbidden(t)
 	messagestest.Run(t, func(t *testing.T, clock func() time.Time) messagestest.Store {
 		return images{openShared(t, func(c *Config) {
 			c.Clock, c.IDs = clock, IDs{Kind: "uuid", Check: "1a2b3c4d", Users: 10_000_000}
 		})}
+	})
+}
+
+// nothingForbidden checks at the end of a suite that the servers of the shared cluster forbade the store's user no
+// command, which a store may otherwise survive unseen. The store's user has the rights of deploy/redis.acl.
+func nothingForbidden(t *testing.T) {
+	t.Cleanup(func() {
+		for _, addr := range testcluster.Shared(t) {
+			entries, err := admin(t, addr).Do(context.Background(), "acl", "log").Slice()
+			require.NoError(t, err)
+			for _, entry := range entries {
+				require.NotContains(t, entry, leastUser)
+			}
+		}
 	})
 }
 
