@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,35 +32,48 @@ func (r room) ours() (paths []string) {
 	return paths
 }
 
-// tree lists every package of the module. The module's own path is asked for,
-// as whoever hosts the repository gives it another one.
+// tree lists every package of the module.
 func tree(t *testing.T) []room {
 	t.Helper()
-	module := goList(t, "-m")
-	decoder := json.NewDecoder(strings.NewReader(goList(t, "-json=ImportPath,Dir,Imports", module+"/...")))
-	var rooms []room
+	rooms, err := packages()
+	require.NoError(t, err)
+	require.NotEmpty(t, rooms)
+	return rooms
+}
+
+// packages asks the go command once for all tests, none of which changes what it returns. The module's
+// own path is asked for, as whoever hosts the repository gives it another one.
+var packages = sync.OnceValues(func() (rooms []room, err error) {
+	module, err := goList("-m")
+	if err != nil {
+		return nil, err
+	}
+	all, err := goList("-json=ImportPath,Dir,Imports", module+"/...")
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(strings.NewReader(all))
 	for {
 		var r room
 		err := decoder.Decode(&r)
 		if errors.Is(err, io.EOF) {
-			require.NotEmpty(t, rooms)
-			return rooms
+			return rooms, nil
 		}
-		require.NoError(t, err)
+		if err != nil {
+			return nil, err
+		}
 		r.path = strings.TrimPrefix(r.ImportPath, module+"/")
 		if !slices.Contains(outside, r.path) {
 			rooms = append(rooms, r)
 		}
 	}
-}
+})
 
 // outside are packages of the client's module, which is listed with ours where
 // both are in one build list.
 var outside = []string{"client", "client/api"}
 
-func goList(t *testing.T, args ...string) string {
-	t.Helper()
+func goList(args ...string) (string, error) {
 	out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
-	require.NoError(t, err)
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), err
 }
