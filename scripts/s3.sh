@@ -4,13 +4,15 @@
 #   scripts/s3.sh up DIR     start one with a bucket "segments"; DIR/env holds what a client needs (source it), DIR/pid its process
 #   scripts/s3.sh down DIR   end it and remove what it stored
 #
+# It keeps connections open between requests, as the servers of other makers do.
+#
 # VERSITYGW names an existing binary; otherwise build/tools/versitygw is used, installed there when missing.
 set -euo pipefail
 
 VERSION=v1.8.0
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-usage() { sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 die() { echo "s3.sh: error: $*" >&2; exit 1; }
 
 binary() {
@@ -48,7 +50,7 @@ up() {
     port=$((20000 + RANDOM % 12000))
     if answers "$port"; then continue; fi
     ROOT_ACCESS_KEY=$access ROOT_SECRET_KEY=$secret \
-      nohup "$bin" --port "127.0.0.1:$port" --quiet posix "$dir/data" >"$dir/log" 2>&1 9>&- &
+      nohup "$bin" --port "127.0.0.1:$port" --quiet --keep-alive posix "$dir/data" >"$dir/log" 2>&1 9>&- &
     pid=$!
     for _ in $(seq 100); do
       if ! kill -0 "$pid" 2>/dev/null; then break; fi
