@@ -46,23 +46,37 @@ func TestCalendarPeriodsTileTime(t *testing.T) {
 }
 
 func requireTiles(t *testing.T, c Calendar, location *time.Location) {
-	longest := (&Limit{Calendar: c}).longest()
 	at := InstantOf(time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC))
 	for at < InstantOf(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)) {
 		start, until := c.period(at, location)
-		require.True(t, start <= at && at < until, "%v is not in its period %v to %v", at.Time().In(location),
-			start.Time(), until.Time())
-		require.Equal(t, c.shown(at, location), c.shown(start, location))
-		require.NotEqual(t, c.shown(start-1, location), c.shown(start, location))
-		require.Equal(t, c.shown(at, location), c.shown(until-1, location))
-		require.NotEqual(t, c.shown(until-1, location), c.shown(until, location))
-		require.LessOrEqual(t, until.Time().Sub(start.Time()), longest)
-		for _, probe := range []Instant{start, until - 1, start + (until-start)/3} {
-			s, u := c.period(probe, location)
-			require.Equal(t, [2]Instant{start, until}, [2]Instant{s, u})
+		if fault := tileFault(c, location, at, start, until); fault != "" {
+			require.Fail(t, fault, "%v is in the period %v to %v", at.Time().In(location), start.Time(), until.Time())
 		}
 		at = until
 	}
+}
+
+// tileFault is why a period is no tile of time, or empty. It compares plainly, as there are very many periods.
+func tileFault(c Calendar, location *time.Location, at, start, until Instant) string {
+	shown := c.shown(at, location)
+	switch longest := (&Limit{Calendar: c}).longest(); {
+	case start > at || at >= until:
+		return "an instant is not in its period"
+	case c.shown(start, location) != shown || c.shown(until-1, location) != shown:
+		return "the wall calendar changes within a period"
+	case c.shown(start-1, location) == shown:
+		return "a period begins where the wall calendar does not change"
+	case c.shown(until, location) == c.shown(until-1, location):
+		return "a period ends where the wall calendar does not change"
+	case until.Time().Sub(start.Time()) > longest:
+		return "a period is longer than logs are kept"
+	}
+	for _, probe := range []Instant{start, until - 1, start + (until-start)/3} {
+		if s, u := c.period(probe, location); s != start || u != until {
+			return "an instant of a period is in another one"
+		}
+	}
+	return ""
 }
 
 func TestCalendarWeekStartsOnMonday(t *testing.T) {
