@@ -32,7 +32,7 @@ import (
 )
 
 // percentStep is the distance between two truncated lengths in per cent.
-const percentStep = 5
+const percentStep = 10
 
 // export is one file in the form that a warehouse writes. It is larger than two blocks and than the
 // look-ahead, even when compressed, so that buffers end inside it at every stage.
@@ -174,14 +174,15 @@ func readExport(t testing.TB, cfg Config, e export, path string) (int, error) {
 	return int(r.Reports()[0].Rows), r.Check()
 }
 
-// cuts returns the lengths to which an export is truncated: every step-th percent, starting at the
-// i-th of n parts of a step, so that all exports together are cut everywhere. A cut that no reader
-// could detect is moved by a byte.
-func (e *export) cuts(i, n, step int) (lengths []int) {
+// cuts returns the lengths to which an export is truncated: nothing, all but the last byte, and every
+// step-th percent, starting at the i-th of n parts of a step, so that all exports together are cut
+// everywhere. A cut that no reader could detect is moved by a byte.
+func (e *export) cuts(i, n, step int) []int {
+	lengths := []int{0}
 	for percent := i * step / n; percent < 100; percent += step {
 		lengths = append(lengths, e.visible(len(e.content)*percent/100))
 	}
-	return append(lengths, e.visible(len(e.content)-1))
+	return slices.Compact(append(lengths, e.visible(len(e.content)-1)))
 }
 
 // visible moves a cut that falls directly after a line or an object, where the remaining file would
