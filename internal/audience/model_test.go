@@ -1,6 +1,7 @@
 package audience_test
 
 import (
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -19,19 +20,51 @@ import (
 type model struct {
 	segments []string // in order of precedence
 	sets     []string
-	users    map[string]map[uint32]bool // as given: segments may overlap
-	everyone []uint32                   // all ids that are in anything, ascending
-	in       map[string][]bool          // by name, of everyone
-	segment  []string                   // of everyone; "default": none
+	users    map[string]members // as given: segments may overlap
+	everyone []uint32           // all ids that are in anything, ascending
+	in       map[string][]bool  // by name, of everyone
+	segment  []string           // of everyone; "default": none
+}
+
+// members says of each id whether it is a member: by its upper half, and then by its lower half.
+type members map[uint32]*[1 << 16]bool
+
+func (m members) has(id uint32) bool {
+	block := m[id>>16]
+	return block != nil && block[id&0xffff]
+}
+
+func (m members) add(id uint32) {
+	block := m[id>>16]
+	if block == nil {
+		block = new([1 << 16]bool)
+		m[id>>16] = block
+	}
+	block[id&0xffff] = true
+}
+
+// all yields the members in ascending order.
+func (m members) all() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for _, high := range slices.Sorted(maps.Keys(m)) {
+			for low, is := range m[high] {
+				if is && !yield(high<<16|uint32(low)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // settle computes the segment and the sets of each user.
 func (m *model) settle() {
-	all := map[uint32]bool{}
+	all := members{}
 	for _, users := range m.users {
-		maps.Copy(all, users)
+		for id := range users.all() {
+			all.add(id)
+		}
 	}
-	m.everyone = slices.Sorted(maps.Keys(all))
+	m.everyone = slices.Collect(all.all())
 	m.in = map[string][]bool{}
 	for _, name := range m.names() {
 		m.in[name] = make([]bool, len(m.everyone))
@@ -39,14 +72,14 @@ func (m *model) settle() {
 	for i, id := range m.everyone {
 		segment := "default"
 		for _, name := range slices.Backward(m.segments) {
-			if m.users[name][id] {
+			if m.users[name].has(id) {
 				segment = name
 			}
 		}
 		m.segment = append(m.segment, segment)
 		m.in["all"][i], m.in[segment][i] = true, true
 		for _, name := range m.sets {
-			m.in[name][i] = m.users[name][id]
+			m.in[name][i] = m.users[name].has(id)
 		}
 	}
 }
@@ -69,20 +102,30 @@ type factor struct {
 	inner sum
 }
 
-// has reports whether the i-th user of everyone is in the audience.
-func (s sum) has(m *model, user int) (in bool) {
+// in reports of each user of everyone whether the audience has the user.
+func (s sum) in(m *model) []bool {
+	in := make([]bool, len(m.everyone))
 	for i, part := range s {
-		here := !slices.ContainsFunc(part.factors, func(f factor) bool {
-			if f.inner != nil {
-				return !f.inner.has(m, user)
+		joins := i == 0 || part.sign == '|'
+		for user, here := range part.in(m) {
+			if here {
+				in[user] = joins
 			}
-			return !m.in[f.name][user]
-		})
-		switch {
-		case i == 0 || part.sign == '|':
-			in = in || here
-		case here:
-			in = false
+		}
+	}
+	return in
+}
+
+// in reports of each user of everyone whether all factors have the user.
+func (s summand) in(m *model) []bool {
+	in := slices.Repeat([]bool{true}, len(m.everyone))
+	for _, f := range s.factors {
+		of := m.in[f.name]
+		if f.inner != nil {
+			of = f.inner.in(m)
+		}
+		for user, has := range of {
+			in[user] = in[user] && has
 		}
 	}
 	return in
@@ -137,7 +180,7 @@ func randomSum(r *rand.Rand, names []string, depth int) sum {
 // newModel returns a model with random users in blocks of all kinds: full, nearly full, dense, sparse,
 // runs and empty, at the beginning, in the middle and at the end of the id space.
 func newModel(r *rand.Rand, segmentCount, setCount int) *model {
-	m := &model{users: map[string]map[uint32]bool{}}
+	m := &model{users: map[string]members{}}
 	for i := range segmentCount {
 		m.segments = append(m.segments, "s"+string(rune('a'+i)))
 	}
@@ -145,7 +188,7 @@ func newModel(r *rand.Rand, segmentCount, setCount int) *model {
 		m.sets = append(m.sets, []string{"opted-out", "country/sg", "tz/Asia/Singapore", "a+b", "x.y_z", "plain"}[i])
 	}
 	for _, name := range slices.Concat(m.segments, m.sets) {
-		m.users[name] = map[uint32]bool{}
+		m.users[name] = members{}
 		for _, key := range []uint32{0, 1, 40_000, 65_535} {
 			addBlock(r, m.users[name], key<<16)
 		}
@@ -154,37 +197,37 @@ func newModel(r *rand.Rand, segmentCount, setCount int) *model {
 	return m
 }
 
-func addBlock(r *rand.Rand, users map[uint32]bool, base uint32) {
+func addBlock(r *rand.Rand, users members, base uint32) {
 	switch r.IntN(7) {
 	case 0: // empty
 	case 1: // full
 		for low := range uint32(1 << 16) {
-			users[base+low] = true
+			users.add(base + low)
 		}
 	case 2: // few
 		for range 1 + r.IntN(2000) {
-			users[base+r.Uint32N(1<<16)] = true
+			users.add(base + r.Uint32N(1<<16))
 		}
 	case 3: // a run that reaches an end
 		for low := r.Uint32N(1 << 16); low < 1<<16; low++ {
-			users[base+low] = true
+			users.add(base + low)
 		}
 	case 4: // runs
 		for low := uint32(0); low < 1<<16; low++ {
 			if low>>9&3 == 1 {
-				users[base+low] = true
+				users.add(base + low)
 			}
 		}
 	default: // many
 		for range 20_000 {
-			users[base+r.Uint32N(1<<16)] = true
+			users.add(base + r.Uint32N(1<<16))
 		}
 	}
 }
 
-func bitmapOf(users map[uint32]bool) *bitmap.Bitmap {
+func bitmapOf(users members) *bitmap.Bitmap {
 	s := new(bitmap.Set)
-	for id := range users {
+	for id := range users.all() {
 		s.Add(id)
 	}
 	return s.Bitmap()
@@ -213,9 +256,9 @@ func (m *model) snapshot(t testing.TB) *segments.Snapshot {
 // of returns the users of an expression, as indexes into everyone.
 func (m *model) of(s sum) []int {
 	list := []int{}
-	for i := range m.everyone {
-		if s.has(m, i) {
-			list = append(list, i)
+	for user, in := range s.in(m) {
+		if in {
+			list = append(list, user)
 		}
 	}
 	return list
