@@ -33,7 +33,7 @@ type Reader struct {
 // NewReader reads the header of an audit file. NewReader returns a *TornError if the file ends inside the header, a
 // *DamageError if the header is invalid, or the error of the io.Reader.
 func NewReader(in io.Reader) (*Reader, error) {
-	r := &Reader{in: bufio.NewReaderSize(in, 64<<10)}
+	r := &Reader{in: bufio.NewReaderSize(in, 4<<10)} // small: most files are already in memory
 	begin := make([]byte, len(magic))
 	if n, err := io.ReadFull(r.in, begin); err != nil {
 		return nil, r.cut(err, begin[:n])

@@ -78,11 +78,11 @@ func newErased(list []audit.Erasure, ids audit.IDs) *Erased {
 		}
 	}
 	if len(e.at) > 0 && ids.Dense() {
-		var set bitmap.Set
+		users := make([]uint32, 0, len(e.at))
 		for user := range e.at {
-			set.Add(capping.Dense(user))
+			users = append(users, capping.Dense(user))
 		}
-		e.all = set.Bitmap()
+		e.all = bitmap.Of(users...)
 	}
 	return e
 }
