@@ -74,7 +74,7 @@ func TestReturnRemovesTheSlots(t *testing.T) {
 					require.True(t, found)
 					before = slices.Delete(before, i, i+1)
 				}
-				require.Equal(t, before, after, "seed %d", seed)
+				requireSlots(t, before, after, seed)
 			}
 			Place(now, &Ask{Targets: targets, Permits: r.IntN(60), MaxWait: time.Hour}, logs)
 			Place(now, &Ask{Targets: targets[:1], Permits: r.IntN(60), MaxWait: time.Hour}, logs[:1])
@@ -91,7 +91,9 @@ func requireLimits(t *testing.T, slots []Time, limits []Limit, seed uint64) {
 	t.Helper()
 	for _, limit := range limits {
 		for i := range slots[:max(0, len(slots)-limit.Max)] {
-			require.GreaterOrEqual(t, slots[i+limit.Max], slots[i].Add(limit.Window), "seed %d", seed)
+			if next, least := slots[i+limit.Max], slots[i].Add(limit.Window); next < least { // very many
+				require.GreaterOrEqual(t, next, least, "seed %d", seed)
+			}
 		}
 	}
 }

@@ -111,7 +111,9 @@ func simulate(t *testing.T, m mix, seed uint64) (shares []float64, s *simulation
 		slices.Sort(slots)
 		for _, limit := range m.pacers[i].Judged() {
 			for k := limit.Max; k < len(slots); k++ {
-				require.GreaterOrEqual(t, slots[k].Sub(slots[k-limit.Max]), limit.Window, "pacer %d", i)
+				if between := slots[k].Sub(slots[k-limit.Max]); between < limit.Window { // very many
+					require.GreaterOrEqual(t, between, limit.Window, "pacer %d", i)
+				}
 			}
 			fastest = min(fastest, float64(limit.Max)*float64(to.Sub(from))/float64(limit.Window))
 		}
