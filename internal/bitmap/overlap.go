@@ -16,16 +16,20 @@ func Disjoint(bitmaps []*Bitmap) bool {
 	}
 	var union atomic.Uint64
 	parallel.OnAllCores(keys(bitmaps), func(key int) {
+		of := gather(bitmaps, key)
+		if len(of) == 0 {
+			return
+		}
 		var w words
-		addAll(&w, bitmaps, key)
+		addAll(&w, of)
 		union.Add(uint64(w.count()))
 	})
 	return union.Load() == sum
 }
 
-// addAll adds all ids of the bitmaps whose upper 16 bits equal key to w.
-func addAll(w *words, bitmaps []*Bitmap, key int) {
-	for _, f := range gather(bitmaps, key) {
+// addAll adds all ids of the containers to w.
+func addAll(w *words, containers []coded) {
+	for _, f := range containers {
 		f.data.addTo(w)
 	}
 }
@@ -74,9 +78,13 @@ func Common(a, b *Bitmap, samples int) (ids uint64, lowest []uint32) {
 func Unions(a, b []*Bitmap) (inA, inB, inBoth uint64) {
 	var counts [3]atomic.Uint64
 	parallel.OnAllCores(max(keys(a), keys(b)), func(key int) {
+		ofA, ofB := gather(a, key), gather(b, key)
+		if len(ofA)+len(ofB) == 0 {
+			return
+		}
 		var v, w words
-		addAll(&v, a, key)
-		addAll(&w, b, key)
+		addAll(&v, ofA)
+		addAll(&w, ofB)
 		both := 0
 		for i := range v {
 			both += bits.OnesCount64(v[i] & w[i])
@@ -168,7 +176,7 @@ func Outside(a, b []*Bitmap, goroutines int) []uint64 {
 	outside := make([]atomic.Uint64, len(a))
 	parallel.AtMost(goroutines, keys(a), func(key int) {
 		var others Words
-		addAll(&others.bits, b, key)
+		addAll(&others.bits, gather(b, key))
 		for i := range a {
 			if c := a[i].container(uint16(key)); c != nil {
 				outside[i].Add(uint64(c.card - a[i].CountIn(key, &others)))
