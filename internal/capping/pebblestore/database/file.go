@@ -1,10 +1,11 @@
 package database
 
 import (
-	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -53,7 +54,10 @@ const ProbeSize = 4 << 20
 func probe(fs vfs.FS, dir string) (at time.Time, err error) {
 	name := fs.PathJoin(dir, "space.probe")
 	content := make([]byte, ProbeSize)
-	_, _ = rand.Read(content) // no file system can compress random bytes; Read never fails
+	random := rand.NewPCG(rand.Uint64(), rand.Uint64()) // takes a fraction of the time of a secure generator
+	for at := 0; at < ProbeSize; at += 8 {
+		binary.NativeEndian.PutUint64(content[at:], random.Uint64()) // no file system can compress random bytes
+	}
 	file, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		_, err = file.Write(content)
