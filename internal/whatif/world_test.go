@@ -273,8 +273,8 @@ type service struct {
 }
 
 func newService(t testing.TB, clock *testkit.Clock, policy *capping.Policy, ids pebblestore.IDs) *service {
-	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: t.TempDir(), Clock: clock.Now,
-		ClockBound: math.MaxInt64, CacheBytes: 1 << 20, IDs: ids})
+	store, err := pebblestore.Open(t.Context(), pebblestore.Config{Path: "/store", Clock: clock.Now,
+		ClockBound: math.MaxInt64, CacheBytes: 1 << 20, IDs: ids}.InMemory())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	s := &service{store: store}

@@ -47,6 +47,13 @@ type IDs = database.IDs
 // DefaultCacheBytes is the size in bytes of the cache if Config.CacheBytes is 0.
 const DefaultCacheBytes = 512 << 20
 
+// InMemory returns the configuration of a store whose files are in memory, for tests of other packages. The files last
+// as long as the returned configuration.
+func (c Config) InMemory() Config {
+	c.fs = vfs.NewMem()
+	return c
+}
+
 func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = time.Now
