@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -87,18 +87,44 @@ func valuesFiles(t *testing.T) map[string]string {
 // helm renders the chart as the release "prod"; the error is what Helm says.
 func helm(t *testing.T, values ...string) ([]byte, error) {
 	t.Helper()
-	return helmAs(t, "prod", values...)
+	r := renderedOnce(t, "prod", values...)
+	return r.text, r.refused
 }
 
-func helmAs(t *testing.T, release string, values ...string) ([]byte, error) {
+// rendered is what Helm makes of some values.
+type rendered struct {
+	text    []byte
+	refused error // the error that Helm reports
+	objects []object
+	unread  error // the error of reading the objects
+}
+
+// renderings holds the renderings so far as functions that return a rendered, by release and values. Many tests look at
+// the same renderings, and none changes them.
+var renderings sync.Map
+
+// renderedOnce renders the chart as a release, unless a test has rendered the same release with the same values.
+func renderedOnce(t *testing.T, release string, values ...string) rendered {
 	t.Helper()
 	tools, err := Installed()
 	require.NoError(t, err)
-	out, err := exec.Command(tools.Render, append([]string{Chart(), release, "messaging"}, values...)...).Output()
-	if err != nil {
-		return nil, Explained("helm", err)
+	key := release
+	for _, file := range values {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		key += "\x00" + string(text)
 	}
-	return out, nil
+	once, _ := renderings.LoadOrStore(key, sync.OnceValue(func() (r rendered) {
+		out, err := tools.command(tools.Render, append([]string{Chart(), release, "messaging"}, values...)...).Output()
+		if err != nil {
+			r.refused = Explained("helm", err)
+			return r
+		}
+		r.text = out
+		r.objects, r.unread = read(out)
+		return r
+	}))
+	return once.(func() rendered)()
 }
 
 // render renders the chart, which must be accepted.
@@ -109,19 +135,24 @@ func render(t *testing.T, values ...string) *rendering {
 
 func renderAs(t *testing.T, release string, values ...string) *rendering {
 	t.Helper()
-	text, err := helmAs(t, release, values...)
-	require.NoError(t, err)
-	r := &rendering{t: t, text: text}
+	r := renderedOnce(t, release, values...)
+	require.NoError(t, r.refused)
+	require.NoError(t, r.unread, "%s", r.text)
+	return &rendering{t: t, text: r.text, objects: r.objects}
+}
+
+// read returns the objects of a rendering.
+func read(text []byte) (objects []object, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict())
 	for {
 		var o object
-		err := decoder.Decode(&o)
-		if errors.Is(err, io.EOF) {
-			return r
-		}
-		require.NoError(t, err, "%s", text)
-		if o != nil {
-			r.objects = append(r.objects, o)
+		switch err := decoder.Decode(&o); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, err
+		case o != nil:
+			objects = append(objects, o)
 		}
 	}
 }
