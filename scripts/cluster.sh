@@ -29,6 +29,7 @@
 set -euo pipefail
 
 self=${BASH_SOURCE[0]}
+nl=$'\n' cr=$'\r'
 rights=$(dirname "$self")/../deploy/redis.acl
 fail() { echo "cluster.sh: error: $*" >&2; exit 1; }
 
@@ -53,29 +54,51 @@ install_redis() {
 
 # Node ports are 12000 to 21999 and bus ports 10000 higher: both below the
 # ephemeral range, and no node port is another's bus port.
-in_use() { (exec 3<>"/dev/tcp/$host/$1") 2>/dev/null; }
-free_port() {
-  local port try
-  for try in $(seq 1 200); do
+in_use() { { :; } 2>/dev/null 3<>"/dev/tcp/$host/$1"; }
+free_port() { # sets port
+  local try
+  for ((try = 0; try < 200; try++)); do
     port=$((12000 + (RANDOM * 32768 + RANDOM) % 10000))
     [ -e "$dir/$port" ] && continue
-    in_use "$port" || in_use $((port + 10000)) || { echo "$port"; return; }
+    in_use "$port" || in_use $((port + 10000)) || return 0
   done
   fail "no free port between 12000 and 21999 after $try attempts"
 }
 
 cli() { local port=$1; shift; redis-cli -h "$host" -p "$port" "${cli_tls[@]}" "${cli_user[@]}" "$@" 2>/dev/null; }
-info() { cli "$1" info "$2" | tr -d '\r' | awk -F: -v k="$3" '$1 == k {print $2}'; }
 
-write_config() {
-  local port=$1
-  mkdir -p "$dir/$port"
+# Without TLS, bash itself talks to the nodes: a start of redis-cli costs more processor time than all that is asked.
+ask() { # PORT COMMAND…: sets reply to the lines of all answers
+  local port=$1 line command
+  shift
+  reply=$nl
+  if [ -n "$tls" ]; then
+    for command in "$@"; do reply+=$(cli "$port" $command || true)$nl; done
+    reply=${reply//$cr/}
+    return
+  fi
+  [ -z "$password" ] || set -- "AUTH \"${user:-default}\" \"$password\"" "$@"
   {
-    cat <<CONF
+    printf '%s\r\n' "$@" QUIT >&3
+    while IFS= read -r -t 30 line <&3; do reply+=${line%$cr}$nl; done
+  } 2>/dev/null 3<>"/dev/tcp/$host/$port" || true
+}
+field() { # NAME: sets value to what reply tells as NAME:value
+  value=""
+  case $reply in *"$nl$1:"*) value=${reply#*"$nl$1:"} value=${value%%"$nl"*} ;; esac
+}
+lines_with() { # WORD…: sets count to the number of the lines of reply that have one of the words
+  local rest=$reply line word
+  count=0
+  while [ -n "$rest" ]; do
+    line=${rest%%"$nl"*} rest=${rest#*"$nl"}
+    for word in "$@"; do case $line in *"$word"*) count=$((count + 1)) && break ;; esac; done
+  done
+}
+
+common_config() { # all that the nodes have in common
+  cat <<CONF
 bind $host
-dir "$dir/$port"
-pidfile "$dir/$port.pid"
-logfile "$dir/$port.log"
 daemonize yes
 save ""
 appendonly yes
@@ -84,38 +107,49 @@ repl-diskless-sync-delay 0
 repl-ping-replica-period 1
 repl-timeout 10
 CONF
-    if "$server" --version | grep -q ' v=6'; then # knows neither the newer names nor, in 6.0, channels of users
+  case $("$server" --version) in
+    *' v=6'*) # knows neither the newer names nor, in 6.0, channels of users
       printf '%s\n' "hash-max-ziplist-entries 512" "hash-max-ziplist-value 1024"
       sed -n '/^user capper /{s/CHANGE-ME/capper/; s/resetchannels //; s/+acl|dryrun //; p}' "$rights"
-    else
+      ;;
+    *)
       printf '%s\n' "hash-max-listpack-entries 512" "hash-max-listpack-value 1024" "enable-debug-command local"
       [ -n "$acl" ] || sed -n '/^user capper /{s/CHANGE-ME/capper/; p}' "$rights"
-    fi
-    if [ -z "$tls" ]; then
-      echo "port $port"
-    else
-      printf '%s\n' "port 0" "tls-port $port" "tls-replication yes" "tls-ca-cert-file $tls/ca.crt" \
-        "tls-cert-file $tls/server.crt" "tls-key-file $tls/server.key"
-      [ "$kind" != cluster ] || echo "tls-cluster yes"
-    fi
-    [ "$kind" = cluster ] && printf '%s\n' "cluster-enabled yes" "cluster-config-file nodes.conf" \
-      "cluster-node-timeout $node_timeout" "cluster-replica-validity-factor 0" "cluster-require-full-coverage no"
+      ;;
+  esac
+  if [ -n "$tls" ]; then
+    printf '%s\n' "port 0" "tls-replication yes" "tls-ca-cert-file $tls/ca.crt" \
+      "tls-cert-file $tls/server.crt" "tls-key-file $tls/server.key"
+    [ "$kind" != cluster ] || echo "tls-cluster yes"
+  fi
+  [ "$kind" = cluster ] && printf '%s\n' "cluster-enabled yes" "cluster-config-file nodes.conf" \
+    "cluster-node-timeout $node_timeout" "cluster-replica-validity-factor 0" "cluster-require-full-coverage no"
+  [ -n "$user" ] && echo "masteruser $user"
+  [ -n "$password" ] && printf '%s\n' "requirepass \"$password\"" "masterauth \"$password\""
+  [ ${#settings[@]} -gt 0 ] && printf '%s\n' "${settings[@]}"
+  true
+}
+
+write_config() {
+  local port=$1
+  mkdir -p "$dir/$port"
+  {
+    printf '%s\n' "dir \"$dir/$port\"" "pidfile \"$dir/$port.pid\"" "logfile \"$dir/$port.log\""
+    if [ -z "$tls" ]; then echo "port $port"; else echo "tls-port $port"; fi
     if [ -n "$acl" ]; then
       sed 's/CHANGE-ME/capper/' "$acl" >"$dir/$port/users.acl"
       echo "aclfile \"$dir/$port/users.acl\""
     fi
-    [ -n "$user" ] && echo "masteruser $user"
-    [ -n "$password" ] && printf '%s\n' "requirepass \"$password\"" "masterauth \"$password\""
-    [ ${#settings[@]} -gt 0 ] && printf '%s\n' "${settings[@]}"
-    true
+    echo "$common"
   } >"$dir/$port/redis.conf"
 }
 
-launch() { # PORT: true when the node answers; false when it could not start
-  local port=$1 try
-  "$server" "$dir/$port/redis.conf" >/dev/null || return 1
-  for try in $(seq 1 200); do
-    case "$(cli "$port" ping || true)" in PONG | LOADING* | NOAUTH*) return 0 ;; esac
+launch() { "$server" "$dir/$1/redis.conf" >/dev/null; }
+answers() { # PORT: true when the node answers; false when it could not start. Reply has then its INFO.
+  local try
+  for ((try = 0; try < 200; try++)); do
+    ask "$1" ping "info server"
+    case $reply in *PONG* | *LOADING* | *NOAUTH*) return 0 ;; esac
     sleep 0.05
   done
   return 1
@@ -123,43 +157,60 @@ launch() { # PORT: true when the node answers; false when it could not start
 
 # Another's server may have taken the port. One whose INFO is renamed does not tell.
 answers_itself() {
-  local told
-  told=$(info "$1" server process_id)
-  [ -s "$dir/$1.pid" ] && { [ -z "$told" ] || [ "$told" = "$(cat "$dir/$1.pid")" ]; }
+  answers "$1" || return 1
+  field process_id
+  [ -s "$dir/$1.pid" ] && { [ -z "$value" ] || [ "$value" = "$(<"$dir/$1.pid")" ]; }
 }
 
 start_nodes() { # COUNT: sets ports
-  local n=$1 port
+  local n=$1 port launched
+  common=$(common_config)
   ports=()
   while [ ${#ports[@]} -lt "$n" ]; do
-    port=$(free_port)
-    write_config "$port"
-    if launch "$port" && answers_itself "$port"; then
-      ports+=("$port")
-    else
-      rm -rf "${dir:?}/$port" "$dir/$port.pid"
-      attempts=$((attempts + 1))
-      [ "$attempts" -lt 20 ] || fail "redis-server does not start; see $dir/*.log"
-    fi
+    launched=()
+    while [ $((${#ports[@]} + ${#launched[@]})) -lt "$n" ]; do
+      free_port
+      write_config "$port"
+      launch "$port" || true
+      launched+=("$port")
+    done
+    for port in "${launched[@]}"; do
+      if answers_itself "$port"; then
+        ports+=("$port")
+      else
+        rm -rf "${dir:?}/$port" "$dir/$port.pid"
+        attempts=$((attempts + 1))
+        [ "$attempts" -lt 20 ] || fail "redis-server does not start; see $dir/*.log"
+      fi
+    done
   done
 }
 
-wait_for() { # DESCRIPTION COMMAND…
-  local what=$1 try
-  shift
-  for try in $(seq 1 600); do
+wait_for() { # COMMAND…: until it is true; it sets unmet
+  local try
+  for ((try = 0; try < 600; try++)); do
     "$@" && return
     sleep 0.05
   done
-  fail "$what: not so after 30 s; see $dir/*.log"
+  fail "$unmet: not so after 30 s; see $dir/*.log"
 }
 
-serves() { [ "$(cli "$1" cluster info | tr -d '\r' | awk -F: '$1 == "cluster_state" {print $2}')" = ok ]; }
+# The checks of reply. Each one sets unmet to its own description.
+serves() { unmet="node $1 serves the cluster"; field cluster_state; [ "$value" = ok ]; }
+knows_replicas() { unmet="node $1 knows every replica"; lines_with " slave" ",slave"; [ "$count" = $((masters * replicas)) ]; }
 synced() {
-  [ "$(info "$1" replication role)" = master ] || [ "$(info "$1" replication master_link_status)" = up ]
+  unmet="node $1 has its data"
+  field role
+  [ "$value" = master ] || { field master_link_status; [ "$value" = up ]; }
 }
-knows_replicas() { [ "$(cli "$1" cluster nodes | grep -c ' slave\|,slave')" = $((masters * replicas)) ]; }
-feeds() { [ "$(cli "$1" info replication | grep -c 'state=online')" = "$replicas" ]; }
+feeds() { unmet="replicas of $1 are online"; lines_with state=online; [ "$count" = "$replicas" ]; }
+
+belongs() { # PORT: true when the node has its place in the whole cluster
+  ask "$1" "cluster info" "cluster nodes" "info replication"
+  serves "$1" && knows_replicas "$1" && synced "$1"
+}
+replicates() { ask "$1" "info replication"; synced "$1"; }
+replicated() { ask "$1" "info replication"; feeds "$1"; }
 
 at() { case $host in *:*) echo "[$host]:$1" ;; *) echo "$host:$1" ;; esac; } # the address of a port
 finish() {
@@ -181,11 +232,9 @@ up() {
   redis-cli "${cli_tls[@]}" "${cli_user[@]}" --cluster create "${addrs[@]}" --cluster-replicas "$replicas" --cluster-yes >"$dir/create.log" 2>&1 ||
     fail "redis-cli --cluster create: $(tail -n 3 "$dir/create.log")"
   for port in "${ports[@]}"; do
-    wait_for "node $port serves the cluster" serves "$port"
-    wait_for "node $port knows every replica" knows_replicas "$port"
-    wait_for "node $port has its data" synced "$port"
+    wait_for belongs "$port"
   done
-  for port in "${ports[@]:0:masters}"; do wait_for "replicas of $port are online" feeds "$port"; done
+  for port in "${ports[@]:0:masters}"; do wait_for replicated "$port"; done
   finish
 }
 
@@ -195,9 +244,9 @@ single() {
   local port
   for port in "${ports[@]:1}"; do
     cli "$port" replicaof "$host" "${ports[0]}" >/dev/null
-    wait_for "replica $port has its data" synced "$port"
+    wait_for replicates "$port"
   done
-  [ "$replicas" = 0 ] || wait_for "replicas of ${ports[0]} are online" feeds "${ports[0]}"
+  [ "$replicas" = 0 ] || wait_for replicated "${ports[0]}"
   finish
 }
 
@@ -207,18 +256,27 @@ spare() {
   finish
 }
 
-# A pid file may outlive its process, and its number may be another's by then.
-ours() { ps -p "$1" -o args= 2>/dev/null | grep -q -e "-server.*:$2" -e "$dir/$2/redis.conf"; } # the title, or where a loader keeps it from being set the arguments
+# A pid file may outlive its process, and its number may be another's by then. So the process has to have the title of
+# the node or, where a loader keeps the title from being set, its arguments.
+ours() { # PIDS: prints the ports of the nodes that run
+  local pid args file port
+  ps -o pid= -o args= -p "$1" 2>/dev/null | while read -r pid args; do
+    for file in "$dir"/*.pid; do
+      port=${file##*/} port=${port%.pid}
+      [ "$(<"$file")" = "$pid" ] || continue
+      case $args in *-server*":$port"* | *"$dir/$port/redis.conf"*) echo "$port" ;; esac
+    done
+  done
+}
 down() {
   [ -d "$dir" ] || return 0
   rm -f "$dir/env"
-  local file pid port try
-  for file in "$dir"/*.pid; do
-    [ -e "$file" ] || continue
-    pid=$(cat "$file") port=$(basename "$file" .pid)
-    ours "$pid" "$port" || continue
-    kill -9 "$pid" 2>/dev/null || true
-    for try in $(seq 1 100); do in_use "$port" || break; sleep 0.02; done
+  local pids="" running file port try
+  for file in "$dir"/*.pid; do [ ! -s "$file" ] || pids+=,$(<"$file"); done
+  running=$([ -z "$pids" ] || ours "${pids#,}")
+  for port in $running; do kill -9 "$(<"$dir/$port.pid")" 2>/dev/null || true; done
+  for port in $running; do
+    for ((try = 0; try < 100; try++)); do in_use "$port" || break; sleep 0.02; done
   done
   rm -rf "${dir:?}"
 }
@@ -226,7 +284,7 @@ down() {
 [ $# -ge 2 ] || { sed -n '2,27p' "$self" | sed 's/^# \{0,1\}//' >&2; exit 2; }
 verb=$1 dir=$2
 shift 2
-masters=3 replicas=1 node_timeout=2000 password="" owner="" host=127.0.0.1 tls="" cli_tls=() acl="" user="" cli_user=() settings=() attempts=0 kind="" node=""
+masters=3 replicas=1 node_timeout=2000 password="" owner="" host=127.0.0.1 tls="" cli_tls=() acl="" user="" cli_user=() settings=() attempts=0 kind="" common="" node=""
 case $verb in
   single) replicas=0 ;;
   start) node=${1:?cluster.sh start DIR PORT}; shift ;;
@@ -262,7 +320,7 @@ case $verb in
     trap 'status=$?; [ $status = 0 ] || { trap - EXIT; bash "$self" down "$dir" >/dev/null 2>&1; }' EXIT
     "$verb"
     ;;
-  start) dir=$(cd "$dir" && pwd); launch "$node" || fail "node $node does not start; see $dir/$node.log" ;;
+  start) dir=$(cd "$dir" && pwd); launch "$node" && answers "$node" || fail "node $node does not start; see $dir/$node.log" ;;
   down) down ;;
   *) fail "unknown command $verb" ;;
 esac
