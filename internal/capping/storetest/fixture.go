@@ -85,7 +85,9 @@ func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	verdicts := make([]capping.Verdict, len(b.Users))
 	require.NoError(f, f.store.Filter(context.Background(), b, verdicts))
 	for i, v := range verdicts {
-		require.NotEqual(f, capping.Unavailable, v.Outcome, "user %d", b.Users[i])
+		if v.Outcome == capping.Unavailable { // the check by require is too slow for 100,000 users
+			require.NotEqual(f, capping.Unavailable, v.Outcome, "user %d", b.Users[i])
+		}
 	}
 	return verdicts
 }
@@ -150,7 +152,9 @@ func (f *fixture) denied(v capping.Verdict, rule uint8, until capping.Instant) {
 func (f *fixture) all(verdicts []capping.Verdict, outcome capping.Outcome) {
 	f.Helper()
 	for i := range verdicts {
-		require.Equal(f, outcome, verdicts[i].Outcome, "verdict %d", i)
+		if verdicts[i].Outcome != outcome {
+			require.Equal(f, outcome, verdicts[i].Outcome, "verdict %d", i)
+		}
 	}
 }
 
