@@ -80,7 +80,9 @@ func blast(t testing.TB, s capping.Store, message string, users []capping.UserID
 		}
 		require.NoError(t, s.Filter(t.Context(), b, verdicts))
 		for _, v := range verdicts {
-			require.Equal(t, capping.Allowed, v.Outcome)
+			if v.Outcome != capping.Allowed { // a check by require of each user costs more than the call itself
+				require.Equal(t, capping.Allowed, v.Outcome)
+			}
 		}
 	}
 }
