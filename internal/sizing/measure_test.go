@@ -134,7 +134,7 @@ func measured() int {
 // The formula of Redis' memory is that of the server's own count, within a tenth.
 func TestRedisMemory(t *testing.T) {
 	t.Parallel()
-	for _, of := range shapes(measured()) {
+	for _, of := range shapes(measured() / 2) {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
 			// Without these settings, Redis allocates 26 kB when a command is called for the first time, and keeps
@@ -214,7 +214,7 @@ func text(t testing.TB, answer *redis.Cmd) string {
 // What goes over the wire, and to a replica, for each user of a blast.
 func TestBytesOnTheWire(t *testing.T) {
 	t.Parallel()
-	for _, of := range append(shapes(60_000), alone(20_000)) {
+	for _, of := range append(shapes(30_000), alone(20_000)) {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
 			server := testcluster.Single(t, testcluster.Options{Replicas: 1})
