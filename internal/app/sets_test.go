@@ -81,6 +81,10 @@ func (w *withSets) start(t *testing.T) {
 	w.Service = begin(t, Config{Watcher: watcher, Log: w.log})
 }
 
+// connections keeps the connections of call. Each service has an address of its own. A service closes idle connections
+// much later, so no call meets a connection that its service is closing.
+var connections = http.Transport{IdleConnTimeout: time.Second}
+
 // call calls the service, decodes the body into to, and returns the status.
 func (w *withSets) call(method, path string, body, to any) int {
 	w.t.Helper()
@@ -90,7 +94,7 @@ func (w *withSets) call(method, path string, body, to any) int {
 		bytes.NewReader(sent))
 	require.NoError(w.t, err)
 	request.Header.Set("Content-Type", "application/json")
-	response, err := new(http.Transport).RoundTrip(request)
+	response, err := connections.RoundTrip(request)
 	require.NoError(w.t, err)
 	defer response.Body.Close()
 	require.NoError(w.t, json.NewDecoder(response.Body).Decode(to))

@@ -21,13 +21,13 @@ const Patience = 2 * time.Minute
 // testify's assertions.
 func Eventually(t testing.TB, condition func() bool, message ...any) {
 	t.Helper()
-	require.Eventually(t, condition, Patience, 5*time.Millisecond, message...)
+	require.Eventually(t, condition, Patience, 10*time.Millisecond, message...)
 }
 
 // Poll calls the function "condition" repeatedly until the function returns true. If the function does not return true
 // within Patience, Poll returns false. Poll is for code that has no testing.TB.
 func Poll(condition func() bool) bool {
-	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return false
 		}
