@@ -197,7 +197,11 @@ wait_for() { # COMMAND…: until it is true; it sets unmet
 
 # The checks of reply. Each one sets unmet to its own description.
 serves() { unmet="node $1 serves the cluster"; field cluster_state; [ "$value" = ok ]; }
-knows_replicas() { unmet="node $1 knows every replica"; lines_with " slave" ",slave"; [ "$count" = $((masters * replicas)) ]; }
+knows_replicas() {
+  unmet="node $1 knows every replica"
+  lines_with " slave" ",slave"
+  [ "$count" = $((masters * replicas)) ]
+}
 synced() {
   unmet="node $1 has its data"
   field role
