@@ -222,7 +222,7 @@ finish() {
   for port in "${ports[@]}"; do list="$list,$(at "$port")"; done
   echo "CAPPER_TEST_REDIS=${list#,}" >"$dir/env"
   if [ -n "$owner" ]; then
-    (trap '' HUP INT TERM; while kill -0 "$owner" 2>/dev/null && [ -e "$dir/env" ]; do sleep 1; done
+    (trap '' HUP INT TERM; while kill -0 "$owner" 2>/dev/null && [ -e "$dir/env" ]; do sleep 3; done
      [ -e "$dir/env" ] && exec bash "$self" down "$dir") >/dev/null 2>&1 </dev/null &
   fi
   cat "$dir/env"
