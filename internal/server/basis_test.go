@@ -121,7 +121,7 @@ func TestAnAnswerIsOfOnePolicyAndOneGeneration(t *testing.T) {
 	at := `"at": ["` + strings.Join(times[1:], `","`) + `"]`
 	ids := strings.Trim(strings.ReplaceAll(fmt.Sprint(span(0, 100)), " ", ","), "[]")
 	seen := map[string]int{}
-	for calls := 0; len(seen) < 12 || calls < 100; calls++ {
+	for calls := 0; len(seen) < 12 || calls < 40; calls++ {
 		for _, users := range []string{`"user_ids": [` + ids + `]`, `"audience": "vip"`} {
 			r := g.post("/v1/forecast", "{"+users+", "+at+"}")
 			require.Equal(t, http.StatusOK, r.status, string(r.body))
@@ -159,7 +159,7 @@ func TestNamesOfAnAnswerAreOfItsPolicy(t *testing.T) {
 	t.Parallel()
 	g := newTurning(t)
 	seen := map[string]int{}
-	for calls := 0; len(seen) < 12 || calls < 200; calls++ {
+	for calls := 0; len(seen) < 12 || calls < 80; calls++ {
 		r := g.post("/v1/forecast", `{"audience": "reached"}`)
 		require.Equal(t, http.StatusOK, r.status, string(r.body))
 		f := decodeAs[api.Forecast](t, r.body)

@@ -164,7 +164,7 @@ func callersFind(t *testing.T, store pacing.Store, want string) {
 	c := NewCallers(CallersPolicy(), NewOracle(), store, store)
 	defer c.End()
 	c.Begin(4, 1)
-	for had := c.Tally(); had.Calls <= 2000 || had.Returned <= 20; had = c.Tally() {
+	for had := c.Tally(); had.Calls <= 1000 || had.Returned <= 20; had = c.Tally() {
 		testkit.Eventually(t, func() bool { return c.Tally().Calls > had.Calls })
 	}
 	c.End()
