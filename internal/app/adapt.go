@@ -39,7 +39,7 @@ func (s *Service) newServer(ctx context.Context) (err error) {
 		Generations:   s.segments.Pin, History: s.history, Audiences: s.audiences.of,
 		Segments: s.segmentsStatus, ConfigStatus: s.configStatus,
 		Logger: s.logger, Registerer: s.registry, Gatherer: s.registry,
-		Tracer: s.tracer, TraceMessages: s.config.Tracing.MessageIDs,
+		Tracer: s.exporter.Tracer(), TraceMessages: s.config.Tracing.MessageIDs,
 		Bounds: cfg.Bounds, Access: cfg.Access, Limiter: limiter, AdminSeparate: cfg.AdminListen != "",
 		HostNames: cfg.HostNames, Clock: s.clock,
 	})

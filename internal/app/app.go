@@ -25,7 +25,7 @@ import (
 	"capper/internal/segments"
 	"capper/internal/segments/publish"
 	"capper/internal/server"
-	"capper/internal/trace"
+	"capper/internal/trace/otlp"
 )
 
 // Config holds the dependencies and settings of a service.
@@ -52,8 +52,8 @@ type Service struct {
 	watcher   *config.Watcher
 	clock     func() time.Time
 	logger    *slog.Logger
-	level     *level          // level of the logger
-	tracer    *trace.Exporter // nil: tracing is disabled
+	level     *level         // level of the logger
+	exporter  *otlp.Exporter // nil: tracing is disabled
 	registry  *prometheus.Registry
 	reloads   *prometheus.CounterVec
 	wrapStore func(capping.Store) capping.Store

@@ -10,6 +10,7 @@ import (
 
 	"capper/internal/config"
 	"capper/internal/trace"
+	"capper/internal/trace/otlp"
 	"capper/internal/version"
 	"capper/internal/zones"
 )
@@ -42,18 +43,18 @@ func (s *Service) beginTracing(ctx context.Context) (err error) {
 	cfg := s.config.Tracing
 	cfg.Logger, cfg.Registerer = s.logger, s.registry
 	cfg.Version = version.Current().Version
-	s.tracer, err = trace.OpenExporter(ctx, cfg)
+	s.exporter, err = otlp.Open(ctx, cfg)
 	return err
 }
 
 // endTracing sends the last trace spans. If sending the spans fails, endTracing only logs a warning.
 func (s *Service) endTracing(ctx context.Context) error {
-	if s.tracer == nil {
+	if s.exporter == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, traceTimeout-time.Second)
 	defer cancel()
-	if err := s.tracer.Close(ctx); err != nil {
+	if err := s.exporter.Close(ctx); err != nil {
 		s.logger.Warn("the last trace spans were not sent to the collector", "error", err)
 	}
 	return nil

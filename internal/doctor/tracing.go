@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"capper/internal/trace"
+	"capper/internal/trace/otlp"
 )
 
 // The function tracing checks whether the collector of trace spans accepts requests. The check sends no spans.
@@ -16,7 +17,7 @@ func tracing(s *Subject) check {
 			return
 		}
 		cfg.Timeout = min(cmp.Or(cfg.Timeout, trace.DefaultTimeout), defaultTime/2)
-		if err := trace.Probe(ctx, cfg); err != nil {
+		if err := otlp.Probe(ctx, cfg); err != nil {
 			n.Warn(cfg.Endpoint, err.Error(), "start the collector, or correct tracing.endpoint: its port for OTLP "+
 				"over HTTP, usually 4318; set required headers in $OTEL_EXPORTER_OTLP_HEADERS",
 				"trace spans wait for the collector and are then dropped; decisions do not wait")

@@ -66,7 +66,7 @@ type Config struct {
 	// Logger receives the errors that responses do not show. A nil Logger discards all log lines.
 	Logger *slog.Logger
 	// Tracer records spans of requests. A nil Tracer records no spans.
-	Tracer *trace.Exporter
+	Tracer *trace.Tracer
 	// TraceMessages adds message ids to the spans.
 	TraceMessages bool
 	// Registerer receives the server's metrics, and Gatherer returns the metrics of /metrics. If a field is nil, the

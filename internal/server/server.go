@@ -53,8 +53,8 @@ type Server struct {
 	bounds        gate.Bounds
 	limiter       capping.RateLimiter
 	clock         func() time.Time
-	tracer        *trace.Exporter // nil: nothing is traced
-	traceMessages bool            // spans contain message ids
+	tracer        *trace.Tracer // nil: nothing is traced
+	traceMessages bool          // spans contain message ids
 
 	access        atomic.Pointer[gate.Control]
 	ready         atomic.Bool

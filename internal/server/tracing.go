@@ -18,15 +18,15 @@ const unrouted = "other"
 // The variable untraced lists the routes whose requests are never traced, because monitoring requests them continually.
 var untraced = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true, "/openapi.yaml": true}
 
-// beginSpan returns the request's context with the request id, and with a span when the exporter samples the request.
+// beginSpan returns the request's context with the request id, and with a span when the tracer selects the request.
 // The trace span of a request follows the OpenTelemetry conventions for HTTP servers. The trace span of a request
 // contains the route instead of the path and the query, because path and query contain user ids and message ids. A
-// nil exporter e records no span.
-func beginSpan(e *trace.Exporter, r *http.Request, route, id string, at time.Time) (context.Context, trace.Span) {
+// nil tracer t selects no request.
+func beginSpan(t *trace.Tracer, r *http.Request, route, id string, at time.Time) (context.Context, trace.Span) {
 	if untraced[route] {
-		e = nil
+		t = nil
 	}
-	ctx, span := trace.Begin(r.Context(), e, r.Header, id, at)
+	ctx, span := trace.Begin(r.Context(), t, r.Header, id, at)
 	if span.IsRecording() {
 		describe(span, r, route, id)
 	}

@@ -1,26 +1,19 @@
 package trace
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-
-	"golang.org/x/net/http/httpguts"
 )
 
-// Config holds the settings of an Exporter. The words in parentheses in the comments of the fields are keys in the
-// section "tracing" of the configuration file. A zero value means the default value.
+// Config holds the settings of an exporter of spans (package otlp). The words in parentheses in the comments of the
+// fields are keys in the section "tracing" of the configuration file. A zero value means the default value.
 type Config struct {
 	// Endpoint (endpoint) is the URL of the collector, with http:// or https://. The exporter appends the path
 	// /v1/traces, unless the URL already ends with this path. If Endpoint is "", tracing is disabled.
@@ -44,9 +37,6 @@ type Config struct {
 	Logger *slog.Logger
 	// Registerer registers the metrics. A nil Registerer registers no metrics.
 	Registerer prometheus.Registerer
-
-	// In tests, the field every replaces batchEvery (maximum time of a span in the queue).
-	every time.Duration
 }
 
 // These constants are the default values of the tracing Config, and the smallest and largest permitted Timeout.
@@ -103,44 +93,4 @@ func shown(text string) string {
 		return text
 	}
 	return strings.TrimSuffix(text, rest) + rest[:host] + "…"
-}
-
-// Probe checks whether the collector of spans accepts requests: Probe sends one request without spans. The request uses
-// the headers and certificates in the environment, like the requests of an Exporter.
-func Probe(ctx context.Context, cfg Config) (err error) {
-	to, err := ParseEndpoint(cfg.Endpoint)
-	if err != nil {
-		return fmt.Errorf("tracing.endpoint: %w", err)
-	}
-	client := otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(to),
-		otlptracehttp.WithTimeout(cmp.Or(cfg.Timeout, DefaultTimeout)),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}))
-	if err := client.Start(ctx); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Stop(ctx)) }()
-	return client.UploadTraces(ctx, nil)
-}
-
-// checkHeaders returns an error if the environment contains malformed headers, because the OpenTelemetry library would
-// ignore and print such headers. The error does not contain the headers, because headers may be secrets.
-func checkHeaders() error {
-	for _, variable := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
-		given := os.Getenv(variable)
-		if given == "" {
-			continue
-		}
-		for i, pair := range strings.Split(given, ",") {
-			name, value, found := strings.Cut(pair, "=")
-			value, err := url.PathUnescape(value)
-			if !found || err != nil || !httpguts.ValidHeaderFieldName(strings.TrimSpace(name)) ||
-				!httpguts.ValidHeaderFieldValue(value) {
-				return fmt.Errorf(
-					"tracing: $%s: pair %d must be name=value with a percent-encoded value, "+
-						"such as Authorization=Bearer%%20…",
-					variable, i+1)
-			}
-		}
-	}
-	return nil
 }

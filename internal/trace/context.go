@@ -43,15 +43,15 @@ func of(ctx context.Context) *node {
 	return at
 }
 
-// Begin returns a context for a request. The context contains the request id and a trace span. If the exporter is nil
-// or does not select the request, the exporter does not record the span. The service then passes the span of the caller
-// on to other services. If ctx already belongs to a request, the new span is a child of the span in ctx.
-func Begin(ctx context.Context, e *Exporter, h http.Header, id string, at time.Time) (context.Context, Span) {
+// Begin returns a context for a request. The context contains the request id and a trace span. If the tracer is nil or
+// does not select the request, no exporter records the span. The service then passes the span of the caller on to other
+// services. If ctx already belongs to a request, the new span is a child of the span in ctx.
+func Begin(ctx context.Context, t *Tracer, h http.Header, id string, at time.Time) (context.Context, Span) {
 	next := &node{Context: ctx, id: id}
 	if from := of(ctx); from != none {
 		next.span = child(from.span, "", at)
 	} else {
-		next.span = e.begin(incoming(h), at)
+		next.span = t.begin(incoming(h), at)
 	}
 	return next, next.span
 }
@@ -112,13 +112,13 @@ func incoming(h http.Header) Span {
 		propagation.MapCarrier{"traceparent": parent, "tracestate": state}))
 }
 
-// The variable unselected is the span of all requests that the exporter has not selected. These requests share one
+// The variable unselected is the span of all requests that the tracer has not selected. These requests share one
 // span, because the OpenTelemetry library takes 0.6 µs to create a span.
 var unselected Span = &struct{ noop.Span }{}
 
 // Outgoing sets the trace headers of a request to another service. If the span in the argument ctx is recorded, the
 // headers contain this span. If the span in ctx is not recorded, the headers contain the span of the caller. If the
-// exporter did not select the request, the headers tell the other service to record no spans of the trace.
+// tracer did not select the request, the headers tell the other service to record no spans of the trace.
 func Outgoing(ctx context.Context, h http.Header) {
 	span := Of(ctx)
 	on := span.SpanContext()

@@ -1,7 +1,7 @@
 // Package trace marks all work for a request with the request id and, if the request is traced, with a span. The
-// response to a request, and every log line about the request, contain the request id. Package trace records spans with
-// the OpenTelemetry library, and sends them to a collector by OTLP over HTTP. No other package uses the OpenTelemetry
-// library.
+// response to a request, and every log line about the request, contain the request id. Package trace begins spans with
+// the API of the OpenTelemetry library. Package otlp below it contains the exporter, which records the spans and sends
+// them to a collector. No other packages use the OpenTelemetry library.
 //
 // # Vocabulary
 //
@@ -23,14 +23,10 @@
 // error text, because an error text may contain user ids. The log contains the error text, together with the ids of the
 // request and the trace. A span contains message ids only if the configuration permits message ids in spans.
 //
-// # Export
+// # Selection
 //
 // If the caller traces a request, the caller decides whether the service records the request. If the caller does not
 // trace a request, the service records the request with the configured probability.
-//
-// Ended spans wait in the batch processor of the OpenTelemetry library, which has a queue with a maximum length. One
-// goroutine sends the ended spans in batches. The end of a span never blocks. If the collector is unavailable, slow or
-// faulty, package trace drops spans and counts them. A log line reports dropped spans, at most once a minute.
 //
 // # Own code beside the library
 //
@@ -38,14 +34,6 @@
 //   - Calls without a recorded span must need almost no additional time (docs/benchmarks.md). One allocation therefore
 //     contains the request id and the span of a context, and SetInt and SetText create attributes only for recorded
 //     spans. Begin selects the requests to record, because the sampler of the OpenTelemetry library needs 0.6 µs.
-//   - Capper must count and log dropped spans. The OpenTelemetry library drops spans silently, and prints errors of the
-//     collector.
 //   - According to the rules of the W3C, a service ignores unknown flags in traceparent, and joins repeated tracestate
 //     headers. The OpenTelemetry library ends the trace at unknown flags, and reads only the first tracestate header.
-//   - Logs must never contain secrets. If an environment variable contains malformed headers, the OpenTelemetry
-//     library prints the headers.
-//
-// Secrets for the collector, such as a token, come only from $OTEL_EXPORTER_OTLP_HEADERS. Certificates for the
-// collector come from $OTEL_EXPORTER_OTLP_CERTIFICATE and related variables. The OpenTelemetry library reads these
-// variables.
 package trace

@@ -1,4 +1,4 @@
-package trace
+package otlp
 
 import (
 	"cmp"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"capper/internal/trace"
 )
 
 const (
@@ -38,7 +40,7 @@ type upload struct {
 	broken   bool      // the last request failed
 }
 
-func newQueue(exporter sdk.SpanExporter, cfg Config) (*queue, error) {
+func newQueue(exporter sdk.SpanExporter, cfg trace.Config, every time.Duration) (*queue, error) {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "capper_trace_spans_total",
 		Help: "Trace spans by result: sent, dropped_full (full queue) or dropped_refused (rejected by the collector).",
@@ -54,7 +56,7 @@ func newQueue(exporter sdk.SpanExporter, cfg Config) (*queue, error) {
 		failed: spans.WithLabelValues("dropped_refused"),
 	}
 	return &queue{sdk.NewBatchSpanProcessor(to, sdk.WithMaxQueueSize(queueSpans),
-		sdk.WithMaxExportBatchSize(batchSpans), sdk.WithBatchTimeout(cmp.Or(cfg.every, batchEvery)),
+		sdk.WithMaxExportBatchSize(batchSpans), sdk.WithBatchTimeout(every),
 		sdk.WithExportTimeout(0)), to}, nil
 }
 

@@ -1,4 +1,4 @@
-package trace
+package otlp
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"capper/internal/testkit"
+	"capper/internal/trace"
 )
 
 // sent is what a collector was sent, read by the protocol's own decoder.
@@ -75,11 +76,18 @@ func valuesOf(attributes []*common.KeyValue) map[string]any {
 	return values
 }
 
-func open(t *testing.T, cfg Config) (*Exporter, *testkit.Log, *prometheus.Registry) {
+func opened(t *testing.T, cfg trace.Config) (*Exporter, *testkit.Log, *prometheus.Registry) {
+	t.Helper()
+	return openedEvery(t, cfg, batchEvery)
+}
+
+// openedEvery returns an exporter that sends its spans after a time of the test.
+func openedEvery(t *testing.T, cfg trace.Config, every time.Duration) (
+	*Exporter, *testkit.Log, *prometheus.Registry) {
 	t.Helper()
 	log, registry := new(testkit.Log), prometheus.NewRegistry()
 	cfg.Logger, cfg.Registerer = log.Logger(), registry
-	tracer, err := OpenExporter(t.Context(), cfg)
+	tracer, err := open(t.Context(), cfg, every)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tracer.Close(context.Background()) }) // what failed is what the test is about
 	return tracer, log, registry
@@ -94,9 +102,9 @@ func from(parent string, state ...string) http.Header {
 }
 
 // request begins the span of a request with the headers.
-func request(t *testing.T, e *Exporter, h http.Header) Span {
+func request(t *testing.T, e *Exporter, h http.Header) trace.Span {
 	t.Helper()
-	_, span := Begin(t.Context(), e, h, "id", time.Now())
+	_, span := trace.Begin(t.Context(), e.Tracer(), h, "id", time.Now())
 	return span
 }
 
@@ -105,23 +113,23 @@ func TestSpansAreWhatTheCollectorReads(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20of-the-collector,X-Team=growth")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test,service.name=ignored")
 	to := newCollector(t)
-	tracer, log, _ := open(t, Config{Endpoint: to.URL, ServiceName: "capping", Version: "1.2.3"})
+	tracer, log, _ := opened(t, trace.Config{Endpoint: to.URL, ServiceName: "capping", Version: "1.2.3"})
 	at := time.Date(2026, 11, 20, 9, 12, 44, 120e6, time.UTC)
-	ctx, root := Begin(t.Context(), tracer, from(parent, "rojo=1,congo=2"), "id", at)
+	ctx, root := trace.Begin(t.Context(), tracer.Tracer(), from(parent, "rojo=1,congo=2"), "id", at)
 	root.SetName("POST /v1/filter")
-	SetText(root, "http.route", "/v1/filter")
-	SetText(root, "long", strings.Repeat("x", 300))
-	SetInt(root, "capper.users.requested", 10_000)
-	_, other := Begin(t.Context(), tracer, from(parent), "id", at)
-	part := StartClient(root, "PIPELINE", at.Add(time.Second), []Span{other})
-	Event(part, "attempt failed", Text("error.type", "lost"), Int("capper.attempt", 1))
-	Fail(part, "lost")
-	EndAt(part, at.Add(2*time.Second))
-	EndAt(root, at.Add(3*time.Second))
-	SetText(root, "too", "late")
-	_, late := Start(ctx, "late")
+	trace.SetText(root, "http.route", "/v1/filter")
+	trace.SetText(root, "long", strings.Repeat("x", 300))
+	trace.SetInt(root, "capper.users.requested", 10_000)
+	_, other := trace.Begin(t.Context(), tracer.Tracer(), from(parent), "id", at)
+	part := trace.StartClient(root, "PIPELINE", at.Add(time.Second), []trace.Span{other})
+	trace.Event(part, "attempt failed", trace.Text("error.type", "lost"), trace.Int("capper.attempt", 1))
+	trace.Fail(part, "lost")
+	trace.EndAt(part, at.Add(2*time.Second))
+	trace.EndAt(root, at.Add(3*time.Second))
+	trace.SetText(root, "too", "late")
+	_, late := trace.Start(ctx, "late")
 	late.End()
-	EndAt(other, at)
+	trace.EndAt(other, at)
 	require.NoError(t, tracer.provider.ForceFlush(t.Context()))
 
 	require.Equal(t, "Bearer of-the-collector", to.headers.Get("Authorization"))
@@ -164,14 +172,14 @@ func TestSpansAreWhatTheCollectorReads(t *testing.T) {
 func TestTracesOfCallersGoOn(t *testing.T) {
 	t.Parallel()
 	to := newCollector(t)
-	tracer, _, _ := open(t, Config{Endpoint: to.URL, Ratio: 0})
+	tracer, _, _ := opened(t, trace.Config{Endpoint: to.URL, Ratio: 0})
 	for _, h := range []http.Header{
 		from(parent), from(parent[:53] + "ff"), from("fe" + parent[2:] + "-more"), from(parent, "not a state, at all"),
 		from(parent, "a="+strings.Repeat("x", 250)+",b="+strings.Repeat("y", 250)),
 	} {
-		ctx, span := Begin(t.Context(), tracer, h, "id", time.Now())
+		ctx, span := trace.Begin(t.Context(), tracer.Tracer(), h, "id", time.Now())
 		out := http.Header{}
-		Outgoing(ctx, out)
+		trace.Outgoing(ctx, out)
 		require.Regexp(t, "^"+parent[:36]+"[0-9a-f]{16}-0[13]$", out.Get("Traceparent"), h)
 		require.NotEqual(t, parent[36:52], out.Get("Traceparent")[36:52], "its parent is the span here")
 		require.Equal(t, strings.HasPrefix(h.Get("Tracestate"), "a="), out.Get("Tracestate") != "", h)
@@ -183,7 +191,7 @@ func TestWhoIsSampled(t *testing.T) {
 	t.Parallel()
 	to := newCollector(t)
 	recorded := func(ratio float64, h http.Header) (n int) {
-		tracer, _, _ := open(t, Config{Endpoint: to.URL, Ratio: ratio})
+		tracer, _, _ := opened(t, trace.Config{Endpoint: to.URL, Ratio: ratio})
 		for range 2000 {
 			if request(t, tracer, h).IsRecording() {
 				n++
@@ -203,12 +211,12 @@ func TestWhoIsSampled(t *testing.T) {
 // A request that the service did not select asks other services not to record it.
 func TestOthersAreToldThatNobodyRecords(t *testing.T) {
 	t.Parallel()
-	tracer, _, _ := open(t, Config{Endpoint: "http://127.0.0.1:9", Ratio: 0})
-	ctx, _ := Begin(t.Context(), tracer, http.Header{}, "id", time.Now())
+	tracer, _, _ := opened(t, trace.Config{Endpoint: "http://127.0.0.1:9", Ratio: 0})
+	ctx, _ := trace.Begin(t.Context(), tracer.Tracer(), http.Header{}, "id", time.Now())
 	out := http.Header{}
-	Outgoing(ctx, out)
+	trace.Outgoing(ctx, out)
 	require.Regexp(t, "^00-[0-9a-f]{32}-[0-9a-f]{16}-00$", out.Get("Traceparent"))
-	_, span := Begin(t.Context(), nil, out, "id", time.Now())
+	_, span := trace.Begin(t.Context(), nil, out, "id", time.Now())
 	require.True(t, span.SpanContext().IsValid())
 }
 
@@ -262,7 +270,7 @@ func TestACollectorThatFails(t *testing.T) {
 			if handler == nil {
 				to.Close()
 			}
-			tracer, log, registry := open(t, Config{Endpoint: to.URL, Ratio: 1, Timeout: 200 * time.Millisecond})
+			tracer, log, registry := opened(t, trace.Config{Endpoint: to.URL, Ratio: 1, Timeout: 200 * time.Millisecond})
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -299,7 +307,7 @@ func TestACollectorThatComesBack(t *testing.T) {
 		}
 	}))
 	defer to.Close()
-	tracer, log, registry := open(t, Config{Endpoint: to.URL, Ratio: 1, every: time.Millisecond})
+	tracer, log, registry := openedEvery(t, trace.Config{Endpoint: to.URL, Ratio: 1}, time.Millisecond)
 	request(t, tracer, nil).End()
 	testkit.Eventually(t, func() bool { return counted(t, registry)["dropped_refused"] == 1 })
 	mu.Lock()
@@ -319,7 +327,7 @@ func TestHeadersThatAreNoneAreRefusedAndNotShown(t *testing.T) {
 		for _, given := range []string{"Bearer secret", "X-A=1,secret", "Authori zation=secret", "=secret",
 			"Authorization=secret%zz", "X-A=secret%0d%0aX-B: 1", "X-A=secret,"} {
 			t.Setenv(variable, given)
-			_, err := OpenExporter(t.Context(), Config{Endpoint: "http://127.0.0.1:9"})
+			_, err := Open(t.Context(), trace.Config{Endpoint: "http://127.0.0.1:9"})
 			require.ErrorContains(t, err, "$"+variable, given)
 			require.NotContains(t, err.Error(), "secret")
 		}
@@ -335,7 +343,7 @@ func TestEndpoints(t *testing.T) {
 		"https://collector.example/otlp": "https://collector.example/otlp/v1/traces",
 		"http://[::1]:4318/v1/traces":    "http://[::1]:4318/v1/traces",
 	} {
-		got, err := ParseEndpoint(given)
+		got, err := trace.ParseEndpoint(given)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
@@ -347,14 +355,14 @@ func TestEndpoints(t *testing.T) {
 		"http://a:4317": "4317 is the port for gRPC", "http://a:99999": "must have a port from 1 to 65535",
 		"http://a:0/key": `got "http://a:0…"`,
 	} {
-		_, err := ParseEndpoint(given)
+		_, err := trace.ParseEndpoint(given)
 		require.ErrorContains(t, err, want, given)
-		_, err = OpenExporter(t.Context(), Config{Endpoint: given})
+		_, err = Open(t.Context(), trace.Config{Endpoint: given})
 		require.ErrorContains(t, err, "tracing.endpoint: ", given)
 	}
 	for _, given := range []string{"http://me:secret@a", "me:secret@a:4318", "http://%zz:secret@a",
 		"http://a?key=secret", "http://a/#secret"} {
-		_, err := ParseEndpoint(given)
+		_, err := trace.ParseEndpoint(given)
 		require.ErrorContains(t, err, "$OTEL_EXPORTER_OTLP_HEADERS", given)
 		require.NotContains(t, err.Error(), "secret")
 	}
@@ -380,7 +388,7 @@ func (s *stuck) Shutdown(context.Context) error {
 func TestTheQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	registry, to := prometheus.NewRegistry(), &stuck{stopped: make(chan struct{})}
-	q, err := newQueue(to, Config{Logger: slog.New(slog.DiscardHandler), every: time.Hour, Registerer: registry})
+	q, err := newQueue(to, trace.Config{Logger: slog.New(slog.DiscardHandler), Registerer: registry}, time.Hour)
 	require.NoError(t, err)
 	one := tracetest.SpanStub{SpanContext: otel.SpanContext{}.WithTraceFlags(otel.FlagsSampled)}.Snapshot()
 	for range 10 * queueSpans {
