@@ -80,7 +80,7 @@ func place(column int, within string) string {
 	return fmt.Sprintf("column %d: ", column)
 }
 
-// The type names is the mapping from names in audience expressions to the segments and sets of one generation.
+// The type "names" maps the names in audience expressions to the segments and sets of one generation.
 type names struct {
 	*segments.Snapshot
 	codes map[string]uint8 // code of each segment in the snapshot's CodeMap
@@ -146,9 +146,9 @@ func (n *names) leaf(of *node) (*plan, error) {
 	return leaf, nil
 }
 
-// The method everybody returns a function that loads users in one block of 65,536 neighbouring users: the users who are
-// in a set and in no segment. If the argument "segmented" is true, the returned function also loads the users who are
-// in a segment.
+// The method everybody returns a function that finds, in one block of 65,536 neighbouring users, the users who are in a
+// set and in no segment. If the argument "segmented" is true, the returned function also loads the users who are in a
+// segment.
 func (n *names) everybody(segmented bool) func(key int, w *bitmap.Words) bitmap.Extent {
 	if !segmented {
 		return func(key int, w *bitmap.Words) bitmap.Extent { return n.Unsegmented().Load(key, w) }
@@ -186,8 +186,8 @@ func (n *names) unknown(of *node) error {
 	return e
 }
 
-// The method apart splits a name such as "a-b" at "-" characters into names that an expression may use. If such a split
-// is impossible, the method returns nil.
+// The method "apart" splits a name such as "a-b" at "-" characters into names that an expression may use. If the name
+// cannot be split in this way, the method "apart" returns nil.
 func (n *names) apart(name string) []string {
 	ways := map[int][]string{} // key: the position at which the split-off names begin
 	for from := len(name) - 1; from >= 0; from-- {
@@ -207,14 +207,15 @@ func (n *names) apart(name string) []string {
 	return ways[0]
 }
 
-// The method means reports whether the given name has a meaning in audience expressions: a segment, a set, a named
+// The method "means" reports whether the given name has a meaning in audience expressions: a segment, a set, a named
 // expression, "all" or "default".
 func (n *names) means(name string) bool {
 	return n.has(name) || n.named[name] != nil || name == All || name == Default
 }
 
-// The method all returns every name that an audience expression may use: first "all" and "default", then the names from
-// the configuration, and then the segments and sets of the generation in the order of the manifest.
+// The method "all" returns every name that an audience expression may use. The names "all" and "default" come first,
+// followed by the names from the configuration. The names of the generation's segments and sets come last, in the order
+// of the manifest.
 func (n *names) all() []string {
 	list := append([]string{All, Default}, slices.Sorted(maps.Keys(n.named))...)
 	list = append(list, n.Names()...)

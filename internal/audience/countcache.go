@@ -10,8 +10,8 @@ import (
 type countKey struct{ generation, expression string }
 
 // countCache caches the number of users in each block (65,536 neighbouring numbers) for recently used audiences, up to
-// a limit in bytes. If several goroutines request the counts of one audience at once, one goroutine counts the users,
-// and the others wait.
+// a limit in bytes. If several goroutines request the counts of one audience at the same time, one goroutine counts the
+// users, and the others wait.
 type countCache struct {
 	mu      sync.Mutex
 	left    int // free bytes
@@ -30,7 +30,7 @@ func (c *counted) sizeBytes() int {
 	return 4*len(c.counts) + len(c.key.generation) + len(c.key.expression) + 256
 }
 
-// The type counting represents the user counts of an audience that a goroutine is computing.
+// The type "counting" represents the user counts of an audience that a goroutine is computing.
 type counting struct {
 	done   chan struct{}
 	counts []uint32

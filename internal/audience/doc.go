@@ -5,12 +5,12 @@
 //
 // An expression consists of names, operators and parentheses. A name in an expression is a segment, a set, or a named
 // expression of the configuration. The names "all" and "default" are built into the language of audience expressions.
-// An audience is the set of users that an expression selects in one generation. The number of a user stands for the
-// user in bitmaps. If ids are dense (32-bit numbers), the number of a user is the id. Otherwise, the number of a user
-// is the index of the user's id in the dictionary of the generation. A block is a range of 65,536 neighbouring numbers.
-// A sample is a percentage of all users, chosen by a hash of their ids, and therefore the same in every generation. A
-// part is one of several disjoint, equally large subsets of an audience. A page is a limited number of users of an
-// audience, in ascending order. A cursor is the text with which a caller requests the next page.
+// An audience is the set of users that an expression selects in one generation. In bitmaps, a number identifies each
+// user. If ids are dense (32-bit numbers), the number of a user is the id. Otherwise, the number of a user is the index
+// of the user's id in the dictionary of the generation. A block is a range of 65,536 neighbouring numbers. A sample is
+// a percentage of all users, chosen by a hash of their ids, and therefore the same in every generation. A part is one
+// of several disjoint, equally large subsets of an audience. A page is a limited number of users of an audience, in
+// ascending order. A cursor is the text with which a caller requests the next page.
 //
 // # The language
 //
@@ -40,8 +40,8 @@
 // audience. The Engine divides an audience into parts before the sample removes users, so the borders of the parts are
 // the same with and without a sample. A page of an audience begins with the first user whose number is higher than the
 // last number of the previous page. A cursor contains the name of the generation, and one hash over the expression,
-// sample and part of the query. The method Page rejects a cursor if the query differs, or if the configuration has
-// changed the meaning of a name in the expression.
+// sample and part of the query. The method Page rejects a cursor if the cursor belongs to another query, or if the
+// configuration has changed the meaning of a name in the expression.
 //
 // # Files
 //

@@ -38,8 +38,8 @@ type Audience struct {
 	blocks     int
 }
 
-// Bind looks up the names of an expression among the segments and sets of a generation. The error of Bind is an
-// *UnknownError or an *AmbiguousError.
+// The method Bind looks up the names of an expression among the segments and sets of a generation. The error of Bind is
+// an *UnknownError or an *AmbiguousError.
 func (g *Engine) Bind(e *Expression, s *segments.Snapshot) (*Audience, error) {
 	p, err := namesOf(s, e.named).bind(e)
 	if err != nil {
@@ -74,13 +74,13 @@ func (a *Audience) inBlocks(ctx context.Context) ([]uint32, error) {
 	})
 }
 
-// The constant stretch is the number of blocks (of 65,536 numbers) that a goroutine evaluates between two checks of the
-// caller's context.
+// The constant "stretch" is the number of blocks (of 65,536 numbers) that a goroutine evaluates between two checks of
+// the caller's context.
 const stretch = 16
 
-// The method each calls the function "use" for each block with users of the audience, from the block "from" up to, but
-// not including, the block "to". The calls run on all CPU cores at the same time, and in any order. If ctx ends, the
-// method each stops before all blocks are done.
+// The method "each" calls the function "use" for each block with users of the audience, from the block "from" up to,
+// but not including, the block "to". The calls of "use" run on all CPU cores at the same time, and in any order. If ctx
+// ends, the method "each" stops before all blocks are done.
 func (a *Audience) each(ctx context.Context, from, to int, use func(key int, d *desk, extent bitmap.Extent)) error {
 	var stopped atomic.Bool
 	parallel.OnAllCores((to-from+stretch-1)/stretch, func(i int) {

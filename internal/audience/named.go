@@ -89,7 +89,7 @@ func (n *Named) of() map[string]*Expression {
 }
 
 // The method With returns a copy of the expression, with definitions in place of named expressions. If the copy has too
-// many names or too many nested levels, With returns an error.
+// many names or too many nested levels, the method With returns an error.
 func (e *Expression) With(named *Named) (*Expression, error) {
 	return e.with(named.of())
 }
@@ -112,7 +112,7 @@ func (e *Expression) with(expanded map[string]*Expression) (*Expression, error) 
 }
 
 // The method measure counts the names and the nested levels of the node, with definitions in place of named
-// expressions. The method adds the named expressions to which the node refers to the map "used". The count of names
+// expressions. The method measure adds to the map "used" every named expression that the node uses. The count of names
 // stops above MaxExpanded.
 func (n *node) measure(expanded map[string]*Expression, used map[string]int) (names, nesting int) {
 	if n.operator == 0 {
@@ -150,7 +150,7 @@ func (n *node) replace(expanded map[string]*Expression) *node {
 }
 
 // The method "in" returns a copy of the node for the definition of the given named expression. For error messages, each
-// name in the copy refers to this named expression, unless the name already refers to another.
+// name in the copy refers to this named expression, unless the name already refers to another named expression.
 func (n *node) in(name string) *node {
 	out := *n
 	if n.operator != 0 {
@@ -177,7 +177,7 @@ func (x *expander) fail(name string, err error) {
 }
 
 // The method expand replaces the named expressions inside one named expression by their definitions. A definition may
-// also refer to named expressions, so the method first expands the definitions.
+// also refer to named expressions, so the method expand first expands the definitions.
 func (x *expander) expand(name string) {
 	if x.done[name] != nil || x.failed[name] {
 		return
@@ -207,7 +207,7 @@ func (x *expander) expand(name string) {
 	x.done[name] = e
 }
 
-// The method leaves appends all names in the node, and in the nodes below the node, to the slice "names".
+// The method "leaves" appends all names in the node, and in the nodes below the node, to the slice "names".
 func (n *node) leaves(names []string) []string {
 	if n.operator == 0 {
 		return append(names, n.name)

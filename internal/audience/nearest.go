@@ -17,7 +17,7 @@ func Nearest(name string, names []string) (found string) {
 
 // The function distance returns the Levenshtein distance between the texts a and b in bytes
 // (https://en.wikipedia.org/wiki/Levenshtein_distance). If the distance is at least the argument "limit", the function
-// returns the limit instead of the distance.
+// distance returns the limit instead of the distance.
 func distance(a, b string, limit int) int {
 	if max(len(a)-len(b), len(b)-len(a)) >= limit {
 		return limit

@@ -41,8 +41,8 @@ type node struct {
 	nesting     int    // number of nested levels of parentheses or named expressions
 }
 
-// Parse parses the text of an audience expression. The error of Parse is a *SyntaxError, a *BoundError, or an error
-// about a text that is too long.
+// The function Parse parses the text of an audience expression. The error of Parse is a *SyntaxError, a *BoundError, or
+// an error about a text that is too long.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("an audience expression must have at most %d bytes, got %d", MaxText, len(text))
@@ -72,9 +72,9 @@ func (e *Expression) String() string {
 	return b.String()
 }
 
-// Plain returns the text of the expression with definitions in place of named expressions. This text keeps its meaning
-// when the configuration changes a definition. If the expression uses no named expression, or if the expanded text
-// exceeds a limit of Parse, Plain returns "".
+// The method Plain returns the text of the expression with definitions in place of named expressions. The text from
+// Plain keeps its meaning when the configuration changes a definition. If the expression uses no named expression, or
+// if the expanded text exceeds a limit of Parse, Plain returns "".
 func (e *Expression) Plain() string {
 	if len(e.used) == 0 {
 		return ""
@@ -128,7 +128,7 @@ func (p *parser) expected(what string) error {
 }
 
 // expectedOperator returns the syntax error for a wrong token after an operand. After an operand, an expression must
-// have an operator or the given end.
+// have an operator, or must end with the text in the argument "end".
 func (p *parser) expectedOperator(end string) error {
 	if p.token.kind == nameToken && strings.HasSuffix(p.before.text, "-") {
 		end += `; the name before it ends in "-"`

@@ -19,9 +19,9 @@ type plan struct {
 }
 
 // The method eval finds the users of one block (65,536 neighbouring numbers) that the expression selects. If the result
-// is Some, the first buffer of the argument w holds these users. Otherwise, the expression selects none or all users of
-// the block, and the buffer is undefined. The argument w must have the number of buffers in the field "words" of the
-// plan.
+// is Some, the first buffer of the argument w holds the selected users. Otherwise, the expression selects none or all
+// users of the block, and the buffer is undefined. The argument w must have the number of buffers in the field "words"
+// of the plan.
 func (p *plan) eval(key int, w []bitmap.Words) bitmap.Extent {
 	if p.operator == 0 {
 		return p.load(key, &w[0])
@@ -97,7 +97,7 @@ type desk struct {
 
 // The method keep removes all users who are not in the sample from the first buffer of the desk (the buffers of one
 // goroutine). A sample selects users by their ids, and therefore selects the same users in every generation. If ids are
-// not dense, the method first converts the numbers of users to ids.
+// not dense, the method keep first converts the numbers of users to ids.
 func (d *desk) keep(key int, of *segments.Snapshot, sample *share.Share) {
 	d.ids = d.words[0].AppendIDs(d.ids[:0], key, bitmap.BlockIDs)
 	d.marks = append(d.marks[:0], make([]uint8, len(d.ids))...)

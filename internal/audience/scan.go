@@ -61,7 +61,7 @@ type scanner struct {
 	column int // column of the first character of rest
 }
 
-// The method next returns the next token of the audience expression.
+// The method "next" returns the next token of the audience expression.
 func (s *scanner) next() (token, error) {
 	for s.rest != "" && strings.IndexByte(" \t\r\n", s.rest[0]) >= 0 {
 		s.take(1)

@@ -40,7 +40,7 @@ func (p Part) Check() error {
 	return nil
 }
 
-// The method next returns the part of the audience with the next index, or nil after the last part.
+// The method "next" returns the part of the audience with the next index, or nil after the last part.
 func (p Part) next() *Part {
 	if p.Index+1 >= p.Of {
 		return nil
@@ -127,8 +127,8 @@ func (a *Audience) rank(counts []uint32, n uint64) uint32 {
 	return uint32(key)<<16 | uint32(d.words[0].Rank(int(n)))
 }
 
-// The method narrow removes all users who are not in the slice from the desk's first buffer (65,536 neighbouring
-// users).
+// The method "narrow" removes all users who are not in the slice from the first buffer of the desk (the buffers of one
+// goroutine).
 func (s *slice) narrow(key int, a *Audience, d *desk, extent bitmap.Extent) {
 	w := &d.words[0]
 	if extent == bitmap.Everything {
@@ -161,7 +161,7 @@ func (a *Audience) Count(ctx context.Context, q Query) (uint64, error) {
 }
 
 // eachOf calls the function "use" for each block (65,536 neighbouring numbers), with the users of the block that the
-// query selects. The calls run on all CPU cores at the same time, and in any order.
+// query selects. The calls of "use" run on all CPU cores at the same time, and in any order.
 func (a *Audience) eachOf(ctx context.Context, q *Query, use func(key int, w *bitmap.Words)) error {
 	s, err := a.slice(ctx, q)
 	if err != nil {

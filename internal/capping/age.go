@@ -15,8 +15,8 @@ type Dated interface {
 }
 
 // TooOld returns the suppressed sets whose list of users is too old or too incomplete to decide sends, in the order of
-// the policy. Each returned set is older than its MaxAge, or lacks changes by API calls that the store has already
-// removed. If a send needs one of the returned sets, every user of the send gets the outcome Unavailable.
+// the policy. Each returned set is older than its MaxAge, or lacks live changes (changes by API calls) that the store
+// has already removed. If a send needs one of the returned sets, every user of the send gets the outcome Unavailable.
 func (p *Policy) TooOld(segments Segments, now time.Time) (names []string) {
 	for i := range p.Suppress {
 		if p.Suppress[i].tooOld(segments, now) || behind(segments, p.Suppress[i].Set) {
@@ -35,9 +35,9 @@ func (s *Suppression) tooOld(segments Segments, now time.Time) bool {
 	return ok && now.Sub(dated.AsOf(s.Set)) > s.MaxAge
 }
 
-// The function "behind" reports whether the generation (published version) of segments lacks changes of the set by API
-// calls that the store has already removed. The store removes a change by an API call as soon as a newer generation of
-// segments contains the change.
+// The function "behind" reports whether the generation (published version) of segments lacks live changes (changes by
+// API calls) of the set that the store has already removed. The store removes a change by an API call as soon as a
+// newer generation of segments contains the change.
 func behind(segments Segments, set string) bool {
 	live, ok := segments.(Live)
 	return ok && live.Behind(set) > 0

@@ -48,8 +48,8 @@ type Batch struct {
 	Since Instant
 }
 
-// Horizon returns the latest instant whose log entries are too old for the batch. The store ignores log entries at or
-// before the horizon.
+// Horizon returns the latest instant whose log entries are too old for the batch. The store ignores log entries with
+// the time of the horizon or an earlier time.
 func (b *Batch) Horizon(now Instant) Instant {
 	return now - Instant(b.Retention.Milliseconds())
 }
@@ -72,8 +72,8 @@ const (
 const MaxShadow = 32
 
 // Check returns an error if no store could decide the batch, or if the number of verdicts is wrong. Every store calls
-// Check before all other work, so that wrong arguments make only their own call fail. Check does not look for duplicate
-// users. If a batch lists a user twice, a store records at most one send to that user.
+// Check before all other work, so that wrong arguments make only their own call fail. The method Check does not look
+// for duplicate users. If a batch lists a user twice, a store records at most one send to that user.
 func (b *Batch) Check(verdicts []Verdict) error {
 	switch {
 	case len(b.Groups) != len(b.Users) || len(verdicts) != len(b.Users):
@@ -123,10 +123,9 @@ func (b *Batch) checkRules() error {
 }
 
 // allBelow reports whether every group number is below n, where n is 1 to 256. allBelow compares eight numbers at a
-// time and takes a tenth of a nanosecond for each number. To compare one byte with n, allBelow adds a number to the
-// byte's lower seven bits. The sum has the highest bit exactly if the lower seven bits are at least n modulo 128. If n
-// is a multiple of 128, the sum never has the highest bit. The added number is the distance from n to the next multiple
-// of 128.
+// time and takes a tenth of a nanosecond for each number. To compare a byte with n, allBelow adds the distance from n
+// to the next multiple of 128 to the byte's lower seven bits. The highest bit of this sum is set exactly if the lower
+// seven bits are at least n modulo 128. If n is a multiple of 128, the highest bit of this sum is never set.
 func allBelow(groups []uint8, n int) bool {
 	if n == maxGroups {
 		return true
@@ -151,11 +150,11 @@ func allBelow(groups []uint8, n int) bool {
 	return over&high == 0
 }
 
-// Released is the result of a release for one user: whether the release removed the send. The zero value of Released
-// means that the result is unknown.
+// Released says, for one user, whether a release has removed the send. The zero value of Released means that the result
+// is unknown.
 type Released uint8
 
-// The values of Released.
+// These constants are the possible results of a release for one user.
 const (
 	ReleaseUnavailable Released = iota // the result is unknown: release again
 	ReleaseDone                        // the send was in the log and has been removed
@@ -175,11 +174,11 @@ func CheckRelease(token Token, users []UserID, released []Released) error {
 	return nil
 }
 
-// Distinct moves the first occurrence of each user to the start of the slice, and keeps the order of the users.
-// Distinct returns the distinct users, and the number of removed duplicates. The result of Distinct uses the memory of
-// the argument. Distinct runs in linear time, with an open-addressing hash set that has at least twice as many slots as
-// users. The hash function of Distinct mixes all bits of an id with a seed that is new in every call. Therefore,
-// neither consecutive ids nor deliberately chosen ids collide.
+// The function Distinct moves the first occurrence of each user to the start of the slice, and keeps the order of the
+// users. Distinct returns the distinct users, and the number of removed duplicates. The result of Distinct uses the
+// memory of the argument. The function Distinct runs in linear time, with an open-addressing hash set that has at least
+// twice as many slots as users. The hash function of Distinct mixes all bits of an id with a seed that is new in every
+// call. Therefore, neither consecutive ids nor deliberately chosen ids collide.
 func Distinct(users []UserID) (distinct []UserID, duplicates int) { return DistinctMoved(users, nil) }
 
 // DistinctMoved works like Distinct, and also calls the function in the argument "moved" for each user that moves to a
@@ -261,7 +260,7 @@ func slotPool[Slot uint32 | UserID]() *sync.Pool {
 	return &wideSlots
 }
 
-// The function mix returns a hash of v. Every bit of v changes the upper bits of this hash.
+// The function mix returns a hash of v. The upper bits of the hash depend on every bit of v.
 func mix(v uint64) uint64 {
 	v = (v ^ v>>32) * 0x9fb21c651e98df25
 	return (v ^ v>>29) * 0x9e3779b97f4a7c15

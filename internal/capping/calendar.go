@@ -30,8 +30,8 @@ type date struct {
 	day   int
 }
 
-// calendarUnits is the only list of calendar units. Configuration, array sizes, models and tests loop over
-// calendarUnits.
+// calendarUnits is the only list of calendar units. The configuration, the models and the tests loop over
+// calendarUnits, and arrays have one element for each unit.
 var calendarUnits = [...]calendarUnit{
 	{CalendarDay, 26 * time.Hour, func(d date, _ time.Weekday) (first, next date) {
 		return d, date{d.year, d.month, d.day + 1}
@@ -74,9 +74,10 @@ func (c Calendar) period(now Instant, location *time.Location) (start, until Ins
 }
 
 // The method start returns the first instant of a day in the time zone. The day of the date may be outside the month,
-// because time.Date normalises days outside the month. If clocks skip midnight, time.Date may return a time of the day
-// before. For such a day, the method start returns the instant of the clock change. If clocks go back to midnight, a
-// day has two midnights. time.Date may return the second midnight, but the method start returns the first midnight.
+// because time.Date normalises days outside the month. For a day on which clocks skip midnight, time.Date may return a
+// time of the day before. If clocks skip midnight, the method start returns the instant of the clock change. If clocks
+// go back to midnight, a day has two midnights. time.Date may return the second midnight, but the method start returns
+// the first midnight.
 func (d date) start(location *time.Location) Instant {
 	t := time.Date(d.year, d.month, d.day, 0, 0, 0, 0, location)
 	day := time.Date(d.year, d.month, d.day, 12, 0, 0, 0, location).Day()

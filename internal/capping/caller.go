@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Caller is the API call for which a store works. A caller who waits in vain repeats the call. The late first attempt
-// must then not undo what happened after the answer to the repeated call.
+// A Caller describes the API call for which a store works. A caller who gets no answer repeats the call. If the first
+// attempt arrives late, it must not undo changes that followed the answer to the repeated call.
 //
 // The zero Caller stands for work without an API call.
 type Caller struct {
@@ -19,15 +19,16 @@ type Caller struct {
 	Asked Instant
 }
 
-// A Period holds the times after After and up to UpTo. The zero Period is empty.
+// A Period contains each time that is later than the field After and not later than the field UpTo. The zero Period is
+// empty.
 type Period struct{ After, UpTo Instant }
 
-// Has reports whether the period holds the time.
+// The method Has reports whether the period holds the time.
 func (p Period) Has(at Instant) bool { return at > p.After && at <= p.UpTo }
 
-// Later returns the period whose records surely followed the call. The argument "now" is the present time of the
-// store's clock. A record after the period comes from before a clock was put back. The period is empty if the time of
-// the call is unknown.
+// The method Later returns a period: each record with a time in this period surely followed the call. The argument
+// "now" is the present time of the store's clock. If a record has a time after the period, the record was made before a
+// clock was set back. The period is empty if the time of the call is unknown.
 func (c Caller) Later(now Instant, tolerance time.Duration) Period {
 	if c.Asked == 0 {
 		return Period{}
@@ -47,7 +48,7 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf returns the caller of the latest WithCaller, or the zero Caller.
+// CallerOf returns the caller that the latest call of WithCaller stored in the context, or the zero Caller.
 func CallerOf(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c

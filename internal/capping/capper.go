@@ -58,7 +58,7 @@ func (b *Basis) Generation() string { return b.segments.Generation() }
 // Policy returns the policy of the Basis.
 func (b *Basis) Policy() *Policy { return b.policy.Policy }
 
-// Widening returns the duration that the Capper adds to every rolling window of the policy.
+// The method Widening returns the duration that the Capper adds to every rolling window of the policy.
 func (c *Capper) Widening() time.Duration { return c.widen }
 
 // Store returns the Capper's store.
@@ -75,8 +75,8 @@ type Send struct {
 	Basis   *Basis   // the generation and policy to decide with; nil: those in force when the call begins
 }
 
-// Merge imports into the store the sends that another system recorded. Merge leaves out sends that are older than the
-// retention of the policy. Merge returns ErrNoMerger if the store cannot import sends.
+// The method Merge imports into the store the sends that another system recorded. The method Merge leaves out sends
+// that are older than the retention of the policy. Merge returns ErrNoMerger if the store cannot import sends.
 func (c *Capper) Merge(ctx context.Context, m *Merge) ([]Merged, error) {
 	merger, ok := As[Merger](c.store)
 	if !ok {
@@ -133,9 +133,9 @@ type QuietStanding struct {
 	Until    Instant        // when On is true: the end of these quiet hours, even if other quiet hours follow
 }
 
-// Explain reads one user's log and applies every limit of the user's segment, including limits of single channels.
-// Explain also checks which suppressions, holdout and quiet hours withhold sends to the user. Explain writes nothing to
-// the store.
+// The method Explain reads one user's log and applies every limit of the user's segment, including limits of single
+// channels. The method Explain also checks which suppressions, holdout and quiet hours withhold sends to the user. The
+// method Explain writes nothing to the store.
 func (c *Capper) Explain(ctx context.Context, user UserID) (*Explanation, error) {
 	basis := c.Basis()
 	segments, policy := basis.segments, basis.policy
@@ -241,14 +241,14 @@ func (l Log) tokens() []Token {
 	return tokens
 }
 
-// Release removes recorded sends of a message to the given users, so that limits no longer count these sends. Callers
-// release sends that did not take place. Release removes only sends on the given channel; channel 0 means every
-// channel, and also sends without a channel.
+// The method Release removes recorded sends of a message to the given users, so that limits no longer count these
+// sends. Callers release sends that did not take place. The method Release removes only sends on the given channel;
+// channel 0 means every channel, and also sends without a channel.
 func (c *Capper) Release(ctx context.Context, message Message, channel Channel, users []UserID) ([]Released, error) {
 	released := make([]Released, len(users))
 	err := c.store.Release(ctx, message.Token(), channel, users, released)
 	return released, err
 }
 
-// Erase removes the user's log from the store.
+// The method Erase removes the user's log from the store.
 func (c *Capper) Erase(ctx context.Context, user UserID) error { return c.store.Erase(ctx, user) }

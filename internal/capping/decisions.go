@@ -47,7 +47,8 @@ type ruleset struct {
 	byZone bool // some of the limits depend on the user's time zone
 }
 
-// Filter decides a send for all its users. A user without a decision before the deadline of ctx is Unavailable.
+// The method Filter decides a send for all its users. A user without a decision before the deadline of ctx is
+// Unavailable.
 func (c *Capper) Filter(ctx context.Context, send *Send) *Decisions {
 	basis := send.Basis
 	if basis == nil {
@@ -120,8 +121,8 @@ func numbersOf(segments Segments, users []UserID) []uint32 {
 }
 
 // The method "outdated" returns the indexes of the users whose decisions are outdated, because API calls have changed
-// sets since. For the users at these indexes, the result "since" is the earliest time of a first attempt whose result
-// is unknown.
+// sets since the decision. Some attempts for these users may have an unknown result; the result "since" is the time of
+// the earliest such attempt.
 func (d *Decisions) outdated() (at []int, since Instant) {
 	since = Never
 	for i := range d.Verdicts {
@@ -201,7 +202,7 @@ func (d *Decisions) group(policy *inForce, send *Send, now Instant, widen time.D
 	}
 }
 
-// The type grouping groups users by segment and time zone. Two time zones share their groups when the day, week or
+// The type "grouping" groups users by segment and time zone. Two time zones share their groups when the day, week or
 // month that the limits use is the same in both zones. Users of a segment whose limits depend on no time zone share one
 // group.
 type grouping struct {
@@ -267,8 +268,8 @@ func (g *grouping) add(i int) uint32 {
 	return uint32(len(d.rulesets))
 }
 
-// The method judge lets the store decide about the users to whom no suppression, holdout or quiet hours already deny
-// the send.
+// The method judge lets the store decide about the users whose sends suppression, the holdout and quiet hours do not
+// already deny.
 func (d *Decisions) judge(ctx context.Context, store Store, b *Batch) error {
 	if !d.withheld && d.groups == nil {
 		b.Users, b.Groups, b.Rules = d.Users, d.Codes, rulesOf(d.rulesets)
@@ -416,7 +417,7 @@ func (d *Decisions) Zone(i int) *time.Location {
 	return d.places[d.zones[i]]
 }
 
-// The function missing returns the error for a generation (published version) of segments that lacks sets which the
+// The function "missing" returns the error for a generation (published version) of segments that lacks sets which the
 // policy requires.
 func missing(generation string, sets []string) error {
 	return fmt.Errorf(

@@ -8,10 +8,10 @@
 // A limit allows at most Max sends per window, on all channels or on some channels. A shadow limit (limit on trial)
 // counts sends and reports the users whom it would deny, but denies nobody. A segment is a named group of users, and
 // each user is in at most one segment. A set is also a named group of users, but a user may be in many sets. A policy
-// assigns limits to segments. A policy also withholds sends: by suppression of the users in a set, by the holdout (a
-// share of all users, see package share), and by quiet hours (see package quiet). The log of a user holds the recorded
-// sends in time order, 12 bytes for each send. A decision is allowed, denied or unavailable. A denial has a cause, and
-// the time at which a slot is free.
+// assigns limits to segments. A policy also withholds sends in three ways: suppression of the users in a set, the
+// holdout (a share of all users, see package share), and quiet hours (see package quiet). The log of a user holds the
+// recorded sends in time order, 12 bytes for each send. A decision is allowed, denied or unavailable. A denial has a
+// cause, and the time at which a slot is free.
 //
 // # Flow
 //
@@ -37,9 +37,9 @@
 //  2. The holdout: the user is in the holdout's share of all users. The holdout never ends.
 //  3. Quiet hours: at the instant of the decision, the local time is within the quiet hours. The local time is the time
 //     in the quiet hours' own time zone, or in the user's time zone. Quiet hours end at the first instant at which none
-//     of the user's quiet hours for the channel are on. Quiet hours without an open minute within a year count as never
-//     ending.
-//  4. The limits of the user's segment, applied to the log in the store.
+//     of the user's quiet hours for the channel are on. If quiet hours leave no minute open within a year, they count
+//     as quiet hours that never end.
+//  4. The limits: a limit of the user's segment has no free slot in the user's log.
 //
 // The Capper checks suppression, the holdout and quiet hours before the call of the store. Suppression, the holdout and
 // quiet hours also deny a send that an earlier call recorded. For example, a user may unsubscribe after an attempt that
@@ -51,11 +51,11 @@
 //
 // If a generation (published version) of segments lacks a set that the send needs, every user of the call is
 // Unavailable. To decide a send, the Capper needs the sets that are suppressed on the send's channel, and the sets to
-// which quiet hours apply. An exempt send needs only the suppressed sets with EvenExempt. If a set is missing, Explain
-// still explains all other reasons for a decision, and lists the missing sets.
+// which quiet hours apply. An exempt send needs only the suppressed sets with EvenExempt (which suppress exempt sends
+// too). If a set is missing, Explain still explains all other reasons for a decision, and lists the missing sets.
 //
-// A user's time zone comes from the first time zone set in the manifest that contains the user. Users in no time zone
-// set have the policy's time zone.
+// A user's time zone comes from the first time zone set in the manifest that contains the user. A user who is in no
+// time zone set has the time zone of the policy.
 //
 // # Rules for logs and limits
 //

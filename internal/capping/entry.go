@@ -13,8 +13,8 @@ type UserID uint64
 // MaxDense is the largest dense id (32-bit integer), as in the roaring format.
 const MaxDense UserID = 1<<32 - 1
 
-// Dense returns the dense id of a user, in a deployment with dense ids (32-bit integers). Code with dense ids in
-// bitmaps, files or responses calls Dense to convert users.
+// The function Dense returns the dense id of a user, in a deployment with dense ids (32-bit integers). Code with dense
+// ids in bitmaps, files or responses calls Dense to convert users.
 func Dense(user UserID) uint32 { return uint32(user) }
 
 // AppendDense appends the dense ids of users to dst.
@@ -113,8 +113,8 @@ func (l Log) Check() error {
 	return nil
 }
 
-// The method find returns the index of the newest log entry with the token and the channel. If no log entry has the
-// token and the channel, or the newest such entry is not later than horizon, find returns -1.
+// The method find returns the index of the newest log entry with the token and the channel. If no log entry later than
+// horizon has the token and the channel, find returns -1.
 func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	for i := l.Len() - 1; i >= 0; i-- {
 		if Token(l[i*EntrySize+6:(i+1)*EntrySize]) == token && l.Channel(i) == channel {
@@ -127,9 +127,9 @@ func (l Log) find(channel Channel, token Token, horizon Instant) int {
 	return -1
 }
 
-// Record adds the entry e to the log, appends the resulting log to dst, and returns the extended dst. Record omits log
-// entries at or before horizon. Record gives the entry e at least the time of the newest log entry, and keeps at most
-// LogBound entries of e's channel.
+// The method Record adds the entry e to the log, appends the resulting log to dst, and returns the extended dst. The
+// method Record omits log entries at or before horizon. The method Record gives the entry e at least the time of the
+// newest log entry, and keeps at most LogBound entries of e's channel.
 func (l Log) Record(dst []byte, e Entry, horizon Instant) []byte {
 	l = l.Live(horizon)
 	if n := l.Len(); n > 0 {
@@ -165,7 +165,7 @@ func (l Log) overflow(channel Channel) int {
 	return oldest
 }
 
-// Live returns the log entries later than horizon. The log from Live shares the bytes of l.
+// The method Live returns the log entries later than horizon. The log from Live shares the bytes of l.
 func (l Log) Live(horizon Instant) Log {
 	i := 0
 	for i < l.Len() && l.At(i) <= horizon {
@@ -174,9 +174,9 @@ func (l Log) Live(horizon Instant) Log {
 	return l[i*EntrySize:]
 }
 
-// Release appends to dst the log without the entries that have the token and the channel, and reports whether it
-// omitted any entries. Entries of the period "later" stay: a send of this period surely followed the call. Channel 0
-// stands for every channel, and also for entries without a channel.
+// The method Release appends to dst the log without the entries that have the token and the channel, and reports
+// whether it omitted any entries. The method Release keeps entries with a time in the period "later", because their
+// sends surely followed the call. Channel 0 stands for every channel, and also for entries without a channel.
 func (l Log) Release(dst []byte, channel Channel, token Token, later Period) (log []byte, released bool) {
 	for i := range l.Len() {
 		e := l[i*EntrySize : (i+1)*EntrySize]

@@ -4,7 +4,7 @@ package capping
 // without a decision.
 type Outcome uint8
 
-// The outcomes.
+// These constants are the possible decisions for one user.
 const (
 	Unavailable Outcome = iota // not decided: retry with the same message id
 	Allowed                    // may be sent; recorded when the call records sends
@@ -48,8 +48,8 @@ type Verdict struct {
 // Reason is the cause of a denial. A store denies a send only with the reason ByLimit.
 type Reason uint8
 
-// The reasons of a denial. The Capper checks suppression, the holdout and quiet hours in this order, and the limits of
-// the user last.
+// These constants are the reasons of a denial. The Capper checks suppression, the holdout and quiet hours in this
+// order, and the limits of the user last.
 const (
 	ByLimit       Reason = iota
 	BySuppression        // the user is in a suppressed set of the policy
@@ -63,9 +63,9 @@ func (r Reason) Name() string {
 	return [...]string{ByLimit: "", BySuppression: "suppressed", ByHoldout: "holdout", ByQuiet: "quiet"}[r]
 }
 
-// Judge decides at the instant now whether a user with the given log may receive the message with the token on the
-// channel. Judge ignores log entries at or before horizon. Judge changes nothing and does not allocate memory. If the
-// verdict is Allowed, the store records the send.
+// The function Judge decides at the instant now whether a user with the given log may receive the message with the
+// token on the channel. The function Judge ignores log entries at or before horizon. The function Judge changes nothing
+// and does not allocate memory. If the verdict is Allowed, the store records the send.
 func Judge(log Log, channel Channel, token Token, rules []Rule, now, horizon Instant) Verdict {
 	if token != (Token{}) && log.find(channel, token, horizon) >= 0 {
 		return Verdict{Outcome: Replayed}

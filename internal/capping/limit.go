@@ -38,7 +38,7 @@ func (s ChannelSet) Has(c Channel) bool {
 	return s.All() || s[c/64]>>(c%64)&1 == 1
 }
 
-// contains reports whether the set contains every channel of the set "other".
+// The method contains reports whether the set contains every channel of the set "other".
 func (s ChannelSet) contains(other ChannelSet) bool {
 	if s.All() || other.All() {
 		return s.All()
@@ -52,7 +52,7 @@ func (s ChannelSet) contains(other ChannelSet) bool {
 }
 
 // The method add adds the channels of the set "other" to the set s. For the method add, a set s with the zero value
-// contains no channel. A set "other" with the zero value contains all channels, as everywhere else.
+// contains no channel. If the set "other" has the zero value, it contains all channels, as everywhere else.
 func (s *ChannelSet) add(other ChannelSet) {
 	for i := range s {
 		if other.All() {
@@ -113,7 +113,7 @@ func zoneName(l *Limit) string { return cmp.Or(l.Location, time.UTC).String() }
 // byUserZone reports whether the limit's calendar periods depend on the user's time zone.
 func (l *Limit) byUserZone() bool { return l.UserZone && l.Calendar != "" }
 
-// The method longest returns an upper bound for the time during which a log entry can count for the limit.
+// The method "longest" returns an upper bound for the time during which a log entry can count for the limit.
 func (l *Limit) longest() time.Duration {
 	if l.Calendar == "" {
 		return l.Window
@@ -149,7 +149,7 @@ func (l *Limit) Span() string {
 	return Span(l.Window)
 }
 
-// Span formats a duration without trailing zero units: 24h, not 24h0m0s.
+// The function Span formats a duration without trailing zero units: 24h, not 24h0m0s.
 func Span(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

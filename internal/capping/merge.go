@@ -43,8 +43,8 @@ type Merged struct {
 	Added uint16
 }
 
-// Check returns an error if no store could perform the import, or if the number of results is wrong. Check does not
-// look for duplicate users. If the field Users lists a user twice, the store merges both logs of that user.
+// Check returns an error if no store could perform the import, or if the number of results is wrong. The method Check
+// does not look for duplicate users. If the field Users lists a user twice, the store merges both logs of that user.
 func (m *Merge) Check(merged []Merged) error {
 	switch {
 	case len(m.Logs) != len(m.Users) || len(merged) != len(m.Users):
@@ -78,12 +78,12 @@ func (m *Merge) Check(merged []Merged) error {
 // above 65,535 as 65,535.
 func MergedOf(added int) Merged { return Merged{Done: true, Added: uint16(min(added, math.MaxUint16))} }
 
-// Union appends the entries of the logs "l" and "other" to dst in time order, and returns the number of entries that
-// came only from "other". Union leaves out entries at or before horizon, and keeps at most the newest LogBound entries
-// of each channel. If both logs have an entry with the same channel and token, both entries are the same send. Union
-// keeps the entry of the log "l". Two entries without a token (short hash of a message) are the same send when their
-// times are equal. If an entry of the log "l" and an entry of the log "other" have the same time, Union treats the
-// entry of "l" as newer. A repeated merge of the same log adds nothing.
+// The method Union appends the entries of the logs "l" and "other" to dst in time order, and returns the number of
+// entries that came only from "other". The method Union leaves out entries at or before horizon, and keeps at most the
+// newest LogBound entries of each channel. If both logs have an entry with the same channel and token, both entries are
+// the same send. The method Union keeps the entry of the log "l". Two entries without a token (short hash of a message)
+// are the same send when their times are equal. If an entry of the log "l" and an entry of the log "other" have the
+// same time, Union treats the entry of "l" as newer. A repeated merge of the same log adds nothing.
 func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added int) {
 	l, other = l.Live(horizon), other.Live(horizon)
 	fresh := l.lacking(other)
@@ -109,7 +109,7 @@ func (l Log) Union(dst []byte, other Log, horizon Instant) (log []byte, added in
 	return dst, added
 }
 
-// The method lacking returns the sends of the log "other" that the log "l" does not have, each send once.
+// The method "lacking" returns the sends of the log "other" that the log "l" does not have, each send once.
 func (l Log) lacking(other Log) (fresh Log) {
 	if max(l.Len(), other.Len()) > shortLog {
 		return l.lackingOfLong(other)
@@ -126,8 +126,8 @@ func (l Log) lacking(other Log) (fresh Log) {
 // memory.
 const shortLog = 32
 
-// lackingOfLong returns the sends of the log "other" that the log "l" does not have, like lacking, but takes linear
-// time even for long logs.
+// Like the method "lacking", lackingOfLong returns the sends of the log "other" that the log "l" does not have, but
+// takes linear time even for long logs.
 func (l Log) lackingOfLong(other Log) (fresh Log) {
 	seen := make(map[Entry]struct{}, l.Len()+other.Len())
 	for i := range l.Len() {
@@ -205,8 +205,8 @@ func MergeOf(sent []Sent) *Merge {
 	return m
 }
 
-// The method distinct removes repeated sends from a log, and keeps at most LogBound sends of each channel. The method
-// distinct overwrites the log l.
+// The method "distinct" removes repeated sends from a log, and keeps at most LogBound sends of each channel. The method
+// "distinct" overwrites the log l.
 func (l Log) distinct() Log {
 	if l.Len() == 1 {
 		return l

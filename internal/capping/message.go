@@ -74,10 +74,10 @@ const (
 // MessageMemory selects the messages whose texts a store keeps and whose sends the store counts. A store keeps the text
 // of a remembered message, so that a person who reads a log sees message ids instead of tokens. A MessageMemory selects
 // every message with an id for which a bulk call (call with at least BulkUsers users) records sends. From calls with
-// fewer users, a MessageMemory selects at most 2 new messages per second on average, and at most 1,000 at once. Without
-// this limit on selections, the message ids and counts of all single-user calls would take more memory than the users'
-// logs. A message stays selected while it is among the last few thousand messages that were used. A MessageMemory is
-// safe for concurrent use.
+// fewer users, a MessageMemory selects at most 2 new messages per second on average, and at most 1,000 new messages in
+// a burst. Without this limit on selections, the message ids and counts of all single-user calls would take more memory
+// than the users' logs. A message stays selected while it is among the last few thousand messages that were used. A
+// MessageMemory is safe for concurrent use.
 type MessageMemory struct {
 	clock func() time.Time
 	small *rate.Limiter
@@ -90,7 +90,7 @@ type MessageMemory struct {
 // keptMessage holds the data of a MessageMemory about one message.
 type keptMessage struct{ stored time.Time } // when the message's text was last stored; zero: never
 
-// NewMessageMemory returns an empty MessageMemory, which can select 1,000 new messages at once.
+// NewMessageMemory returns an empty MessageMemory, which can select 1,000 new messages immediately.
 func NewMessageMemory(clock func() time.Time) *MessageMemory {
 	return &MessageMemory{clock: clock, small: rate.NewLimiter(2, 1000), young: make(map[Message]*keptMessage)}
 }
@@ -119,8 +119,8 @@ func (m *MessageMemory) KeepSends(message Message, sends int) bool {
 	return true
 }
 
-// The method Due reports whether a store should write the text of a remembered message with this batch: always for bulk
-// calls, once a minute for smaller calls.
+// The method Due reports whether a store should write the text of a remembered message with this batch. For bulk calls,
+// Due always returns true; for smaller calls, Due returns true once a minute.
 func (m *MessageMemory) Due(b *Batch) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -54,7 +54,7 @@ type Holdout struct {
 	Channels ChannelSet // zero: sends on every channel, and sends without a channel
 }
 
-// Quiet denies sends during quiet hours.
+// The type Quiet is an entry of quiet hours, during which the Capper denies sends.
 type Quiet struct {
 	Hours    quiet.Hours
 	Channels ChannelSet     // zero: sends on every channel, and sends without a channel
@@ -84,8 +84,8 @@ func (p *Policy) Sets() (names []string) {
 	return slices.Compact(names)
 }
 
-// Missing returns the names of required sets that the generation (published version) of segments lacks, sorted. If a
-// send needs a missing set, the decision is Unavailable for every user.
+// The method Missing returns the names of required sets that the generation (published version) of segments lacks,
+// sorted. If a send needs a missing set, the decision is Unavailable for every user.
 func (p *Policy) Missing(segments Segments) (names []string) {
 	for _, name := range p.Sets() {
 		if _, ok := segments.Set(name); !ok {

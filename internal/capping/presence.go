@@ -6,7 +6,7 @@ import "context"
 // give a result.
 type Presence uint8
 
-// The values of Presence.
+// These constants are the possible results of a lookup of one send.
 const (
 	PresenceUnknown  Presence = iota // the store did not say: ask again
 	PresenceRecorded                 // the send is in the log
@@ -16,9 +16,10 @@ const (
 	PresenceForgotten
 )
 
-// The method Recorded looks up, for each of the distinct users, the recorded send of the message on the channel.
-// Recorded writes nothing, and ignores policy and segments: Recorded also finds a send to a user who was suppressed
-// later. Recorded also finds a send that is too old for every limit, while the store still has the log entry.
+// The method Recorded looks up, for each of the distinct users, the recorded send of the message on the channel. The
+// method Recorded writes nothing, and ignores policy and segments. Recorded therefore also finds a send to a user who
+// was suppressed later. Recorded also finds a send that is too old for every limit, while the store still has the log
+// entry.
 func (c *Capper) Recorded(ctx context.Context, message Message, channel Channel, users []UserID) ([]Presence, error) {
 	full := Rule{Max: LogBound, Hold: MaxRetention.Milliseconds(), Channels: ChannelSetOf(channel)}
 	verdicts := make([]Verdict, len(users))

@@ -28,7 +28,7 @@ type Segments interface {
 // DenseIDs implements Segments.Numbers for dense ids (32-bit integers).
 type DenseIDs struct{}
 
-// Numbers sets numbers[i] to the dense id of users[i].
+// The method Numbers sets numbers[i] to the dense id of users[i].
 func (DenseIDs) Numbers(users []UserID, numbers []uint32) {
 	numbers = numbers[:len(users)]
 	for i, user := range users {

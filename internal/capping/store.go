@@ -63,7 +63,7 @@ func As[T any](store Store) (found T, ok bool) {
 	return found, false
 }
 
-// Widening returns the duration that the Capper adds to rolling windows for the store's clock tolerance.
+// The function Widening returns the duration that the Capper adds to rolling windows for the store's clock tolerance.
 func Widening(store Store) time.Duration { return 2 * store.ClockTolerance() }
 
 // Health is the state of a store.
@@ -92,7 +92,7 @@ type Rate struct {
 	Burst          int // burst: the most users at once after a pause, and in a batch; 0: the value of UsersPerSecond
 }
 
-// Largest returns the largest number of users that one call may have.
+// The method Largest returns the largest number of users that one call may have.
 func (r Rate) Largest() int { return cmp.Or(r.Burst, r.UsersPerSecond) }
 
 // Check returns an error when the rate is invalid.
@@ -107,7 +107,7 @@ func (r Rate) Check() error {
 }
 
 // RateState is the state of an API client's request budget after a call. RetryAfter and ResetAfter are zero when the
-// API client can make its next call at once.
+// API client can make its next call immediately.
 type RateState struct {
 	Allowed    bool
 	Remaining  int           // the number of users that would be allowed at once now

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A Uses counts, for each limit, the users by the number of their sends that count for this limit. A Uses does not
-// decide real sends. The Basis of Uses replaces each limit by shadow limits (limits that deny nobody), one for each
-// number of sends to count. The Basis of Uses withholds no send.
+// The type Uses counts users, for each limit, by their number of counted sends. A Uses does not decide real sends. The
+// Basis of Uses replaces each limit by shadow limits (limits that deny nobody), one for each number of sends to count.
+// The Basis of Uses withholds no send.
 type Uses struct {
 	basis   *Basis
 	channel Channel
@@ -28,7 +28,7 @@ type useCount struct {
 	users   int
 }
 
-// A Use holds, for one limit of a segment, the numbers of users by the number of their sends that count for the limit.
+// A Use holds, for one limit of a segment, the counts of users by their number of counted sends.
 type Use struct {
 	Segment string // "": users in no segment
 	Limit   Limit
@@ -39,8 +39,8 @@ type Use struct {
 // next step.
 type UseStep struct{ Sends, Users int }
 
-// NewUses returns a Uses that has not counted users yet. NewUses counts for the limits of the basis that apply to a
-// channel.
+// NewUses returns a Uses that has not counted users yet. The returned Uses counts for the limits of the basis that
+// apply to the channel.
 func NewUses(b *Basis, channel Channel) *Uses {
 	p := b.Policy()
 	counting := &Policy{Version: p.Version, Channels: p.Channels, Zone: p.Zone, Default: countingLimits(p.Default),
@@ -80,8 +80,8 @@ func countingLimits(limits []Limit) (counting []Limit) {
 // the returned Basis before they call the method Add.
 func (u *Uses) Basis() *Basis { return u.basis }
 
-// Add counts the users of the given decisions, which must have been made with the Basis of u. Add leaves out users
-// without a decision.
+// The method Add counts the users of the given decisions, which must have been made with the Basis of u. The method Add
+// leaves out users without a decision.
 func (u *Uses) Add(d *Decisions) {
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]

@@ -16,15 +16,15 @@ const (
 	markQuiet
 )
 
-// The type withholding holds the reasons to withhold a send from users before limits apply: suppressed sets, the
-// holdout and quiet hours. The zero value withholds nothing.
+// The type "withholding" holds the reasons to withhold a send from users before limits apply: suppressed sets, the
+// holdout and quiet hours. The zero value of the type "withholding" withholds nothing.
 type withholding struct {
 	suppressed []suppressed
 	holdout    *Holdout
 	quiet      *nights
 }
 
-// The type suppressed is a set of users who must not receive the send.
+// The type "suppressed" is a set of users who must not receive the send.
 type suppressed struct {
 	set  Set
 	mark uint8
@@ -134,7 +134,7 @@ func (w *withholding) postpone(d *Decisions) {
 	}
 }
 
-// The type nights holds the quiet hours that apply to a send.
+// The type "nights" holds the quiet hours that apply to a send.
 type nights struct {
 	hours []*Quiet
 	index []uint8 // by quiet hours: their index in the policy

@@ -3,20 +3,21 @@
 //
 // # Rules
 //
-// A live change is a change of a set by an API call. A live change takes effect at once, and adds a user, removes a
-// user, or cancels a user's earlier changes. If a user has several live changes in a set, the change with the latest
-// time wins. At equal times, an addition wins. Because the latest change always wins, an instance can apply live
-// changes in any order and repeatedly, with the same result.
+// A live change is a change of a set by an API call. A live change takes effect immediately, and adds a user, removes a
+// user, or cancels a user's earlier changes. If a user has several live changes in a set, only the change with the
+// latest time has an effect. If two changes have equal times, an addition takes precedence. Because only the latest
+// change has an effect, an instance can apply live changes in any order and repeatedly, with the same result.
 //
 // Each set of a published generation has an as-of time: the build (offline job) that made the set included all live
-// changes up to this time. A live change that is later than the as-of time of the set overrides the build. An earlier
-// live change has no effect, because the build already includes it. The addition of a user even overrides builds whose
-// as-of time is up to one minute (Margin) later, because clocks may differ. The reason for this margin: withholding a
-// message by mistake is better than sending a message to a person who objected.
+// changes up to this time. A live change that is later than the as-of time (time of export) of the set overrides the
+// build. An earlier live change has no effect, because the build already includes it. The addition of a user even
+// overrides builds whose as-of time is up to one minute (Margin) later, because clocks may differ. This margin exists
+// because withholding a message by mistake is better than sending a message to a person who objected.
 //
 // When all generations (published versions of the sets) in use contain a live change, the store removes the change. The
-// store also keeps the latest time of the removed changes (Lists.Freed). If the as-of time of a generation is earlier
-// than this time, the generation lacks removed changes, so the service must not allow sends with it.
+// store also keeps the latest time of the removed changes (Lists.Freed). If the as-of time (time of export) of a
+// generation is earlier than this time, the generation lacks removed changes, so the service must not allow sends with
+// it.
 //
 // # From a call to a decision
 //

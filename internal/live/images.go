@@ -13,9 +13,9 @@ import (
 // and a user whom no input file of a build contains has no such number. For images, a View therefore holds the changes
 // that determine membership separately from its bitmap.
 
-// The type decided holds the users whose membership in a set is determined by a live change (API call) and not by the
-// build. A value of the type decided is immutable: the method put returns a copy that shares the unchanged blocks. The
-// zero decided contains no users.
+// The type "decided" holds the users whose membership in a set is determined by a live change (API call) and not by the
+// build. A value of the type "decided" is immutable: the method put returns a copy that shares the unchanged blocks.
+// The zero value of the type "decided" contains no users.
 type decided struct {
 	pages [2 * narrowKeys / pageKeys]*page
 }
@@ -24,9 +24,9 @@ const pageKeys = 256
 
 type page [pageKeys]decisions
 
-// The type decisions holds users whose id images have equal upper bits, in ascending order, each with its membership.
-// Each element of decisions contains the lower 48 bits of a user's id image, and one bit that says whether the user is
-// a member.
+// The type "decisions" holds users whose id images (64-bit numbers that stand for ids) have equal upper bits, in
+// ascending order, each with its membership. Each element of decisions contains the lower 48 bits of a user's id image,
+// and one bit that says whether the user is a member.
 type decisions []uint64
 
 const restBits = 48
@@ -52,8 +52,8 @@ func (d *decided) put(l *list, keys []uint32, asOf capping.Instant) *decided {
 	return &next
 }
 
-// The method decide returns the users of the block whose live change overrides the build, each with the membership by
-// the change. The build includes all changes up to the time asOf.
+// The method decide returns the users of the block whose live change (change by an API call) overrides the build, each
+// with the membership by the change. The build includes all changes up to the time asOf.
 func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	if b == nil {
 		return nil
@@ -72,8 +72,8 @@ func (b *block) decide(key uint32, asOf capping.Instant) (all decisions) {
 	return slices.Clip(all)
 }
 
-// The method "of" reports whether a live change determines the user's membership, and if so, whether the user is a
-// member.
+// The method "of" reports whether a live change (change by an API call) determines the user's membership, and if so,
+// whether the user is a member.
 func (d *decided) of(user capping.UserID) (decides, member bool) {
 	key := keyOf(user)
 	p := d.pages[key/pageKeys]

@@ -30,7 +30,7 @@ func newList() *list { return &list{blocks: map[uint32]*block{}} }
 // The method end returns the number of changes that were applied to the list.
 func (l *list) end() uint64 { return l.dropped + uint64(len(l.journal)) }
 
-// The method since returns the users of all changes that were applied to the list, except the first n changes. The
+// The method "since" returns the users of all changes that were applied to the list, except the first n changes. The
 // result "ok" is false if the list's journal no longer contains all of these changes.
 func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 	if n < l.dropped {
@@ -43,7 +43,7 @@ func (l *list) since(n uint64) (users []capping.UserID, ok bool) {
 const narrowKeys = 1 << 16
 
 // keyOf returns the upper bits of a user, which are the key of the block that contains the user. The key of a user
-// below 2^32 is the upper 16 of 32 bits; the key of another user is narrowKeys combined with the upper 16 of 64 bits.
+// below 2^32 is the upper 16 of 32 bits. The key of another user is narrowKeys combined with the upper 16 of 64 bits.
 // If one user id is higher than another, its key is the same or higher.
 func keyOf(user capping.UserID) uint32 {
 	if user>>32 == 0 {
@@ -52,7 +52,7 @@ func keyOf(user capping.UserID) uint32 {
 	return narrowKeys | uint32(user>>48)
 }
 
-// A block holds the live changes of all users whose ids have the same upper bits.
+// A block holds the live changes (changes by API calls) of all users whose ids have the same upper bits.
 type block struct {
 	mids  []uint32 // for users from 2^32 on: the 32 bits above lows; otherwise nil
 	lows  []uint16 // lower 16 bits of the users
@@ -60,7 +60,7 @@ type block struct {
 }
 
 // The method user returns the user at index i of the block of changes; the argument "key" is the key of the block. The
-// users of a block of live changes are in ascending order.
+// users of a block of live changes (changes by API calls) are in ascending order.
 func (b *block) user(key uint32, i int) capping.UserID {
 	if key < narrowKeys {
 		return capping.UserID(key)<<16 | capping.UserID(b.lows[i])
@@ -68,7 +68,7 @@ func (b *block) user(key uint32, i int) capping.UserID {
 	return capping.UserID(key-narrowKeys)<<48 | capping.UserID(b.mids[i])<<16 | capping.UserID(b.lows[i])
 }
 
-// The method put inserts the live change of a user at an index of the block.
+// The method put inserts the live change (change by an API call) of a user at an index of the block.
 func (b *block) put(at int, user capping.UserID, one info) {
 	if keyOf(user) >= narrowKeys {
 		b.mids = slices.Insert(b.mids, at, uint32(user>>16))
@@ -84,7 +84,8 @@ func (b *block) add(user capping.UserID, one info) {
 	b.lows, b.infos = append(b.lows, uint16(user)), append(b.infos, one)
 }
 
-// The type info is a live change without the user: 40 bits for the time, 16 bits for the client, 8 bits for the kind.
+// The type info is a live change (change by an API call) without the user: 40 bits for the time, 16 bits for the
+// client, 8 bits for the kind.
 type info uint64
 
 func infoOf(at capping.Instant, by uint16, kind Kind) info {
@@ -95,7 +96,7 @@ func (i info) at() capping.Instant { return capping.Instant(i >> 24) }
 func (i info) by() uint16          { return uint16(i >> 8) }
 func (i info) kind() Kind          { return Kind(i) }
 
-// The method later reports whether the live change i takes precedence over the live change j of the same user.
+// The method "later" reports whether the live change i takes precedence over the live change j of the same user.
 func (i info) later(j info) bool {
 	if i.at() != j.at() {
 		return i.at() > j.at()
@@ -103,10 +104,10 @@ func (i info) later(j info) bool {
 	return i.kind() > j.kind()
 }
 
-// The method "in" reports whether the live change overrides a build of the set that includes all changes up to the time
-// asOf. The result "member" says whether the change makes the user a member. If a live change adds a user, the change
-// even overrides builds that are newer by up to the time Margin, because clocks may differ. The reason for Margin:
-// withholding a message by mistake is better than sending an unwanted message.
+// The method "in" reports whether the live change (change by an API call) overrides a build of the set that includes
+// all changes up to the time asOf. The result "member" says whether the change makes the user a member. If a live
+// change adds a user, the change even overrides builds that are newer by up to the time Margin, because clocks may
+// differ. Margin exists because withholding a message by mistake is better than sending an unwanted message.
 func (i info) in(asOf capping.Instant) (decides, member bool) {
 	switch i.kind() {
 	case Added:
@@ -128,7 +129,7 @@ func (b *block) find(user capping.UserID) (int, bool) {
 	return sort.Find(len(b.lows), func(i int) int { return cmp.Compare(user, b.user(key, i)) })
 }
 
-// The method "of" returns the latest live change of a user in the set, if the user has one.
+// The method "of" returns the latest live change (change by an API call) of a user in the set, if the user has one.
 func (l *list) of(user capping.UserID) (info, bool) {
 	b := l.blocks[keyOf(user)]
 	if b == nil {
@@ -141,7 +142,8 @@ func (l *list) of(user capping.UserID) (info, bool) {
 	return b.infos[at], true
 }
 
-// The method apply records the same live change for several users, who must be in ascending order.
+// The method "apply" records the same live change (change by an API call) for several users, who must be in ascending
+// order.
 func (l *list) apply(users []capping.UserID, one info) {
 	if one.at() <= l.freed {
 		return
@@ -170,7 +172,7 @@ func (l *list) apply(users []capping.UserID, one info) {
 // of the block with the new changes is faster.
 const fewUsers = 8
 
-// applyIn records the same live change for several users of one block of a set's changes.
+// applyIn records the same live change (change by an API call) for several users of one block of a set's changes.
 func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 	var fresh []capping.UserID
 	for _, user := range users {
@@ -194,8 +196,8 @@ func (l *list) applyIn(b *block, users []capping.UserID, one info) {
 	}
 }
 
-// The method insert adds a live change for users who have no change in the block yet. The users must be in ascending
-// order.
+// The method insert adds a live change (change by an API call) for users who have no change in the block yet. The users
+// must be in ascending order.
 func (b *block) insert(fresh []capping.UserID, one info) {
 	n, key := len(b.lows)+len(fresh), keyOf(fresh[0])
 	all := &block{lows: make([]uint16, 0, n), infos: make([]info, 0, n)}

@@ -38,8 +38,8 @@ func NewOfImages(partitions int) *Lists {
 	return l
 }
 
-// Apply adds the live changes in records from the store to the lists in memory. If the list already contains a later
-// change of the same user in the set, Apply ignores the change.
+// The method Apply adds the live changes (changes by API calls) in records from the store to the lists in memory. If
+// the list already contains a later change of the same user in the set, Apply ignores the change.
 func (l *Lists) Apply(records ...*Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +63,8 @@ func (l *Lists) ApplyUpTo(partition int, version string, freed map[string]cappin
 	l.versions[partition] = version
 }
 
-// Drop removes the live changes of each set up to the time in the map "freed", because the generations in use contain
-// these changes.
+// The method Drop removes the live changes (changes by API calls) of each set up to the time in the map "freed". The
+// generations in use contain these changes.
 func (l *Lists) Drop(freed map[string]capping.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +104,8 @@ func (l *Lists) number(client string) uint16 {
 	return n
 }
 
-// Changed returns a number that increases with every live change and with every new version of a partition of the
-// store.
+// Changed returns a number that increases with every live change (change by an API call) and with every new version of
+// a partition of the store.
 func (l *Lists) Changed() uint64 { return l.changed.Load() }
 
 // The method Version returns the latest version of a store partition whose changes, and all earlier changes, are in the
@@ -117,8 +117,8 @@ func (l *Lists) Version(partition int) string {
 }
 
 // Stamp returns the time for the changes of a batch (an API call). If the batch has the time Batch.At, Stamp returns
-// this time. Otherwise, Stamp returns the time now or a later time. The result is later than Batch.After, than every
-// removed change of the set, and than each known change of the batch's users in the set.
+// this time. Otherwise, Stamp returns the time now or a later time. This time is later than Batch.After, later than
+// every removed change of the set, and later than each known change of the batch's users in the set.
 func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	if b.At != 0 {
 		return b.At
@@ -139,9 +139,9 @@ func (l *Lists) Stamp(b *Batch, now capping.Instant) capping.Instant {
 	return now
 }
 
-// WithoutLater returns the batch without those users who have a known change in the set of the period "later", and the
-// number of these users. Such a change surely followed the call of the batch, which must not override it. A batch with
-// the time Batch.At stays as it is.
+// WithoutLater removes from the batch each user whose known change in the set has a time in the period "later".
+// WithoutLater returns the remaining batch and the number of removed users. A change with such a time surely followed
+// the call of the batch, so the batch must not override the change. A batch with the time Batch.At stays as it is.
 func (l *Lists) WithoutLater(b *Batch, later capping.Period) (rest Batch, without int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -160,8 +160,8 @@ func (l *Lists) WithoutLater(b *Batch, later capping.Period) (rest Batch, withou
 	return rest, without
 }
 
-// Superseded returns the number of changes in the record that have no effect, because they are not the latest change of
-// the user in the set.
+// The method Superseded returns the number of changes in the record that have no effect, because they are not the
+// latest change of the user in the set.
 func (l *Lists) Superseded(r *Record) (n int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -178,9 +178,9 @@ func (l *Lists) Superseded(r *Record) (n int) {
 	return n
 }
 
-// AddOvertaken adds those changes of the record to the batch that have no effect, and returns their number. An instance
-// with a fast clock may have stored another change before. A change has no effect on purpose if the other change is of
-// the period "later".
+// AddOvertaken adds to the batch the changes of the record that have no effect, and returns their number. A change may
+// have no effect because an instance with a fast clock stored another change before. AddOvertaken leaves out a change
+// if the other change has a time in the period "later", because the change must then have no effect.
 func (l *Lists) AddOvertaken(b *Batch, r *Record, later capping.Period) (n int) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -202,7 +202,7 @@ func (l *Lists) AddOvertaken(b *Batch, r *Record, later capping.Period) (n int) 
 // Holds reports whether every change in the record is the latest change of its user in the set, and so takes effect.
 func (l *Lists) Holds(r *Record) bool { return l.Superseded(r) == 0 }
 
-// The method changed reports whether the latest change of the user is of the period.
+// The method changed reports whether the time of the user's latest change is in the period.
 func (l *list) changed(user capping.UserID, period capping.Period) bool {
 	known, ok := l.of(user)
 	return ok && period.Has(known.at())
@@ -267,9 +267,9 @@ func (l *Lists) Since(set string, at capping.Instant, from capping.UserID, limit
 	return changes
 }
 
-// Overruled returns the users whom an API call added to the set, and whom a newer build of the set may lack. The times
-// "before" and "next" are the as-of times of the older and of the newer build. Overruled returns a user if the addition
-// overrides the older build but not the newer build.
+// The method Overruled returns the users whom an API call added to the set, and whom a newer build of the set may lack.
+// The times "before" and "next" are the as-of times (times of export) of the older and of the newer build. The method
+// Overruled returns a user if the addition overrides the older build but not the newer build.
 func (l *Lists) Overruled(set string, before, next capping.Instant) (users []capping.UserID) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -299,8 +299,8 @@ type Size struct {
 	Freed          capping.Instant // changes up to this time were removed; 0: no removed changes
 }
 
-// Sizes returns the numbers of live changes (changes by API calls) of each set, in the order of set names. Sizes reads
-// every live change.
+// Sizes returns the numbers of live changes (changes by API calls) of each set, in the order of set names. The method
+// Sizes reads every live change.
 func (l *Lists) Sizes() (sizes []Size) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -320,8 +320,9 @@ func (l *Lists) Sizes() (sizes []Size) {
 	return sizes
 }
 
-// Len returns the number of users whose latest live change in the set is an addition or a removal. Len does not count
-// users whose latest change is of the kind Forgotten, because this kind cancels the user's earlier changes.
+// Len returns the number of users whose latest live change (change by an API call) in the set is an addition or a
+// removal. Len does not count users whose latest change is of the kind Forgotten, because this kind cancels the user's
+// earlier changes.
 func (l *Lists) Len(set string) int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -331,8 +332,9 @@ func (l *Lists) Len(set string) int {
 	return 0
 }
 
-// The method Freed returns a time: the store has removed all live changes of the set up to this time, because the
-// generations in use contain them. The result 0 means that the store has removed no live changes of the set.
+// The method Freed returns the time up to which the store has removed all live changes (changes by API calls) of the
+// set. The generations in use contain the removed changes. If the store has removed no live changes of the set, Freed
+// returns 0.
 func (l *Lists) Freed(set string) capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -342,7 +344,7 @@ func (l *Lists) Freed(set string) capping.Instant {
 	return 0
 }
 
-// AllFreed returns the result of Freed for each set with removed live changes.
+// AllFreed returns the result of Freed for each set with removed live changes (changes by API calls).
 func (l *Lists) AllFreed() map[string]capping.Instant {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -374,9 +376,10 @@ func (l *Lists) Records(keep func(capping.UserID) bool) []*Record {
 	return pack(entries)
 }
 
-// The method Pack combines old records of live changes (changes by API calls) into fewer records. Pack keeps only the
-// latest change of each user in a set, and omits changes that the store has removed. If the argument "whole" is true,
-// the argument "old" must contain all stored records of its users, and Pack also omits changes of the kind Forgotten.
+// The method Pack combines old records of live changes (changes by API calls) into fewer records. The method Pack keeps
+// only the latest change of each user in a set, and omits changes that the store has removed. If the argument "whole"
+// is true, the argument "old" must contain all stored records of its users, and Pack also omits changes of the kind
+// Forgotten.
 func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -412,7 +415,7 @@ func (l *Lists) Pack(old []*Record, whole bool) []*Record {
 	return pack(entries)
 }
 
-// An entry is a live change that the function pack adds to a packed record.
+// An entry is a live change (change by an API call) that the function pack adds to a packed record.
 type entry struct {
 	set, by string
 	user    capping.UserID

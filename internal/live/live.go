@@ -82,6 +82,6 @@ type Store interface {
 	OthersAsOf() (asOf map[string]capping.Instant, ok bool)
 }
 
-// ErrOlderInstance is the error of a live change if an instance with an older version of capper uses the store and
-// would therefore ignore the change.
+// ErrOlderInstance is the error of a live change (change by an API call) if an instance with an older version of capper
+// uses the store. This older instance would ignore the change.
 var ErrOlderInstance = errors.New("an instance of an older capper version uses the store: upgrade every instance first")

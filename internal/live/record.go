@@ -17,8 +17,8 @@ type Record struct {
 	Runs    []Run
 }
 
-// A Run holds the changes of a Record that have the same time. Users[k] contains the users with live changes of kind k,
-// in strictly ascending order.
+// A Run holds the changes of a Record that have the same time. Users[k] contains the users with live changes (changes
+// by API calls) of kind k, in strictly ascending order.
 type Run struct {
 	At    capping.Instant
 	Users [kinds][]capping.UserID
@@ -175,8 +175,8 @@ func DecodeRecord(raw []byte) (*Record, error) {
 	return r, nil
 }
 
-// AppendFreed appends the stored form of the argument "freed" to dst. The argument holds, for each set, the time up to
-// which live changes were removed.
+// AppendFreed appends the stored form of the argument "freed" to dst. The argument "freed" holds, for each set, the
+// time up to which the store has removed live changes (changes by API calls).
 func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
 	dst = append(dst, recordVersion)
 	names := make([]string, 0, len(freed))
@@ -190,8 +190,8 @@ func AppendFreed(dst []byte, freed map[string]capping.Instant) []byte {
 	return dst
 }
 
-// DecodeFreed decodes the result of AppendFreed: for each set, the time up to which live changes were removed. For an
-// empty slice, DecodeFreed returns an empty map.
+// DecodeFreed decodes the result of AppendFreed: for each set, the time up to which live changes (changes by API calls)
+// were removed. For an empty slice, DecodeFreed returns an empty map.
 func DecodeFreed(raw []byte) (map[string]capping.Instant, error) {
 	freed := map[string]capping.Instant{}
 	if len(raw) == 0 {

@@ -27,7 +27,7 @@ type View struct {
 }
 
 // recentMax is the maximum number of live changes that a View (the members of a set) holds outside its bitmap. Above
-// this number, each further change would cost more than a merge of all changes into the bitmap.
+// recentMax changes, each further change would cost more than a merge of all changes into the bitmap.
 const recentMax = 4096
 
 var nobody = bitmap.Of()
@@ -121,8 +121,9 @@ func orNobody(b *bitmap.Bitmap) *bitmap.Bitmap {
 	return b
 }
 
-// The method recent divides the given users into members of the set and other users, and returns both groups as
-// bitmaps. If a user's live change does not override the build, the build determines whether the user is a member.
+// The method "recent" divides the given users into members of the set and other users, and returns both groups as
+// bitmaps. If a user's live change (change by an API call) does not override the build, the build determines whether
+// the user is a member.
 func (l *list) recent(users []capping.UserID, base *bitmap.Bitmap, asOf capping.Instant) (added,
 	removed *bitmap.Bitmap) {
 	var in, out []capping.UserID
@@ -167,7 +168,7 @@ func (l *list) merge(base *bitmap.Bitmap, asOf capping.Instant, before *View) *V
 	return v
 }
 
-// addTo applies the live changes in a block to the same block of the bitmap from a build.
+// addTo applies the live changes (changes by API calls) in a block to the same block of the bitmap from a build.
 func (b *block) addTo(w *bitmap.Words, asOf capping.Instant) {
 	if b == nil {
 		return
@@ -179,7 +180,7 @@ func (b *block) addTo(w *bitmap.Words, asOf capping.Instant) {
 	}
 }
 
-// The function narrow returns the block keys (upper bits of user ids) that belong to user ids below 2^32.
+// The function "narrow" returns the block keys (upper bits of user ids) that belong to user ids below 2^32.
 func narrow(keys []uint32) (narrow []uint16) {
 	for _, key := range keys {
 		if key < narrowKeys {

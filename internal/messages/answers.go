@@ -6,11 +6,11 @@ import (
 	"capper/internal/capping"
 )
 
-// maxConfigs is the maximum number of configuration versions in Answers.Configs. Later versions are left out.
+// maxConfigs is the maximum number of configuration versions in Answers.Configs. Answers leaves out further versions.
 const maxConfigs = 100
 
-// Add adds the counts in the argument "more" to the counts in the receiver. Add copies the numbers, and keeps no
-// reference to the maps in the argument.
+// The method Add adds the counts in the argument "more" to the counts in the receiver. The method Add copies the
+// numbers, and keeps no reference to the maps in the argument.
 func (a *Answers) Add(more *Answers) {
 	if more.Calls > 0 {
 		a.called(more.Calls, more.First)
@@ -41,8 +41,8 @@ func (a *Answers) AddCall(at capping.Instant, config string) {
 	a.under(config)
 }
 
-// The method called adds a number of calls about a message to the counts. The argument "first" is the time of the first
-// of these calls.
+// The method "called" adds a number of calls about a message to the counts. The argument "first" is the time of the
+// first of these calls.
 func (a *Answers) called(calls int64, first capping.Instant) {
 	if a.Calls == 0 || first < a.First {
 		a.First = first

@@ -67,10 +67,10 @@ func NewCounter(store Store, logger *slog.Logger, registerer prometheus.Register
 	return c, registerer.Register(c.lost)
 }
 
-// Add counts the decisions of one call with the given number of users. Add collects the counts for a later write to the
-// store. The argument "told" is a function that adds the decisions of the call to the collected counts, so that most
-// calls need no memory for counts. Other calls of Add wait while the function "told" runs. If the Counter already has
-// counts for too many messages, Add does not call the function "told".
+// The method Add counts the decisions of one call with the given number of users. The method Add collects the counts
+// for a later write to the store. The argument "told" is a function that adds the decisions of the call to the
+// collected counts, so that most calls need no memory for counts. Other calls of Add wait while the function "told"
+// runs. If the Counter already has counts for too many messages, Add does not call the function "told".
 func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *Counter) Add(key Key, asked int64, told func(to *Answers)) {
 	told(to)
 }
 
-// Run writes the collected counts to the store once a second until ctx ends, and then once more.
+// The method Run writes the collected counts to the store once a second until ctx ends, and then once more.
 func (c *Counter) Run(ctx context.Context) {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
@@ -120,8 +120,8 @@ func (c *Counter) flushWithin(ctx context.Context) {
 	c.logger.Info("counts of messages are up to date again")
 }
 
-// Flush adds the collected counts to the store. The Counter keeps counts that the store could not add for the next
-// Flush.
+// The method Flush adds the collected counts to the store. The Counter keeps counts that the store could not add for
+// the next Flush.
 func (c *Counter) Flush(ctx context.Context) error {
 	select {
 	case c.flushing <- struct{}{}:
@@ -196,10 +196,10 @@ func (c *Counter) SetTitle(ctx context.Context, message capping.Message, title s
 // titlesAtOnce is the maximum number of message titles that Titles reads from the store at the same time.
 const titlesAtOnce = 64
 
-// Titles returns the titles of the given messages. Messages without a title are omitted. A message needs no counts to
-// have a title. Titles reads several titles at once, so that a store on several servers combines the reads into a few
-// round trips. If a read fails, Titles starts no further reads, and returns the error with the titles that it has
-// already read.
+// Titles returns the titles of the given messages. The method Titles omits messages without a title. A message without
+// counts can also have a title. The method Titles reads several titles at the same time, so that a store on several
+// servers combines the reads into a few round trips. If a read fails, Titles starts no further reads, and returns the
+// error with the titles that it has already read.
 func (c *Counter) Titles(ctx context.Context, of []capping.Message) (map[capping.Message]string, error) {
 	var mu sync.Mutex
 	var failed error

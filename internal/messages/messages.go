@@ -68,10 +68,10 @@ func (a *Answers) AllWithheld() bool {
 	return a.Asked > 0 && withheld == a.Asked
 }
 
-// Begins reports whether these counts make a store begin to count the message. A store begins to count for the counts
-// of an hour (Activity), for at least capping.BulkUsers requested users, or if all users were withheld (AllWithheld).
-// If all users were withheld (denied by a rule other than a limit), the store gets no filter call. Begins therefore
-// checks the given MessageMemory for such counts.
+// The method Begins reports whether these counts make a store begin to count the message. A store begins to count for
+// the counts of an hour (Activity), for at least capping.BulkUsers requested users, or if all users were withheld
+// (AllWithheld). If all users were withheld (denied by a rule other than a limit), the store gets no filter call. The
+// method Begins therefore checks the given MessageMemory for such counts.
 func (d *Delta) Begins(memory *capping.MessageMemory) bool {
 	return IsActivity(d.Message) || d.Asked >= capping.BulkUsers || d.AllWithheld() && memory.KeepSends(d.Message, 0)
 }

@@ -45,8 +45,8 @@ type Page struct {
 	Next *Position
 }
 
-// Compare compares the positions of two messages in a list with the order o. Messages with equal values are sorted by
-// id and channel.
+// The method Compare compares the positions of two messages in a list with the order o. Messages with equal values are
+// sorted by id and channel.
 func (o Order) Compare(a, b Position) int {
 	if o == ByAsked { // the reverse order of a Redis index
 		return cmp.Or(cmp.Compare(b.Value, a.Value), -cmp.Compare(a.Channel, b.Channel),
@@ -56,8 +56,8 @@ func (o Order) Compare(a, b Position) int {
 		cmp.Compare(a.Channel, b.Channel))
 }
 
-// Behind reports whether the position p in a list is after Query.After, so that the message at p belongs to this page
-// or to a later page.
+// The method Behind reports whether the position p in a list is after Query.After, so that the message at p belongs to
+// this page or to a later page.
 func (q *Query) Behind(p Position) bool {
 	switch {
 	case q.After == nil:
@@ -68,13 +68,13 @@ func (q *Query) Behind(p Position) bool {
 	return q.Order.Compare(*q.After, p) < 0
 }
 
-// Within reports whether a message meets the limits Since, Until and AtLeast of the query. The argument "last" is the
-// time of the message's last call, and "asked" is the number of users in all its calls.
+// The method Within reports whether a message meets the limits Since, Until and AtLeast of the query. The argument
+// "last" is the time of the message's last call, and "asked" is the number of users in all its calls.
 func (q *Query) Within(last capping.Instant, asked int64) bool {
 	return last >= q.Since && (q.Until == 0 || last < q.Until) && asked >= q.AtLeast
 }
 
-// Wants reports whether the query selects messages with the given key.
+// The method Wants reports whether the query selects messages with the given key.
 func (q *Query) Wants(key Key) bool { return q.Match == nil || q.Match(key) }
 
 // A Candidate is a message that a store considers for a page of a list.
@@ -109,7 +109,8 @@ func (q *Query) Cut(list []Candidate) (page []Candidate, next *Position) {
 	return list[:q.Max], &at
 }
 
-// Named reports whether a message's id or title (the argument "text") contains Query.Part in upper or lower case.
+// The method Named reports whether a message's id or title (the argument "text") contains Query.Part in upper or lower
+// case.
 func (q *Query) Named(text string) bool {
 	return strings.Contains(text, q.Part) || strings.Contains(strings.ToLower(text), strings.ToLower(q.Part))
 }

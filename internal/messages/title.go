@@ -33,7 +33,7 @@ func CheckTitle(title string) (string, error) {
 	return title, nil
 }
 
-// The function hidden reports whether a character is a control character, ends a line, or changes the direction of
+// The function "hidden" reports whether a character is a control character, ends a line, or changes the direction of
 // text.
 func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)

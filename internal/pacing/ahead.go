@@ -9,11 +9,12 @@ import (
 const MostAhead = 128
 
 // MostReturned is the largest number of strands (series of slots at equal distances) that a return of permits may leave
-// in a log. MostReturned is small because each strand in a log slows down all later searches for a free slot.
+// in a log. MostReturned is small because each strand (series of slots) in a log slows down all later searches for a
+// free slot.
 const MostReturned = 64
 
 // Strand is a series of slots at equal distances. Later permits may still get slots before and between the slots of a
-// Strand. The strands of a log may overlap in time.
+// Strand. The strands (series of slots) of a log may overlap in time.
 type Strand struct {
 	At      Time
 	Every   int64 // microseconds; 0: all permits at At
@@ -30,7 +31,7 @@ func (s *Strand) through(t Time) int64 {
 	return r.through(t, s.Permits)
 }
 
-// The method newest returns the last slot of the strand (series of slots).
+// The method "newest" returns the last slot of the strand (series of slots).
 func (s *Strand) newest() Time {
 	r := s.run()
 	return r.slot(s.Permits - 1)
@@ -62,7 +63,7 @@ func (a Ahead) through(t Time) (n int64) {
 }
 
 // The method "after" returns the first slot that is later than t in any of the strands (series of slots). If no strand
-// has a slot later than t, "after" returns Never.
+// (series of slots) has a slot later than t, "after" returns Never.
 func (a Ahead) after(t Time) Time {
 	first := Never
 	for i := range a {
@@ -72,7 +73,7 @@ func (a Ahead) after(t Time) Time {
 }
 
 // The method "before" returns the last slot that is not later than t in any of the strands (series of slots). The
-// result "ok" of the method "before" is false if no strand has a slot at or before t.
+// result "ok" of the method "before" is false if no strand (series of slots) has a slot at or before t.
 func (a Ahead) before(t Time) (last Time, ok bool) {
 	for i := range a {
 		if n := a[i].through(t); n > 0 {
@@ -130,7 +131,7 @@ func (w *walk) move(strand int, t Time) {
 	}
 }
 
-// The method next returns the first slot of any strand (series of slots) after the instant that the walk has reached,
+// The method "next" returns the first slot of any strand (series of slots) after the instant that the walk has reached,
 // or Never.
 func (w *walk) next() Time {
 	first := Never
@@ -142,7 +143,7 @@ func (w *walk) next() Time {
 
 // The method "behind" looks for a strand (series of slots) that alone fills all windows of a limit after the time
 // "since". The method "behind" returns the first instant at which the limit may allow a further permit despite this
-// strand. If no strand does so, "behind" returns 0.
+// strand (series of slots). If no strand (series of slots) alone fills all these windows, "behind" returns 0.
 func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	for i := range a {
 		s := &a[i]
@@ -154,7 +155,7 @@ func (a Ahead) behind(since Time, window, maximum int64) (opens Time) {
 	return opens
 }
 
-// The method newest returns the last slot of all strands (series of slots), and false if there is no strand.
+// The method "newest" returns the last slot of all strands (series of slots), and false if there is no strand.
 func (a Ahead) newest() (Time, bool) { return a.before(Never - 1) }
 
 // The method "frees" returns the last slot of the strand (series of slots) that ends first.
@@ -202,9 +203,9 @@ func (a *Ahead) add(at Time, permits int64) (left int64) {
 	return permits
 }
 
-// Stand adds permits with one slot to Log.Ahead, so that later permits may still get free slots before this slot. If
-// the log would have too many strands (series of slots), Stand moves the earliest slots of the strands to Log.Runs. No
-// later permit can get a slot before the slots that Stand moved to Log.Runs.
+// The method Stand adds permits with one slot to Log.Ahead, so that later permits may still get free slots before this
+// slot. If the log would have too many strands (series of slots), Stand moves the earliest slots of the strands to
+// Log.Runs. No later permit can get a slot before the slots that Stand moved to Log.Runs.
 func (l *Log) Stand(at Time, permits int64) {
 	for permits = l.Ahead.add(at, permits); permits > 0; permits = l.Ahead.add(at, permits) {
 		first := l.Ahead.frees()
@@ -217,7 +218,8 @@ func (l *Log) Stand(at Time, permits int64) {
 	}
 }
 
-// Absorb moves the slots up to t from Log.Ahead to Log.Runs. No later permit can get a slot before the moved slots.
+// The method Absorb moves the slots up to t from Log.Ahead (slots with free slots before them) to Log.Runs. No later
+// permit can get a slot before the moved slots.
 func (l *Log) Absorb(t Time) {
 	for {
 		next, until := -1, t // until: the first slot of the other strands

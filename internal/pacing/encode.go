@@ -71,7 +71,7 @@ func (l *Log) check() error {
 // (5), Burst (3) and Permits (3), big endian.
 const StrandSize = 7 + 5 + 3 + 3
 
-// Append appends the encoded strands (series of slots) to dst.
+// The method Append appends the encoded strands (series of slots) to dst.
 func (a Ahead) Append(dst []byte) []byte {
 	for i := range a {
 		dst = appendUint(dst, uint64(a[i].At), 7)
@@ -82,8 +82,8 @@ func (a Ahead) Append(dst []byte) []byte {
 	return dst
 }
 
-// DecodeAhead decodes strands, and adds them to the field Ahead of the log. DecodeAhead returns an error for strands
-// (series of slots) that cannot occur in this log.
+// DecodeAhead decodes strands (series of slots), and adds them to the field Ahead of the log. DecodeAhead returns an
+// error for strands (series of slots) that cannot occur in this log.
 func (l *Log) DecodeAhead(data []byte) error {
 	newest, _ := l.newest()
 	if len(data)%StrandSize != 0 || len(data) > MostAhead*StrandSize {
@@ -110,10 +110,10 @@ type Remembered struct {
 }
 
 // RememberedHeader is the size in bytes of the header before the encoded runs of a Remembered (stored grant). The
-// header has the fields Fingerprint (8 bytes), More (1) and Total (6).
+// header of a Remembered has the fields Fingerprint (8 bytes), More (1) and Total (6).
 const RememberedHeader = 8 + 1 + 6
 
-// Append appends the encoded grant to dst: first the header, then the runs of the granted permits.
+// The method Append appends the encoded grant to dst: first the header, then the runs of the granted permits.
 func (r *Remembered) Append(dst []byte) []byte {
 	dst = append(dst, r.Fingerprint[:]...)
 	more := byte(0)

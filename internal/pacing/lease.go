@@ -38,7 +38,7 @@ type Lease struct {
 // LeaseState is the result of KeepLease.
 type LeaseState byte
 
-// The states of a lease.
+// These constants are the possible states of a lease (time limit for unused permits).
 const (
 	LeaseBegun    LeaseState = 'B' // there was no lease
 	LeaseExtended LeaseState = 'X'
@@ -51,7 +51,7 @@ const (
 	MaxLease = time.Hour
 )
 
-// The type leased is the stored form of a permit request in the record of a lease (time limit for unused permits).
+// The type "leased" is the stored form of a permit request in the record of a lease (time limit for unused permits).
 type leased struct {
 	Pacers      []string      `json:"pacers"`
 	Permits     int           `json:"permits"`
@@ -132,7 +132,7 @@ func (g *Grant) last() (wait time.Duration) {
 	return wait
 }
 
-// returnEnded gives the permits of a call whose lease (time limit for unused permits) has ended back to the pacers.
+// returnEnded returns to the pacers the permits of a call whose lease (time limit for unused permits) has ended.
 func (p *Pacers) returnEnded(ctx context.Context, call *Call) (*Back, error) {
 	back, err := p.giveBack(ctx, call, 0)
 	if err == nil && p.returned != nil {
@@ -149,10 +149,10 @@ const (
 	unendedFor = time.Minute
 )
 
-// ReturnEnded gives the permits of all requests whose lease (time limit for unused permits) has ended back to the
-// pacers. ReturnEnded returns a list of the pacers that have free slots again because of the returned permits. If
-// ReturnEnded returns an error, the next call of ReturnEnded continues the work. ReturnEnded works on all groups of
-// pacers in parallel, so that a slow store for one group does not delay another group.
+// ReturnEnded returns to the pacers the permits of all requests whose lease (time limit for unused permits) has ended.
+// ReturnEnded returns a list of the pacers that have free slots again because of the returned permits. If ReturnEnded
+// returns an error, the next call of ReturnEnded continues the work. ReturnEnded works on all groups of pacers in
+// parallel, so that a slow store for one group does not delay another group.
 func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	freed := &freed{pacers: map[string]Pacer{}}
 	groups := p.Policy().groups()
@@ -169,7 +169,7 @@ func (p *Pacers) ReturnEnded(ctx context.Context) (pacers []Pacer, err error) {
 	return slices.Collect(maps.Values(freed.pacers)), errors.Join(errs...)
 }
 
-// The type freed collects the pacers to which permits were returned. The type freed is safe for concurrent use.
+// The type "freed" collects the pacers to which permits were returned. The type "freed" is safe for concurrent use.
 type freed struct {
 	mu     sync.Mutex
 	pacers map[string]Pacer
@@ -185,7 +185,7 @@ func (f *freed) add(back *Back) {
 	}
 }
 
-// endLeases gives the permits of some ended leases (time limits for unused permits) back to the pacers, one lease at a
+// endLeases returns to the pacers the permits of some ended leases (time limits for unused permits), one lease at a
 // time. endLeases begins with the newest leases, because their slots are the latest, and a log can remove its latest
 // slots most easily. After an error, endLeases goes on with the other leases, because one lease must not stop the
 // return of others. The result "more" of endLeases reports whether the group may have more ended leases.
@@ -213,8 +213,8 @@ func (p *Pacers) endLeases(ctx context.Context, group string, freed *freed) (mor
 	return len(ended) == mostEnded && removed > 0 && faults == nil, errors.Join(faults...)
 }
 
-// endLease gives the permits of an ended lease (time limit for unused permits) back to the pacers, and removes the
-// lease from the store.
+// endLease returns to the pacers the permits of an ended lease (time limit for unused permits), and removes the lease
+// from the store.
 func (p *Pacers) endLease(ctx context.Context, group string, l *Lease, freed *freed) (removed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, endedWithin)
 	defer cancel()

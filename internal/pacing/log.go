@@ -3,8 +3,8 @@ package pacing
 import "sort"
 
 // MostRuns is the largest number of runs (series of permits at equal distances) in a pacer's log. Each run takes
-// RunSize bytes, so all runs of a full log take less than 64 kB. A caller that could add more runs must call Log.Merge
-// first.
+// RunSize bytes, so all runs of a full log take less than 64 kB. If a caller may need more runs than MostRuns, the
+// caller must first call Log.Merge.
 const MostRuns = 3000
 
 // Run is a series of permits at equal distances. The first slot of a Run is At, the next slot is At + Every, and so on.
@@ -81,7 +81,8 @@ func (l *Log) slot(permit int64) Time {
 	return r.slot(permit - r.First)
 }
 
-// Newest returns the latest slot of the log, in Log.Runs or in Log.Ahead. Newest returns false for an empty log.
+// The method Newest returns the latest slot of the log, in Log.Runs or in Log.Ahead (slots with free slots before
+// them). The method Newest returns false for an empty log.
 func (l *Log) Newest() (Time, bool) {
 	if at, ok := l.Ahead.newest(); ok {
 		return at, true
@@ -89,8 +90,8 @@ func (l *Log) Newest() (Time, bool) {
 	return l.newest()
 }
 
-// The method newest returns the latest slot in Log.Runs; newest does not look at Log.Ahead. The method newest returns
-// false if the log has no run.
+// The method "newest" returns the latest slot in Log.Runs; newest does not look at Log.Ahead. The method "newest"
+// returns false if the log has no run.
 func (l *Log) newest() (Time, bool) {
 	if len(l.Runs) == 0 {
 		return 0, false
@@ -113,9 +114,10 @@ func (l *Log) used(maximum int64, t Time) (n int64) {
 	return min(maximum, n)
 }
 
-// Append adds at most MostBurst permits to the log, in slots at equal distances. The slot "at" gets the number of
-// permits in the argument "burst", the slot "at + every" gets the same number, and so on. The slot "at" must not be
-// before the newest slot in Log.Runs. If the argument "every" is 0, the arguments "burst" and "permits" must be equal.
+// The method Append adds at most MostBurst permits to the log, in slots at equal distances. The slot "at" gets the
+// number of permits in the argument "burst", the slot "at + every" gets the same number, and so on. The slot "at" must
+// not be before the newest slot in Log.Runs. If the argument "every" is 0, the arguments "burst" and "permits" must be
+// equal.
 func (l *Log) Append(at Time, every, burst, permits int64) {
 	l.Total += permits
 	if n := len(l.Runs); n > 0 && l.Runs[n-1].join(at, every, burst, permits, l.Total-permits-l.Runs[n-1].First) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The constant history is the number of newest runs (series of permits) that Merge always keeps in a log, even if no
+// The constant "history" is the number of newest runs (series of permits) that Merge always keeps in a log, even if no
 // present limit counts their permits. A later configuration may have a limit with a longer window that counts these
 // permits.
 const history = 512
@@ -20,10 +20,10 @@ func KeepFor(limits []Limit) time.Duration {
 	return longest
 }
 
-// Merge reduces the number of runs (series of permits at equal distances) in a log. Merge drops runs whose permits no
-// limit can count any more at the instant now. Merge always keeps the newest runs, because a new limit with a longer
-// window may count them. If too many runs remain, Merge moves permits to the slots of later permits. The section "The
-// log" of the package documentation explains the groups that Merge makes.
+// The method Merge reduces the number of runs (series of permits at equal distances) in a log. The method Merge drops
+// runs whose permits no limit can count any more at the instant now. The method Merge always keeps the newest runs,
+// because a new limit with a longer window may count them. If too many runs remain, Merge moves permits to the slots of
+// later permits. The section "The log" of the package documentation explains the groups that Merge makes.
 func (l *Log) Merge(now Time, limits []Limit) {
 	l.drop(now, limits)
 	tiers := tiersOf(limits)
@@ -58,8 +58,8 @@ func (l *Log) drop(now Time, limits []Limit) {
 	l.Runs = slices.Delete(l.Runs, 0, gone)
 }
 
-// A tier is a range of permits in a log: the permits that one limit counts, but no limit with a smaller Max. The tier
-// of the limit with the smallest Max holds the newest permits of the log.
+// A tier is a range of permits in a log: the permits that one limit counts, and that no limit with a smaller Max
+// counts. The tier of the limit with the smallest Max holds the newest permits of the log.
 type tier struct{ max, group int64 }
 
 // tiersOf divides the permits of a log into one tier for each limit, smallest Max first. Merge moves the permits of a
@@ -85,8 +85,8 @@ const mostGroups = MostRuns * 3 / 4
 
 // The function group chooses, for each tier (range of permits in a log), the number of permits that may get a common
 // slot. The argument "part" of the function group limits the loss: each limit grants at most Max/part permits too few.
-// The result of group is the number of groups in all tiers. The group size of a tier is a multiple of the group size of
-// the tier with the next smaller Max.
+// The result of the function group is the number of groups in all tiers. The group size of a tier is a multiple of the
+// group size of the tier with the next smaller Max.
 func group(tiers []tier, part int64) (groups int64) {
 	size, below := int64(1), int64(0)
 	for i := range tiers {
@@ -134,8 +134,8 @@ func (l *Log) groupEnd(permit int64, tiers []tier) int64 {
 	return min(l.Total-below, l.Total) // no limit counts these permits
 }
 
-// The method copy appends some permits of the run r to the log: the permits with the numbers from the argument "from"
-// to the argument "to" minus 1.
+// The method copy appends some permits of the run r to the log: those with the numbers from "from" up to, but not
+// including, "to".
 func (l *Log) copy(r *Run, from, to int64) {
 	if r.Every == 0 {
 		l.Append(r.At, 0, to-from, to-from)

@@ -10,7 +10,7 @@ import (
 	"capper/internal/capping"
 )
 
-// The bounds of pacers and of calls for permits.
+// These constants limit the configuration of pacers, and calls for permits.
 const (
 	MaxMax     = 10_000_000 // the largest Max of a limit
 	MinWindow  = time.Millisecond
@@ -167,15 +167,15 @@ func (p *Pacer) LongestWait() time.Duration {
 // pacer's limits apply to each log separately.
 type Per string
 
-// The values of Per.
+// These constants are the possible numbers of logs of a pacer: one, one for each message, or one for each key.
 const (
 	PerPacer   Per = "" // the pacer has one log
 	PerMessage Per = "message"
 	PerKey     Per = "key" // each key that callers name, for example the number of a sender
 )
 
-// The method Judged returns all limits that each log of the pacer must obey: first the configured limits, then the rate
-// as a limit of one slot per interval.
+// The method Judged returns all limits that each log of the pacer must obey. The configured limits come first, and then
+// the rate as a limit of one slot per interval.
 func (p *Pacer) Judged() []Limit {
 	limits := append([]Limit(nil), p.Limits...)
 	if p.Rate.Permits > 0 {
@@ -185,8 +185,9 @@ func (p *Pacer) Judged() []Limit {
 }
 
 // PerSecond returns the number of permits per second that the pacer allows over a minute. The result of PerSecond is
-// the minimum over the rate and all limits with a window of at most a minute. PerSecond returns 0 if the pacer has
-// neither a rate nor a limit with a window of at most a minute, or if the pacer has several logs.
+// the minimum over the rate and all limits with a window of at most a minute. If the pacer has neither a rate nor a
+// limit with a window of at most a minute, PerSecond returns 0. If the pacer has several logs, PerSecond also returns
+// 0.
 func (p *Pacer) PerSecond() (least float64) {
 	if p.Per != PerPacer {
 		return 0
@@ -209,8 +210,9 @@ func (p *Pacer) LimitName(judged int) string {
 	return capping.Span(p.Limits[judged].Window)
 }
 
-// Fullest returns the index of the configured limit with the largest used fraction of its Max. If two fractions are
-// equal, Fullest returns the limit with the longer window. Fullest returns -1 if the pacer has only a rate.
+// The method Fullest returns the index of the configured limit with the largest used fraction of its Max. If two
+// fractions are equal, Fullest returns the limit with the longer window. The method Fullest returns -1 if the pacer has
+// only a rate.
 func (p *Pacer) Fullest(state *State) int {
 	fullest := -1
 	for i, limit := range p.Limits {

@@ -29,7 +29,7 @@ type Pacers struct {
 	returned func(*Back)
 }
 
-// New returns a Pacers that follows the policy and keeps the logs of pacers in the store.
+// New returns a Pacers that grants permits under the policy and keeps the logs of pacers in the store.
 func New(store Store, policy *Policy) *Pacers {
 	p := &Pacers{store: store, demands: newDemands(), reach: newReaching(), clock: time.Now}
 	p.calls.calls = map[Request]chan struct{}{}
@@ -41,8 +41,8 @@ func New(store Store, policy *Policy) *Pacers {
 // short wait. The caller of SetClock must call SetClock before the first call of Take.
 func (p *Pacers) SetClock(clock func() time.Time) { p.clock = clock }
 
-// Bound sets the limits for the number of records (remembered requests and logs) that grants of permits create in the
-// store. The caller of Bound must call Bound before the first call of Take.
+// The method Bound sets the limits for the number of records (remembered requests and logs) that grants of permits
+// create in the store. The caller of Bound must call Bound before the first call of Take.
 func (p *Pacers) Bound(records *Records) { p.records = records }
 
 // OnReturn sets a function that receives the result whenever permits go back to pacers because a lease (time limit for
@@ -136,9 +136,9 @@ func (p *Pacers) Check(call *Call) error {
 	return err
 }
 
-// Take takes permits for the call from the pacers that the call names. Take returns a *FieldError for an invalid call.
-// Take returns a *RecordsError if it took no permits because the store already has the maximum number of records. After
-// any other error, Take may or may not have taken permits, and the caller must not send anything.
+// The method Take takes permits for the call from the pacers that the call names. Take returns a *FieldError for an
+// invalid call. Take returns a *RecordsError if it took no permits because the store already has the maximum number of
+// records. After any other error, Take may or may not have taken permits, and the caller must not send anything.
 func (p *Pacers) Take(ctx context.Context, call *Call) (*Answer, error) {
 	plan, err := p.plan(call)
 	if err != nil {
@@ -210,7 +210,7 @@ func (p *Pacers) takeOnce(ctx context.Context, call *Call, plan *plan, entry *en
 	return plan.answer, nil
 }
 
-// The type taking is the state of a call for permits during its requests to the store.
+// The type "taking" is the state of a call for permits during its requests to the store.
 type taking struct {
 	*Pacers
 	*plan
@@ -456,7 +456,7 @@ func (p *Pacers) giveBack(ctx context.Context, call *Call, used int) (*Back, err
 	return back, nil
 }
 
-// The method end marks a request in the store as ended after the return of the request's permits. If a request is
+// The method "end" marks a request in the store as ended after the return of the request's permits. If a request is
 // marked as ended, a delayed step of the original call takes no permits.
 func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	ask := *plan.base
@@ -469,8 +469,7 @@ func (p *Pacers) end(ctx context.Context, plan *plan, returned *Ask) error {
 	return err
 }
 
-// The method add combines the results of a return of permits: the result for the request's next part joins the results
-// for the earlier parts.
+// The method add adds the result of a return for the next part of a request to the results for its earlier parts.
 func (b *Back) add(part *Returned) {
 	for i := range b.Runs { // waits become relative to the latest step
 		b.Runs[i].Wait -= part.At.Sub(b.At)
@@ -489,7 +488,7 @@ func (c *Call) reused() error {
 }
 
 // callLasts is the longest time between two requests to the store for the same call for permits. The store remembers
-// the first step of a call longer than the other steps, by callLasts. If the store forgot the first step before the
+// the first step of a call for callLasts longer than the other steps. If the store forgot the first step before the
 // later steps, a repeated call would take the first step's permits again.
 const callLasts = 15 * time.Second
 
@@ -511,8 +510,8 @@ func (a *Answer) add(part Grant) {
 	a.Grant = part
 }
 
-// The method plan converts a call to the requests to the store that the policy in force requires. The store checks each
-// of the planned requests with Ask.Check.
+// The method plan converts a call into the requests that Pacers sends to the store under the policy in force. The store
+// checks each of the planned requests with Ask.Check.
 func (p *Pacers) plan(call *Call) (*plan, error) {
 	if err := call.checkLease(); err != nil {
 		return nil, err
@@ -563,9 +562,9 @@ type Standing struct {
 }
 
 // The method Look returns the state of the log of the pacer with the given name: the used slots and the wait for the
-// next slot. For the name "", Look returns the states of all pacers, in the order of the returned policy. Look takes no
-// permits. If no pacer has the name, Look returns a *FieldError. If the store can read some logs but not all, Look sets
-// the field Err of the other pacers. If the store can read no log, Look returns the error of the store.
+// next slot. For the name "", Look returns the states of all pacers, in the order of the returned policy. The method
+// Look takes no permits. If no pacer has the name, Look returns a *FieldError. If the store can read some logs but not
+// all, Look sets the field Err of the other pacers. If the store can read no log, Look returns the error of the store.
 func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, policy *Policy, err error) {
 	policy = p.Policy()
 	for i := range policy.Pacers {
@@ -590,8 +589,8 @@ func (p *Pacers) Look(ctx context.Context, name string) (standings []Standing, p
 	return standings, policy, nil
 }
 
-// looksAtOnce is the number of reads of logs that run at once. The store waits for a master that is down, and one such
-// wait must not delay the reads from the other masters.
+// looksAtOnce is the number of reads of logs that run at the same time. If a master is down, the store waits for this
+// master; the wait must not delay the reads from other masters.
 const looksAtOnce = 16
 
 // lookAtAll reads the states of the pacers, which the caller has sorted by group. One read covers at most MaxPacers
@@ -614,8 +613,8 @@ func (p *Pacers) lookAtAll(ctx context.Context, sorted []*Standing) {
 	_ = reads.Wait()
 }
 
-// The method look reads from the store the states of the logs of at most MaxPacers pacers of one group, and sets the
-// field State or the field Err of each pacer.
+// The method look reads from the store the states of the logs of pacers of one group. The method look accepts at most
+// MaxPacers pacers, and sets the field State or the field Err of each pacer.
 func (p *Pacers) look(ctx context.Context, standings []*Standing) {
 	ask := &Ask{}
 	for _, s := range standings {
@@ -670,7 +669,7 @@ func (p *Pacers) Forget(ctx context.Context, name string) error {
 	return p.store.ForgetPacer(ctx, name, group)
 }
 
-// grouped returns, for error texts, a text that names a pacer and the pacer's group.
+// The function grouped returns, for error texts, a text that names a pacer and the pacer's group.
 func grouped(p *Pacer) string {
 	if p.Group == "" {
 		return fmt.Sprintf("%q has no group", p.Name)

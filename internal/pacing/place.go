@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// MostSteps limits the work for one request to the store for permits. Each granted slot that is not at the same
-// distance as the slots before costs one step. A store allows fewer steps if the store checks many limits in each step.
-// If a request has taken MostSteps steps and could get further permits, the store ends the grant and sets Grant.More.
+// MostSteps limits the work for one request to the store for permits. A granted slot costs one step if its distance
+// from the slot before differs from the earlier distances. A store allows fewer steps if the store checks many limits
+// in each step. If a request has taken MostSteps steps and could get further permits, the store ends the grant and sets
+// Grant.More.
 const MostSteps = 500
 
-// Place finds the earliest allowed slots for the permits of a request, and adds these permits to the logs of all
-// targets of the request. Place may leave more runs in a log than MostRuns, so the caller must call Log.Merge before or
-// after Place. If Ask.Ends is set, Place adds no permits.
+// The function Place finds the earliest allowed slots for the permits of a request, and adds these permits to the logs
+// of all targets of the request. The function Place may leave more runs in a log than MostRuns, so the caller must call
+// Log.Merge before or after Place. If Ask.Ends is set, Place adds no permits.
 func Place(now Time, ask *Ask, logs []*Log) Placed {
 	p := newPlacement(now, ask, logs)
 	permits := int64(ask.Permits)
@@ -29,7 +30,7 @@ func Place(now Time, ask *Ask, logs []*Log) Placed {
 	return p.Placed
 }
 
-// Placed is the result of Place.
+// The type Placed is the result of the function Place.
 type Placed struct {
 	Log // the granted permits only; Total is their number
 
@@ -49,7 +50,8 @@ type placement struct {
 }
 
 // The type source is the permit of a log that determines the next slot under one limit: the Max-th newest permit of the
-// log. A limit allows another permit as soon as the slot of its source permit is one window old.
+// log. A limit allows another permit as soon as the slot of its source permit (the Max-th newest permit) is one window
+// old.
 type source struct {
 	log           *Log
 	target, limit int
@@ -180,7 +182,7 @@ func (s *source) roomRepeated(t Time, like *Run) int64 {
 	return permits
 }
 
-// The type next describes the slot (start time) of the next permit, and the target and limit that prevent an earlier
+// The type "next" describes the slot (start time) of the next permit, and the target and limit that prevent an earlier
 // slot.
 type next struct {
 	at, unaligned Time
@@ -234,7 +236,7 @@ func (p *placement) earliest(from Time, of int) (at Time, target, limit int) {
 }
 
 // MostLooks and MostWork limit the search for a free slot between slots that are already reserved. If the search
-// exceeds MostLooks steps or the amount MostWork, the permit gets a slot after all reserved slots. The work of one step
+// exceeds MostLooks steps or the work MostWork, the permit gets a slot after all reserved slots. The work of one step
 // is the number of strands (series of slots) times the number of checked windows, summed over the limits.
 const (
 	MostLooks = 500
@@ -242,8 +244,8 @@ const (
 )
 
 // MostWindows is the largest number of windows of one limit that the search for a slot checks for each slot. If more
-// windows with reserved slots contain the slot, the search counts the reserved slots as if all of them were in one
-// window.
+// than MostWindows windows with reserved slots contain the slot, the search counts the reserved slots as if all of them
+// were in one window.
 const MostWindows = 1000
 
 // behindAll returns the latest slot (start time) in the logs of all targets of the permit request.
@@ -256,7 +258,7 @@ func (p *placement) behindAll() (at Time) {
 	return at
 }
 
-// The method next finds the slot (start time) of the next permit, at the instant "from" or later.
+// The method "next" finds the slot (start time) of the next permit, at the instant "from" or later.
 func (p *placement) next(from Time) (n next) {
 	n.at, n.target, n.limit = p.earliest(from, -1)
 	if len(p.logs) == 1 {
@@ -278,8 +280,8 @@ func (p *placement) next(from Time) (n next) {
 }
 
 // leavesRoom returns the first slot (start time) that one target of the ask would grant if the ask named no other
-// target. The result "leaves" of leavesRoom reports whether a later permit could still get that first slot after this
-// permit gets the slot "at".
+// target. The result "leaves" reports whether a later permit can still get this first slot after the current permit has
+// got the slot "at".
 func (p *placement) leavesRoom(target int, at Time) (own Time, leaves bool) {
 	own, _, _ = p.earliest(p.now, target)
 	for i := range p.sources {
@@ -318,9 +320,10 @@ func (p *placement) align(n *next) {
 // AlignShare limits the loss of a pacer's rate when the method align delays slots: at most 1/AlignShare of the rate.
 const AlignShare = 20
 
-// The method affords reports whether the method align may delay a permit until the instant "to". The method affords
-// returns true if each target whose line gets the slot loses only a small part of its rate. The loss of a target is
-// small if the delay of the permit is small, or if the delays of the target's last permits together are small.
+// The method "affords" reports whether the method align may delay a permit until the instant "to". The method "affords"
+// checks the targets at which no later permit can get an earlier slot. If each of these targets loses only a small part
+// of its rate, "affords" returns true. The loss of a target is small if the delay of the permit is small, or if the
+// delays of the target's last permits together are small.
 func (p *placement) affords(n *next, to Time) bool {
 	for i := range p.sources {
 		s := &p.sources[i]
@@ -388,8 +391,9 @@ func (p *placement) put(n *next, every, burst, permits int64) {
 }
 
 // The method repeat extends the grant's last run, in one step, by as many bursts at equal distances as all limits
-// allow. The limit that delays the next slot must count from a slot of the same run, and Log.Ahead must be empty in all
-// logs. The argument "left" of the method repeat is the number of permits that the grant still needs.
+// allow. The method repeat works only if the limit that delays the next slot counts from a slot of the same run, and if
+// Log.Ahead is empty in all logs. The argument "left" of the method repeat is the number of permits that the grant
+// still needs.
 func (p *placement) repeat(left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	count := p.Total - last.First
@@ -439,9 +443,9 @@ func (s *source) leads(t Time, like *Run) bool {
 	return r.Every == like.Every && r.Burst == like.Burst && (s.permit-r.First)%r.Burst == 0
 }
 
-// repeatAhead extends the grant's last run, in one step, if the slots of this run are in Log.Ahead at some targets.
-// Targets with slots in Log.Ahead must be able to take all new slots at once. Every other target must have a rate that
-// delays the run.
+// repeatAhead extends the grant's last run, in one step, if the slots of this run are in Log.Ahead at some targets. The
+// method repeatAhead works only under two conditions. The targets with slots in Log.Ahead (reserved slots) can take all
+// new slots in one step. Every other target has a rate that delays the run.
 func (p *placement) repeatAhead(n *next, left int64) {
 	last := &p.Runs[len(p.Runs)-1]
 	if last.Every == 0 || last.Burst != 1 {
@@ -504,7 +508,7 @@ func (p *placement) repeatAhead(n *next, left int64) {
 	}
 }
 
-// WaitRuns returns the runs of the log. Each slot is given as the wait from now until the slot.
+// WaitRuns returns the runs of the log. The result gives each slot as the wait from now until the slot.
 func (l *Log) WaitRuns(now Time) []WaitRun {
 	runs := make([]WaitRun, len(l.Runs))
 	for i, r := range l.Runs {

@@ -104,7 +104,8 @@ func (p *plan) ask(s step, asked func(pacer, share string) bool) (ask *Ask, pace
 // permits uses the request to remove the slots from the logs of the targets. If the call belongs to a share, "all"
 // leaves out the logs of shares at pacers without a rate. At a pacer without a rate, the step that granted a slot is
 // unknown, and another log may have slots of other calls at the same instant. With many pacers, "all" also leaves out
-// logs that only divide the slots between calls: logs of the call's own share, and logs of calls with long waits.
+// logs that only divide the slots between calls. Such logs are the logs of the call's own share, and the logs of calls
+// with long waits.
 func (p *plan) all() *Ask {
 	ask := &Ask{Targets: slices.Clone(p.base.Targets), Permits: p.base.Permits, Content: p.base.Content}
 	asked := func(int) bool { return true }
@@ -128,7 +129,7 @@ func (p *plan) all() *Ask {
 	return ask
 }
 
-// The method most returns the largest number of targets (logs with limits) that one step of the plan may name.
+// The method "most" returns the largest number of targets (logs with limits) that one step of the plan may name.
 func (p *plan) most() (targets int) {
 	for i := range p.answer.Pacers {
 		if targets++; len(p.answer.Pacers[i].Shares) > 0 {
@@ -147,7 +148,7 @@ func (p *plan) checkTargets() error {
 	return nil
 }
 
-// The type following holds the slot (start time) of one more permit, and the limit that prevents an earlier slot.
+// The type "following" holds the slot (start time) of one more permit, and the limit that prevents an earlier slot.
 type following struct {
 	at            Time
 	target, limit int

@@ -63,7 +63,7 @@ func (p *Pacer) far(reach time.Duration) Target {
 func threeQuarters(n int) int { return max(1, n*3/4) }
 
 // rowIntervals returns the length of a period, as a number of intervals of the pacer's rate. Calls with longer waits
-// get three quarters of each period. The period is a valid window, and has at most MaxMax permits.
+// get three quarters of each period. The period is at most as long as MaxWindow, and has at most MaxMax permits.
 func (p *Pacer) rowIntervals(reach time.Duration) int {
 	interval := p.Rate.Interval()
 	n := max(2, int(reach/2/interval))
@@ -73,8 +73,8 @@ func (p *Pacer) rowIntervals(reach time.Duration) int {
 	return min(n, int(MaxWindow/interval), MaxMax)
 }
 
-// farReach returns the longest wait for a slot that the pacer grants to a call with a long wait. Such a call must leave
-// slots free for calls with a shorter, protected wait.
+// farReach returns the longest wait for a slot that the pacer grants to a call with a long wait. A call with a long
+// wait must leave slots free for calls with a shorter, protected wait.
 func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	period := MaxWait
 	for _, limit := range p.far(reach).Limits {
@@ -83,21 +83,21 @@ func (p *Pacer) farReach(reach time.Duration) time.Duration {
 	return max(reach, min(period*farRows, MaxWait))
 }
 
-// reachMark returns the target of a mark: a log that instances use only to tell each other that calls use a protected
-// wait (wait class with slots kept free).
+// reachMark returns the target of a mark. A mark is a log that instances use only to tell each other that calls use a
+// protected wait (wait class with slots kept free).
 func (p *Pacer) reachMark(reach, window time.Duration) Target {
 	return p.partTarget("reach", reach.String(), []Limit{{1, window}})
 }
 
-// The type leaving describes the slots of a pacer that a call leaves free for calls with shorter waits.
+// The type "leaving" describes the slots of a pacer that a call leaves free for calls with shorter waits.
 type leaving struct {
 	some  bool          // the call leaves slots free
 	reach time.Duration // the shortest protected wait of those calls
 	far   time.Duration // the longest wait for a slot of the call
 }
 
-// The method "near" returns the wait within which a call with a long wait may take every free slot. The call must leave
-// some of the later slots free for others.
+// The method "near" returns the wait within which a call with a long wait may take every free slot. Beyond this wait,
+// the call must leave some slots free for other calls.
 func (r *leaving) near() time.Duration { return min(r.reach/2, LeastReach) }
 
 // learnReach reads from the store the protected waits (wait classes with slots kept free) in use at the pacers of the
@@ -210,15 +210,15 @@ func (r *reaching) queued(pacer string, now time.Time) bool {
 	return !seen || newest.Sub(now) > LeastReach
 }
 
-// The method note records the newest slot of the pacer.
+// The method "note" records the newest slot of the pacer.
 func (r *reaching) note(pacer string, newest time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.newest[pacer] = newest
 }
 
-// The method unmark records that this instance failed to tell other instances that calls use a protected wait, so that
-// a later call tries again.
+// The method "unmark" records that this instance failed to tell other instances that calls use a protected wait, so
+// that a later call tries again.
 func (r *reaching) unmark(pacer, reach string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

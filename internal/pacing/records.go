@@ -16,7 +16,7 @@ import (
 // RecordKind is a kind of record that grants of permits create in the store: a remembered request or a log.
 type RecordKind byte
 
-// The kinds of records.
+// These constants are the kinds of records that grants of permits create in the store.
 const (
 	RequestRecord RecordKind = 'r' // a remembered request
 	LogRecord     RecordKind = 'm' // the log of one message or key
@@ -175,7 +175,7 @@ type entry struct {
 
 // The method enter admits a call for permits if the call creates no records, repeats an earlier request or stays within
 // the maximum numbers. If the store returns an error for a question about records, enter admits the call. If enter
-// returns a nil entry, the caller of enter need not call note or leave.
+// returns a nil entry, the caller of enter need not call the methods note and leave.
 func (r *Records) enter(ctx context.Context, client string, ask *Ask) (*entry, error) {
 	if r == nil || ask.Permits == 0 {
 		return nil, nil
@@ -266,7 +266,7 @@ func (r *Records) nextExpiry(h holder) time.Duration {
 	return time.Duration(max(1, first-now)) * time.Second
 }
 
-// The method note counts the records (remembered requests and logs) that a grant to the call created in the store.
+// The method "note" counts the records (remembered requests and logs) that a grant to the call created in the store.
 func (e *entry) note(ask *Ask, grant *Grant) {
 	if e == nil || grant.Replayed {
 		return
@@ -362,7 +362,7 @@ const (
 	syncWithin = 5 * time.Second
 )
 
-// Run synchronizes the record counts with the store at regular intervals until ctx ends, and then once more.
+// The method Run synchronizes the record counts with the store at regular intervals until ctx ends, and then once more.
 func (r *Records) Run(ctx context.Context) {
 	ticker := time.NewTicker(syncEvery)
 	defer ticker.Stop()
@@ -378,8 +378,8 @@ func (r *Records) Run(ctx context.Context) {
 	}
 }
 
-// Sync adds this instance's new records to the counts in the store, and reads the counts of the other instances. If the
-// store returns an error, the next call of Sync adds the same new records again.
+// The method Sync adds this instance's new records to the counts in the store, and reads the counts of the other
+// instances. If the store returns an error, the next call of Sync adds the same new records again.
 func (r *Records) Sync(ctx context.Context) error {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()

@@ -87,7 +87,7 @@ func (l *Log) cut(permit int64) {
 	l.Runs, l.Total = l.Runs[:n], min(l.Total, permit)
 }
 
-// Exact reports whether, in a log with these limits, Merge never moves a permit to a later slot.
+// The function Exact reports whether, in a log with these limits, Merge never moves a permit to a later slot.
 func Exact(limits []Limit) bool {
 	tiers := tiersOf(limits)
 	return tiers[len(tiers)-1].group == 1
@@ -105,11 +105,12 @@ const (
 
 // The method Return removes the slots of returned permits, which must be in order, from the log. The result of Return
 // is the number of permits that the log had and no longer has. From the first removed slot on, Return moves slots from
-// Log.Runs to Log.Ahead, so that later permits can use the freed slots. Slots that do not fit into MostReturned strands
-// (series of slots) stay in Log.Runs. Unless the limits are Exact, Merge may have moved permits to slots with several
-// permits. Unless the limits are Exact, all slots up to the last slot with several permits also stay in Log.Runs. The
-// method Return may leave so few permits in Log.Runs that a limit again counts slots that the log has dropped. A limit
-// counts each dropped slot as if this slot were at the time of the log's oldest slot.
+// Log.Runs to Log.Ahead, so that later permits can get the freed slots before them. Slots that do not fit into
+// MostReturned strands (series of slots) stay in Log.Runs. Unless the limits are Exact (Merge never moves a permit),
+// Merge may have moved permits to slots with several permits. Unless the limits are Exact (Merge never moves a permit),
+// all slots up to the last slot with several permits also stay in Log.Runs. The method Return may leave so few permits
+// in Log.Runs that a limit again counts slots that the log has dropped. A limit counts each dropped slot as if this
+// slot were at the time of the log's oldest slot.
 func (l *Log) Return(slots []Strand, limits []Limit) (removed int64) {
 	if len(slots) == 0 {
 		return 0
@@ -192,9 +193,9 @@ func (l *Log) returnApart(before Log, line, slots []Strand, exact bool, removed 
 }
 
 // The function weave reduces the number of strands (series of slots) if equal strands follow at equal distances, such
-// as the bursts of windows that a rate fills. The first strand from weave has the first slot of each burst, the next
-// strand has the second slots, and so on. The function weave makes no exchange that would not reduce the number of
-// strands.
+// as the bursts of windows that a rate fills. The first strand (series of slots) from weave has the first slot of each
+// burst, the next strand has the second slots, and so on. The function weave makes an exchange only if the exchange
+// reduces the number of strands (series of slots).
 func weave(strands []Strand) (woven []Strand) {
 	for i := 0; i < len(strands); {
 		s := strands[i]
@@ -262,7 +263,7 @@ func (s *Strand) moves(exact bool) bool {
 }
 
 // The method "each" returns the number of permits at each slot of the strand (series of slots). The last slot of the
-// strand may have fewer permits.
+// strand (series of slots) may have fewer permits.
 func (s *Strand) each() int64 {
 	if s.Every == 0 {
 		return s.Permits
@@ -276,8 +277,8 @@ func (s *Strand) slots() int64 { return (s.Permits-1)/s.each() + 1 }
 // The method count returns the number of permits at the slot with the index i of the strand (series of slots).
 func (s *Strand) count(i int64) int64 { return min(s.each(), s.Permits-i*s.each()) }
 
-// The method index returns the index of the slot at the instant t in the strand (series of slots). The strand must have
-// a slot at t.
+// The method index returns the index of the slot at the instant t in the strand (series of slots). The strand (series
+// of slots) must have a slot at t.
 func (s *Strand) index(t Time) int64 {
 	if s.Every == 0 {
 		return 0
@@ -302,8 +303,9 @@ func appendStrand(dst []Strand, at Time, every, burst, permits int64) []Strand {
 }
 
 // removeAll removes the given slots from strands (series of slots at equal distances). removeAll returns the remaining
-// strands, the slots that it did not remove, and the number of removed permits. If overlap is false, the strands must
-// be in order, and stay in order. removeAll does not remove a slot if more than "most" strands would remain.
+// strands (series of slots), the slots that it did not remove, and the number of removed permits. If overlap is false,
+// the strands (series of slots) must be in order, and stay in order. removeAll does not remove a slot if more than
+// "most" strands (series of slots) would remain.
 func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound []Strand, removed int64) {
 	left, from, meets := append(left, strands...), 0, 0
 	for queue := append([]Strand(nil), slots...); len(queue) > 0; {
@@ -343,10 +345,10 @@ func removeAll(strands, slots []Strand, most int, overlap bool) (left, unfound [
 	return left, unfound, removed
 }
 
-// The method common returns the slots that two strands (series of slots) have in common: n slots, of which the first is
-// at the instant "at". If the strands have no common slots, n is 0. The method common leaves out a last slot that has
-// fewer permits than the other slots. If neither distance is a multiple of the other distance, common returns at most
-// one common slot.
+// The method "common" returns the slots that two strands (series of slots) have in common: n slots, of which the first
+// is at the instant "at". If the strands (series of slots) have no common slots, n is 0. The method "common" leaves out
+// a last slot that has fewer permits than the other slots. If neither distance is a multiple of the other distance,
+// common returns at most one common slot.
 func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	wide, fine := s, o // the strands with the wider and with the finer distance
 	if s.Every < o.Every {
@@ -377,9 +379,10 @@ func (s *Strand) common(o *Strand) (at Time, every, n int64) {
 	return at, every, n
 }
 
-// oneOf returns the first slot, like common, that two strands (series of slots) of different distances have in common.
-// oneOf checks only the first MostOdd slots of the strand with fewer slots. For example, two permits at the last slot
-// of one burst and at the first slot of the next burst have such an odd distance.
+// Like the method "common", oneOf returns the first slot that two strands (series of slots) of different distances have
+// in common. oneOf checks only the first MostOdd slots of the strand (series of slots) with fewer slots. For example, a
+// strand (series of slots) with an unusual distance may consist of the last slot of one burst and the first slot of the
+// next burst.
 func (s *Strand) oneOf(o *Strand) (at Time, every, n int64) {
 	few, many := s, o
 	if o.slots() < s.slots() {
@@ -395,9 +398,9 @@ func (s *Strand) oneOf(o *Strand) (at Time, every, n int64) {
 }
 
 // The method "without" returns the slots of a strand (series of slots) after a removal. The removal takes "each"
-// permits from n slots of the strand, and the first of these slots is at the instant "at". If the argument "overlap" is
-// true, the method "without" returns as few strands as possible. If overlap is false, the returned strands follow one
-// another in time.
+// permits from n slots of the strand (series of slots), and the first of these slots is at the instant "at". If the
+// argument "overlap" is true, the method "without" returns as few strands (series of slots) as possible. If overlap is
+// false, the returned strands (series of slots) follow one another in time.
 func (s *Strand) without(at Time, every, n, each int64, overlap bool) (left []Strand) {
 	i, step := s.index(at), int64(1)
 	if n > 1 {

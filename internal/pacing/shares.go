@@ -14,7 +14,7 @@ type Share struct {
 	Percent int // of the rate and of each limit, 1 to 100
 }
 
-// The bounds of shares.
+// These constants limit the shares (reserved parts) of a pacer.
 const (
 	MaxShares = 8
 	// KeptFor is the time for which a share stays in use after the latest call of the share. While a share is in use,
@@ -29,7 +29,7 @@ const (
 	RestAhead = 500 * time.Millisecond
 )
 
-// The type kept is a limit of a pacer, together with the part of Max that is reserved for each share.
+// The type "kept" is a limit of a pacer, together with the part of Max that is reserved for each share.
 type kept struct {
 	Limit
 	parts []int // by share: the reserved part of Max
@@ -154,10 +154,10 @@ func (p *Pacer) own(share int) Target {
 	return p.partTarget("share", p.Shares[share].Name, limits)
 }
 
-// The method rest returns the target (log with limits) for calls that name no share. Each limit of this target is the
+// The method "rest" returns the target (log with limits) for calls that name no share. Each limit of this target is the
 // pacer's limit minus the parts that are reserved for shares now, but at least 1. The part of an idle share is reserved
-// only in limits with a window longer than SoonWindow. The result "keeps" of the method rest is false if no part is
-// subtracted, because all shares are idle and no limit reserves the parts of idle shares.
+// only in limits with a window longer than SoonWindow. The result "keeps" of the method "rest" is false if all shares
+// are idle and no limit reserves the parts of idle shares, because no part is then subtracted.
 func (p *Pacer) rest(asked func(share int) bool) (t Target, keeps bool) {
 	var limits []Limit
 	for _, k := range p.divided() {
@@ -194,7 +194,7 @@ func (p *Pacer) shut(asked func(share int) time.Duration) (opens time.Duration, 
 	return opens, opens > 0
 }
 
-// The type demands remembers the shares (reserved parts) and protected waits (wait classes with slots kept free) of
+// The type "demands" remembers the shares (reserved parts) and protected waits (wait classes with slots kept free) of
 // pacers that calls at any instance have used lately. To tell other instances that a share is in use, an instance takes
 // a permit from a log that has no other purpose. Other instances read the log to learn that the share is in use.
 type demands struct {
@@ -208,7 +208,7 @@ type demands struct {
 type demand struct{ pacer, share string }
 
 // If calls use a share (reserved part of a pacer), an instance stores a mark once every markEvery. The mark tells other
-// instances about the use. An instance reads the marks of other instances at most once every readEvery.
+// instances that calls use the share. An instance reads the marks of other instances at most once every readEvery.
 const (
 	markEvery = time.Second
 	readEvery = 250 * time.Millisecond
@@ -230,7 +230,7 @@ func (d *demands) left(pacer, share string, now time.Time) time.Duration {
 	return d.asked[demand{pacer, share}].Sub(now)
 }
 
-// The method ask records that a call named the share, and reports whether the instance must now tell other instances
+// The method "ask" records that a call named the share, and reports whether the instance must now tell other instances
 // that the share is in use.
 func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	d.mu.Lock()
@@ -243,8 +243,8 @@ func (d *demands) ask(pacer, share string, now time.Time) (mark bool) {
 	return mark
 }
 
-// The method due reports whether the instance must now read the marks of the pacer. Other instances store marks to tell
-// that shares are in use.
+// The method "due" reports whether the instance must now read the marks of the pacer. Other instances store marks to
+// tell this instance that shares are in use.
 func (d *demands) due(pacer string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -255,7 +255,7 @@ func (d *demands) due(pacer string, now time.Time) bool {
 	return due
 }
 
-// The method see records that a share of the pacer is in use until the given time.
+// The method "see" records that a share of the pacer is in use until the given time.
 func (d *demands) see(pacer, share string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -278,8 +278,8 @@ func (d *demands) forget(stays func(pacer, share string) bool) {
 	}
 }
 
-// The method mark returns the target of a share's mark: a log that instances use only to tell each other that the share
-// (reserved part of a pacer) is in use.
+// The method mark returns the target of a share's mark. A mark is a log that instances use only to tell each other that
+// the share (reserved part of a pacer) is in use.
 func (p *Pacer) mark(share int, window time.Duration) Target {
 	return p.partTarget("mark", p.Shares[share].Name, []Limit{{1, window}})
 }

@@ -155,13 +155,13 @@ type Grant struct {
 	States []State // states of the targets after the grant
 }
 
-// ByQueue is the value of Grant.Limit if no limit, but only the newest slot in the target's log, prevents an earlier
+// ByQueue is the value of Grant.Limit if only the newest slot in the target's log, and no limit, prevents an earlier
 // slot.
 const ByQueue = -1
 
 // ByShare is the value of Grant.Limit in an Answer if the division of a pacer into shares prevents an earlier slot. The
-// value ByShare means that one of two parts of the pacer is used up: the part of the call's share, or the rest for
-// calls without a share.
+// value ByShare means that a part of the pacer is used up: the part of the call's share, or the rest for calls without
+// a share.
 const ByShare = -2
 
 // WaitRun is a series of permits at equal distances. The first slot of a WaitRun comes after the duration Wait, the

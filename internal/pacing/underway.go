@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// The type underway ensures that only one call of this instance at a time works on the same request for permits. A call
-// may ask the store in several steps. A repetition of the call between two steps would get only a part of the call's
-// permits.
+// The type "underway" ensures that only one call of this instance at a time works on the same request for permits. A
+// call may ask the store in several steps. If the caller repeated the call between two steps, the repeated call would
+// get only a part of the permits.
 type underway struct {
 	mu    sync.Mutex
 	calls map[Request]chan struct{} // closed when the call ends

@@ -48,7 +48,7 @@ func (m Minute) String() string { return fmt.Sprintf("%02d:%02d", m/60, m%60) }
 
 func (m Minute) ofDay() time.Duration { return time.Duration(m) * time.Minute }
 
-// The method left returns the remaining length of the quiet hours when the local clock shows the given time. If the
+// The method "left" returns the remaining length of the quiet hours when the local clock shows the given time. If the
 // quiet hours do not apply at that time, the result is 0.
 func (h Hours) left(shown time.Duration) time.Duration {
 	length := (h.To.ofDay() - h.From.ofDay() + day) % day
@@ -74,7 +74,7 @@ type Piece struct {
 // contains all clock changes of a whole year.
 const farthest = 400 * day
 
-// At returns a period that begins at t. During the whole period, quiet hours either apply or do not apply.
+// The function At returns a period that begins at t. During the whole period, quiet hours either apply or do not apply.
 func At(clocks []Clock, t time.Time) Piece {
 	by, next := step(clocks, t)
 	if by < 0 {
@@ -152,7 +152,7 @@ func step(clocks []Clock, t time.Time) (by int, until time.Time) {
 	return by, opens
 }
 
-// The method away returns the time until the quiet hours begin, when the local clock shows the argument "shown". The
+// The method "away" returns the time until the quiet hours begin, when the local clock shows the argument "shown". The
 // caller of away makes sure that the quiet hours do not apply at that time.
 func (h Hours) away(shown time.Duration) time.Duration {
 	return (h.From.ofDay()-shown+day-1)%day + 1

@@ -29,7 +29,7 @@ func SilentDays(clocks []Clock, place *time.Location, from, until time.Time) (fi
 	return first, days
 }
 
-// The function earlier returns the earlier of two times. The zero time a means never.
+// The function "earlier" returns the earlier of two times. The zero time a means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

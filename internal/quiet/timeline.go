@@ -21,8 +21,8 @@ func NewTimeline(clocks []Clock) *Timeline {
 	return &Timeline{clocks: clocks, days: map[int64][]stretch{}}
 }
 
-// Opens returns the first time at or after t at which no quiet hours apply. If quiet hours apply without a break for
-// 400 days, Opens returns zero.
+// The method Opens returns the first time at or after t at which no quiet hours apply. If quiet hours apply without a
+// break for 400 days, Opens returns zero.
 func (l *Timeline) Opens(t time.Time) time.Time {
 	number := dayOf(t)
 	stretches, known := l.days[number]

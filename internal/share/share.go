@@ -14,8 +14,8 @@
 // A cell is the difference of two shares with the same salt. A cell contains the users who are in the share of the
 // upper percentage and not in the share of the lower percentage. A cell from 0 to p percent contains the same users as
 // the share of p percent. Two adjacent cells, such as 0 to 10 and 10 to 30, have no user in common and leave no user
-// out. The reason: at the common boundary, both cells compare the hash of a user with the same number. Adjacent cells
-// that cover the range from 0 to 100 together contain every user.
+// out. At the common boundary, both cells compare the hash of a user with the same number. Adjacent cells that cover
+// the range from 0 to 100 together contain every user.
 //
 // The share of 10 % is a subset of the share of 20 % with the same salt. Shares with different salts are independent.
 // Shares of different kinds are independent even with the same salt, for example a sample and a holdout with the salt
@@ -54,7 +54,7 @@ type Share struct {
 }
 
 // New returns the share with the given percentage, which must be above 0 and at most 100. If an argument is invalid,
-// the error names the argument and the rule that it breaks.
+// the error names the argument and the violated rule.
 func New(kind Kind, percent float64, salt string) (Share, error) {
 	switch {
 	case !(percent > 0 && percent <= 100): // also rejects NaN
@@ -67,9 +67,9 @@ func New(kind Kind, percent float64, salt string) (Share, error) {
 	return s, nil
 }
 
-// NewCell returns the cell between two percentages from 0 to 100. The returned cell contains the users in the share
-// of "to" percent who are not in the share of "from" percent. If an argument is invalid, the error names the argument
-// and the rule that it breaks.
+// NewCell returns the cell between two percentages from 0 to 100. The returned cell contains the users in the share of
+// "to" percent who are not in the share of "from" percent. If an argument is invalid, the error names the argument and
+// the violated rule.
 func NewCell(kind Kind, from, to float64, salt string) (Share, error) {
 	if !(from >= 0 && from < 100) {
 		return Share{}, fmt.Errorf("from: must be a percentage of at least 0 and below 100, got %v", from)
@@ -100,24 +100,24 @@ func bound(percent float64) (below uint64, all bool) {
 // Percent returns the size of the share in percent.
 func (s *Share) Percent() float64 { return s.to - s.from }
 
-// From returns the lower boundary of the cell in percent. For a share, From returns 0.
+// The method From returns the lower boundary of the cell in percent. For a share, the method From returns 0.
 func (s *Share) From() float64 { return s.from }
 
-// To returns the upper boundary of the cell in percent.
+// The method To returns the upper boundary of the cell in percent.
 func (s *Share) To() float64 { return s.to }
 
 // Salt returns the salt of the share. Shares with different salts are independent.
 func (s *Share) Salt() string { return s.salt }
 
-// Has reports whether the user is in the share. Has allocates no memory.
+// The function Has reports whether the user is in the share. The function Has allocates no memory.
 func Has[User ~uint32 | ~uint64](s *Share, user User) bool {
 	var marks [1]uint8
 	Mark(s, []User{user}, marks[:], 1)
 	return marks[0] != 0
 }
 
-// Mark sets marks[i] to the argument "mark" if users[i] is in the share and marks[i] is 0. Mark allocates no memory,
-// and takes less time than a call of Has for each user.
+// The function Mark sets marks[i] to the argument "mark" if users[i] is in the share and marks[i] is 0. The function
+// Mark allocates no memory, and takes less time than a call of Has for each user.
 func Mark[User ~uint32 | ~uint64](s *Share, users []User, marks []uint8, mark uint8) {
 	var buffer [MaxSalt + 24]byte
 	n := copy(buffer[:], s.prefix)

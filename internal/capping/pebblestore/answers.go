@@ -7,8 +7,8 @@ import (
 	"capper/internal/messages"
 )
 
-// AddAnswers adds the numbers of decisions that instances made to the counts of messages; see messages.Store. The new
-// counts become durable with the next sync to the disk.
+// AddAnswers adds numbers of decisions to the stored counts of messages; see messages.Store. The new counts become
+// durable with the next sync to the disk.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	for i := range deltas {
 		if err := ctx.Err(); err != nil {

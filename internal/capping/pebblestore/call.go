@@ -17,12 +17,13 @@ import (
 )
 
 // A step is a function that decides about one user of a call and stores the result at the user's index in the call. If
-// the user's log changes, the step function appends the entries of the new log to dst. The step function also returns
-// the extended dst and the result "changed" true. If the new log has no entries, the store removes the user's log.
+// the user's log changes, the step function appends the entries of the new log to dst. In this case, the step function
+// also returns the extended dst, and true as the result "changed". If the new log has no entries, the store removes the
+// user's log.
 type step func(now capping.Instant, index int, log capping.Log, dst []byte) (value []byte, changed bool)
 
-// The type counting describes the message counts that a call changes in one step with the users' logs. The zero value
-// of the type counting changes no counts.
+// The type "counting" describes the message counts that a call changes in one step with the users' logs. The zero value
+// of the type "counting" changes no counts.
 type counting struct {
 	lives Lives
 	// The function tally adds the change of one user's log to the counts in t.
@@ -89,8 +90,8 @@ func (s *Store) run(ctx context.Context, c *call) error {
 }
 
 // doPortions decides about one portion of the call's users after another. doPortions ends when no portion is left, the
-// deadline has passed, the caller has left or the database is broken. If the deadline has passed or the database is
-// broken, the method run returns the error.
+// deadline has passed, the caller has left or the database is out of service. If the deadline has passed or the
+// database is out of service, the method run returns the error.
 func (s *Store) doPortions(ctx context.Context, c *call) {
 	w := s.workers.Get().(*worker)
 	err := s.db.Rescue(ctx, func() error {

@@ -66,15 +66,15 @@ func (c *changeLog) loadFreed() (map[string]capping.Instant, error) {
 	return live.DecodeFreed(value)
 }
 
-// The method add applies a record of live changes from the database to the lists in memory.
+// The method add applies a record of live changes (changes by API calls) from the database to the lists in memory.
 func (c *changeLog) add(prefix []byte, r *live.Record) {
 	c.lists.Apply(r)
 	c.count(prefix, r, 1)
 	c.forgot += forgetsOf(r)
 }
 
-// eachRecord calls the function "do" for every stored record of live changes, and sets c.next to a number above all
-// record numbers.
+// eachRecord calls the function "do" for every stored record of live changes (changes by API calls), and sets c.next to
+// a number above all record numbers.
 func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	for _, prefix := range [][]byte{freshPrefix, packedPrefix} {
 		if _, err := c.eachFrom(prefix, 0, do); err != nil {
@@ -84,8 +84,9 @@ func (c *changeLog) eachRecord(do func(prefix []byte, r *live.Record)) error {
 	return nil
 }
 
-// eachFrom calls the function "do" for the records of live changes with the prefix and a number from the argument
-// "from" on. eachFrom returns the number of the last found record, and an error if a record cannot be read.
+// eachFrom calls the function "do" for records of live changes (changes by API calls). The keys of these records have
+// the prefix, and at least the number in the argument "from". eachFrom returns the number of the last found record, and
+// an error if a record cannot be read.
 func (c *changeLog) eachFrom(prefix []byte, from uint64, do func([]byte, *live.Record)) (last uint64, err error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: changeKey(prefix, from),
 		UpperBound: database.After(prefix)})
@@ -115,8 +116,8 @@ func decodeChange(key, value []byte) (number uint64, r *live.Record, err error) 
 	return number, r, nil
 }
 
-// The function salvage loads the readable records of a damaged log of live changes, and writes the log again with these
-// records.
+// The function salvage loads the readable records of a damaged log of live changes (changes by API calls), and writes
+// the log again with these records.
 func salvage(db *database.DB, logger *slog.Logger, damage error) (*changeLog, error) {
 	c := newChanges(db, logger)
 	if freed, err := c.loadFreed(); err == nil {
@@ -181,8 +182,8 @@ func (c *changeLog) rewrite(pending []interval) error {
 	return c.eachRecord(func(prefix []byte, r *live.Record) { c.count(prefix, r, 1) })
 }
 
-// The method mend writes all live changes from memory to the database again, because some stored records could not be
-// read. mend loses no live change, because the memory has every live change.
+// The method mend writes all live changes (changes by API calls) from memory to the database again, because some stored
+// records could not be read. The method mend loses no live change, because the memory has every live change.
 func (c *changeLog) mend(damage error) error {
 	c.packing.pass, c.packing.clean, c.packing.from = nil, -1, 0
 	c.mu.Lock()

@@ -12,8 +12,9 @@ import (
 )
 
 // Packing keeps the stored log of live changes (changes of sets by API calls) small: packing combines the records of
-// small calls into full records. From time to time, a pass over the full records drops unnecessary changes: a later
-// change of the same user has replaced them, or all generations (published versions) contain them.
+// small calls into full records. From time to time, a pass over the full records drops unnecessary changes. A change is
+// unnecessary if a later change of the same user has replaced it, or if all generations (published versions) contain
+// it.
 const (
 	packFrom   = 64       // records of small calls are packed if there are more than this number
 	packBytes  = 64 << 10 // approximate size of the records in one pack, which takes about 3 ms
@@ -21,7 +22,7 @@ const (
 	packSlack  = 10_000   // number of superfluous changes in the log before a pass starts
 )
 
-// The type packing is the progress of packing the records of live changes (changes of sets by API calls).
+// The type "packing" is the progress of packing the records of live changes (changes of sets by API calls).
 type packing struct {
 	mu     sync.Mutex // held during a pack; protects the fields below
 	wanted bool       // a pass must start
@@ -44,7 +45,8 @@ type pass struct {
 	whole     bool       // this pass also removes changes of the kind Forgotten
 }
 
-// The method Pack runs one step of packing: combining stored records of live changes into fewer records.
+// The method Pack runs one step of packing: combining stored records of live changes (changes by API calls) into fewer
+// records.
 func (c *changeLog) Pack(ctx context.Context) error {
 	c.packing.mu.Lock()
 	defer c.packing.mu.Unlock()
@@ -67,7 +69,8 @@ func (c *changeLog) Pack(ctx context.Context) error {
 	return nil
 }
 
-// packSome packs some records of live changes, and reports whether more records may need packing.
+// packSome packs some records of live changes (changes by API calls), and reports whether more records may need
+// packing.
 func (c *changeLog) packSome() (busy bool, err error) {
 	p := &c.packing
 	fresh, needed := c.need()
@@ -96,8 +99,8 @@ func (c *changeLog) need() (fresh int, pass bool) {
 	return c.fresh, pass
 }
 
-// The method standing returns the number of live changes in the lists in memory. The caller of the method standing must
-// hold c.mu.
+// The method "standing" returns the number of live changes (changes by API calls) in the lists in memory. The caller of
+// the method "standing" must hold c.mu.
 func (c *changeLog) standing() (n int) {
 	for set := range c.sets {
 		n += c.lists.Len(set)
@@ -163,9 +166,9 @@ func (c *changeLog) continuePass() (busy bool, err error) {
 	return c.endPass(p), c.db.Broken()
 }
 
-// endPass ends a pass over the full change records, and reports whether the next pass can start at once. A change of
-// the kind Forgotten cancels earlier changes of a user. A pass may remove changes of this kind only after another pass
-// has removed the canceled changes.
+// endPass ends a pass over the full change records, and reports whether the next pass can start immediately. A change
+// of the kind Forgotten cancels earlier changes of a user. A pass may remove changes of the kind Forgotten only after
+// another pass has removed the canceled changes.
 func (c *changeLog) endPass(ended *pass) (busy bool) {
 	p := &c.packing
 	p.pass, p.pause = nil, sweepPause
@@ -185,7 +188,7 @@ func lenOf(records []*live.Record) (n int) {
 	return n
 }
 
-// The type records holds change records that were read from the database together.
+// The type "records" holds change records that were read from the database together.
 type records struct {
 	numbers []uint64
 	records []*live.Record

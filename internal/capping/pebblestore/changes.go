@@ -31,8 +31,8 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 	return stored, nil
 }
 
-// The method Free removes live changes that every generation (published version) in use contains; see live.Store. Free
-// removes the changes from memory, and background work later removes them from the disk.
+// The method Free removes live changes that every generation (published version) in use contains; see live.Store. The
+// method Free removes the changes from memory, and background work later removes them from the disk.
 func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	if err := s.changes.Free(ctx, upTo); err != nil {
 		return fmt.Errorf(
@@ -41,7 +41,7 @@ func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error
 	return nil
 }
 
-// Renew does nothing, because the embedded store has every change in memory.
+// The method Renew does nothing, because the embedded store has every change in memory.
 func (s *Store) Renew(context.Context, []capping.UserID) error { return nil }
 
 // AnnounceAsOf does nothing, because no other instance of capper shares the embedded store.
@@ -70,7 +70,7 @@ type changeLog struct {
 	lost    string // a text about unreadable changes whose loss an operator accepted; "": none
 }
 
-// An interval is a range of numbers of change records: at least "first" and below "end".
+// An interval contains the numbers of change records from "first" up to, but not including, "end".
 type interval struct{ first, end uint64 }
 
 // If a call changes at least bulkUsers users, the store writes full change records instead of one small record.
@@ -158,8 +158,8 @@ func (c *changeLog) write(ctx context.Context, b *live.Batch) (*live.Record, int
 	return record, numbers, c.db.Broken()
 }
 
-// The method put adds one record of live changes with the next record number to the database batch. The caller of the
-// method put must hold the lock c.mu, and must commit the batch.
+// The method put adds one record of live changes (changes by API calls) with the next record number to the database
+// batch. The caller of the method put must hold the lock c.mu, and must commit the batch.
 func (c *changeLog) put(batch *pebble.Batch, prefix []byte, r *live.Record) {
 	_ = batch.Set(changeKey(prefix, c.next), live.AppendRecord(nil, r), nil) // fails only for indexed batches
 	c.next++
@@ -200,7 +200,8 @@ func (c *changeLog) parts(r *live.Record) (parts []*live.Record) {
 	return parts
 }
 
-// checkBatch rejects a batch of live changes that the store could write, but could not read back later.
+// checkBatch rejects a batch of live changes (changes by API calls) that the store could write, but could not read back
+// later.
 func checkBatch(b *live.Batch) error {
 	switch {
 	case b.Set == "":
@@ -226,8 +227,9 @@ func checkBatch(b *live.Batch) error {
 func usersOf(b *live.Batch) []capping.UserID { return slices.Concat(b.Add, b.Remove, b.Forget) }
 
 // The method Free durably stores a time for each set: all generations (published versions) in use contain the set's
-// changes up to this time. The method Free also removes the freed changes from memory. If a set has no live changes up
-// to this time, Free stores nothing for the set. Older generations of segments therefore stay usable.
+// changes up to this time. The method Free also removes the freed changes from memory. If a set has no live changes
+// (changes by API calls) up to its time, Free stores no time for the set, so that older generations of segments stay
+// usable.
 func (c *changeLog) Free(ctx context.Context, upTo map[string]capping.Instant) error {
 	kept := make(map[string]capping.Instant, len(upTo))
 	for _, size := range c.lists.Sizes() {

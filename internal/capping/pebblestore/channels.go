@@ -73,9 +73,9 @@ func numberConflict(name string, number capping.Channel, stored string, has capp
 	return capping.ChannelConflict(name, strconv.Itoa(int(number)), stored, strconv.Itoa(int(has)))
 }
 
-// Announce tells the store the policy that the service is about to use. If the numbers of the policy's channels
-// contradict the numbers in stored sends, Announce returns an error, and the service must not use the policy. A store
-// that has never recorded a send accepts any numbers.
+// The method Announce tells the store the policy that the service is about to use. If the numbers of the policy's
+// channels contradict the numbers in stored sends, Announce returns an error, and the service must not use the policy.
+// A store that has never recorded a send accepts any numbers of channels.
 func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	s.channels.mu.Lock()
 	defer s.channels.mu.Unlock()

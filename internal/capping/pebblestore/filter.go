@@ -10,9 +10,9 @@ import (
 	"capper/internal/messages"
 )
 
-// Filter decides about the users of a batch and records allowed sends; see capping.Store. One sync to the disk at the
-// end makes the call of Filter durable. If the deadline passes before this sync begins, all users of the batch are
-// unavailable.
+// The method Filter decides about the users of a batch and records allowed sends; see capping.Store. One sync to the
+// disk at the end makes the call of Filter durable. If the deadline passes before this sync begins, all users of the
+// batch are unavailable.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	if err := b.Check(verdicts); err != nil {
 		return fmt.Errorf("filter: %w", err)
@@ -99,7 +99,7 @@ func promises(v capping.Verdict) bool {
 	return v.Outcome == capping.Allowed || v.Outcome == capping.Replayed
 }
 
-// Release removes the sends of a message from the users' logs; see capping.Store.
+// The method Release removes the sends of a message from the users' logs; see capping.Store.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {
@@ -131,7 +131,7 @@ func (s *Store) Release(ctx context.Context, token capping.Token, channel cappin
 }
 
 // The function releasing returns a step function that removes the sends with the token (short hash of a message) from
-// one user's log. Sends that surely followed the caller's call stay.
+// one user's log. The step function keeps sends that surely followed the caller's call.
 func releasing(c *call, channel capping.Channel, token capping.Token, caller capping.Caller) step {
 	return func(now capping.Instant, index int, log capping.Log, dst []byte) ([]byte, bool) {
 		next, found := log.Release(dst, channel, token, caller.Later(now, 0))
@@ -158,7 +158,7 @@ func (s *Store) countingReleases(channel capping.Channel, token capping.Token) c
 	}}
 }
 
-// Erase removes the user's log, even if the log cannot be read.
+// The method Erase removes the user's log, even if the log cannot be read.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 	err := s.db.Write(ctx, func() error {
 		if err := errors.Join(s.db.Broken(), s.db.CheckUsers(user)); err != nil {

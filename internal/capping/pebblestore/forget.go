@@ -12,10 +12,10 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// The type lives holds the number of the current life (the time since the last reset) of each pacer. The keys of a
+// The type "lives" holds the number of the current life (the time since the last reset) of each pacer. The keys of a
 // pacer's logs begin with the number of the pacer's life. The first life of a pacer has the number 0. After a reset,
-// the next life gets a number above the numbers of all pacers' lives, so that the keys of new logs sort after all old
-// logs. Reads of logs after a reset do not touch a damaged block of logs from before the reset.
+// the next life gets a number above the numbers of all pacers' lives. The keys of new logs therefore sort after the
+// keys of all old logs. Reads of logs after a reset do not touch a damaged block of logs from before the reset.
 type lives map[string]uint32
 
 // lifeKey returns the database key for the number of the pacer's current life (the time since the last reset). The
@@ -55,10 +55,10 @@ func eachPacer(db *database.DB, prefix string, size int, load func(pacer string,
 	return it.Error()
 }
 
-// The method next returns a number for a new life (the time after a reset), above the numbers of all pacers' lives.
+// The method "next" returns a number for a new life (the time after a reset), above the numbers of all pacers' lives.
 func (l lives) next() uint32 { return slices.Max(append(slices.Collect(maps.Values(l)), 0)) + 1 }
 
-// ForgetPacer resets a pacer: the method removes all logs of the pacer, even unreadable logs; see pacing.Store.
+// ForgetPacer resets a pacer: ForgetPacer removes all logs of the pacer, even unreadable logs; see pacing.Store.
 func (l *pacerLogs) ForgetPacer(ctx context.Context, pacer, _ string) error {
 	err := l.db.Write(ctx, func() error {
 		if err := l.forget(pacer); err != nil {

@@ -83,8 +83,8 @@ func (c *logCache) userOf(item []byte) capping.UserID {
 	return capping.UserID(binary.LittleEndian.Uint32(item[2:]))
 }
 
-// Put stores a copy of the log as the user's cached log. If the log is empty or too long, Put only removes the user's
-// old log from the cache.
+// The method Put stores a copy of the log as the user's cached log. If the log is empty or too long, Put only removes
+// the user's old log from the cache.
 func (c *logCache) Put(user capping.UserID, log capping.Log) {
 	if len(log) == 0 || len(log) > cachedLog {
 		c.Drop(user)
@@ -122,8 +122,7 @@ func (c *logCache) reserve(size int) (slot uint32) {
 	return at + 1
 }
 
-// beginSlab makes space in the cache: the method starts a new slab or, if all slabs are in use, empties the oldest
-// slab.
+// beginSlab makes space in the cache: beginSlab starts a new slab or, if all slabs are in use, empties the oldest slab.
 func (c *logCache) beginSlab() {
 	if len(c.slabs) < c.most {
 		c.slabs = append(c.slabs, make([]byte, slabSize))

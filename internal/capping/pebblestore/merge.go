@@ -10,8 +10,8 @@ import (
 	"capper/internal/messages"
 )
 
-// Merge merges logs from another system into the users' logs; see capping.Merger. If the deadline passes before the
-// sync at the end, Merge returns an error, and no result is valid.
+// The method Merge merges logs from another system into the users' logs; see capping.Merger. If the deadline passes
+// before the sync at the end, Merge returns an error, and no result is valid.
 func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
 	if err := m.Check(merged); err != nil {
 		return fmt.Errorf("merge: %w", err)
@@ -114,7 +114,7 @@ func (s *Store) countingMerged(m *capping.Merge) (c counting, err error) {
 }
 
 // membersOf returns a function that reports whether the log has an entry with the same time, channel and token as a
-// given entry. The times of equal entries are equal, because the merge does not change the times of existing entries.
+// given entry. A merge does not change the times of existing entries, so equal entries also have equal times.
 func membersOf(log capping.Log) func(capping.Entry) bool {
 	if log.Len() <= 32 { // a search among so few entries is faster than a hash set
 		return func(e capping.Entry) bool {

@@ -117,7 +117,7 @@ func decodeMessage(value []byte) (expires capping.Instant, m capping.Message, er
 	return capping.Instant(at), capping.MessageOf(string(value[8:])), nil
 }
 
-// AddAnswers adds the numbers of decisions that instances made to the counts of messages; see messages.Store.
+// AddAnswers adds numbers of decisions to the stored counts of messages; see messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	deltas = slices.Clone(deltas) // nobody changes the maps of the deltas
 	err := s.db.Write(ctx, func() error {

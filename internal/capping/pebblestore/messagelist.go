@@ -47,8 +47,8 @@ func (c *messageCounts) campaign(i id, r *record) (messages.Counts, error) {
 	return messages.Counts{Key: r.key(i), Title: title, Sends: sends, Answers: answers}, nil
 }
 
-// mostListed is the maximum number of messages that the store reads for one page of messages by last call. At
-// mostListed read messages, the page ends. The next page continues at the place where this page ended.
+// mostListed is the maximum number of messages that the store reads for one page of messages by last call. After the
+// store has read mostListed messages, the page ends, and the next page continues from there.
 const mostListed = 500_000
 
 // A listing is a walk over the list of messages, from the latest call backwards.
@@ -97,7 +97,8 @@ func (c *messageCounts) ListMessages(ctx context.Context, q messages.Query) (pag
 }
 
 // The method walk finds the messages of the page. If the walk stops because it has read mostListed messages, the result
-// "reached" is the position of the stop. If the walk does not stop for this reason, the result "reached" is nil.
+// "reached" is the position of the stop. If the walk ends before it has read so many messages, the result "reached" is
+// nil.
 func (l *listing) walk(ctx context.Context) (reached *messages.Position, err error) {
 	bounds := &pebble.IterOptions{LowerBound: listKey(l.Since, id{}), UpperBound: l.upper()}
 	it, err := l.c.db.NewIter(bounds)

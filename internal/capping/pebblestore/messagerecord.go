@@ -55,10 +55,10 @@ func (c *messageCounts) load(i id) (*record, error) {
 	return decodeRecord(value)
 }
 
-// The type known is the part of a message's record that the store keeps in memory.
+// The type "known" is the part of a message's record that the store keeps in memory.
 type known struct{ life, last capping.Instant }
 
-// The constant rest is a maximum difference in milliseconds: the real last call about a message is at most this much
+// The constant "rest" is a maximum difference in milliseconds: the real last call about a message is at most this much
 // later than the stored time.
 const rest = capping.Instant(3_600_000)
 
@@ -66,8 +66,8 @@ const rest = capping.Instant(3_600_000)
 const mostKnown = 10_000
 
 // Begin returns the life of the message's counts, that is, the time at which the counts began. A call counts its sends
-// under the life of the message's counts. Begin creates a missing record of the message. If the record cannot be read,
-// Begin returns no life, and the call does not count its sends.
+// under the life of the message's counts. The method Begin creates a missing record of the message. If the record
+// cannot be read, Begin returns no life, and the call does not count its sends.
 func (c *messageCounts) Begin(key messages.Key, now capping.Instant) Lives {
 	return livesOf(idOf(key), c.begin(key, now))
 }
@@ -148,8 +148,8 @@ func (c *messageCounts) Counted(token capping.Token, channel capping.Channel) Li
 	return lives
 }
 
-// Known returns the life (time at which the counts began) of a message's record on exactly the given channel. For
-// Known, channel 0 means sends without a channel.
+// The method Known returns the life (time at which the counts began) of a message's record on exactly the given
+// channel. For Known, channel 0 means sends without a channel.
 func (c *messageCounts) Known(token capping.Token, channel capping.Channel) Lives {
 	i := id{token, channel}
 	return livesOf(i, c.life(i))

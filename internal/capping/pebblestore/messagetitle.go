@@ -136,7 +136,8 @@ func (c *messageCounts) SweepTitles(from []byte, most int, now capping.Instant, 
 	return next, nil
 }
 
-// removeTitle removes the title of a message, unless the title was set since the horizon or the message has counts.
+// removeTitle removes the title of a message, unless the title was set later than the argument "horizon", or the
+// message has counts.
 func (c *messageCounts) removeTitle(key []byte, horizon capping.Instant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 )
 
 // The type metrics holds the Prometheus metrics that only the embedded store has. Package measure has the metrics of
-// calls, which every store has.
+// calls, which are the same for all stores.
 type metrics struct {
 	errors *prometheus.CounterVec // by kind
 }

@@ -26,7 +26,7 @@ const (
 
 func leaseKey(r pacing.Request) []byte { return append(append([]byte(nil), leasePrefix...), r[:]...) }
 
-// The type leases holds the end time of each lease (time limit for unused permits) of a permit request in memory. The
+// The type "leases" holds the end time of each lease (time limit for unused permits) of a permit request in memory. The
 // permit requests of the leases are only in the database.
 type leases struct {
 	ends  map[pacing.Request]pacing.Time

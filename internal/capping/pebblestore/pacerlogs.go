@@ -47,8 +47,8 @@ func (l *pacerLogs) TakePermits(ctx context.Context, ask *pacing.Ask) (pacing.Gr
 }
 
 // The function "changed" checks the request "ask", and calls the function "change" with a copy of the request. If
-// "change" returns the effect true, changed waits for a sync to the disk. A repeated request also has an effect,
-// because the first call of this request may not be durable yet.
+// "change" returns true as the result "effect", the function "changed" waits for a sync to the disk. The effect of a
+// repeated request is also true, because the first call of this request may not be durable yet.
 func changed[Answer any](ctx context.Context, l *pacerLogs, what string, ask *pacing.Ask,
 	change func(kept *pacing.Ask) (answer Answer, effect bool, err error)) (Answer, error) {
 	var none, answer Answer
@@ -183,7 +183,7 @@ func (l *pacerLogs) entry(pacer, message string) (*entry, error) {
 }
 
 // The method record writes the logs with the granted permits and the remembered request to the database. Later calls
-// see the writes of the method record at once, but the writes become durable only with the next sync.
+// see the writes of the method record immediately, but the writes become durable only with the next sync.
 func (l *pacerLogs) record(now pacing.Time, ask *pacing.Ask, placed *pacing.Placed, entries []*entry) {
 	batch := l.db.NewBatch()
 	defer batch.Close()

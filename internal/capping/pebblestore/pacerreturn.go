@@ -63,9 +63,9 @@ func (l *pacerLogs) giveBack(ctx context.Context, ask *pacing.Ask, used int) (re
 	return returned, l.db.Broken()
 }
 
-// The type forgets holds the time of each pacer's last reset. Earlier versions of capper stored no time of a reset; the
-// time at which the database was opened is used instead. If the clock was set back before a reset, the time of the
-// latest grant replaces the time of the reset.
+// The type "forgets" holds the time of each pacer's last reset. Earlier versions of capper stored no time of a reset;
+// this program then uses the time at which it opened the database. If the clock was set back before a reset, the time
+// of the latest grant replaces the time of the reset.
 type forgets struct {
 	opened pacing.Time
 	latest pacing.Time // time of the latest grant

@@ -65,7 +65,7 @@ const portionUsers = 1024
 
 // sortPortion sorts the users of one portion of a plan in the order of their database keys, and returns the plan's
 // elements of these users. Id images whose upper halves are equal may be in another order, which only makes reads
-// slower. A call hardly ever has id images with equal upper halves.
+// slower. A call hardly ever has id images (64-bit numbers that stand for ids) with equal upper halves.
 func (p *plan) sortPortion(part portion) []uint64 {
 	users := p.users[p.starts[part.first]:p.starts[part.last]]
 	slices.Sort(users)

@@ -26,9 +26,9 @@ type retention struct {
 // has passed, every send that was recorded under the retention is older than the retention.
 func (r retention) passed(now capping.Instant) bool { return r.until+capping.Instant(r.millis) <= now }
 
-// The type retentions lists the retentions (times for which sends are kept) that still protect sends from deletion. The
-// last element of the list is the retention of the present policy. Each earlier element is a longer retention that was
-// in force until an earlier time.
+// The type "retentions" lists the retentions (times for which sends are kept) that still protect sends from deletion.
+// The last element of the list is the retention of the present policy. Each earlier element is a longer retention that
+// was in force until an earlier time.
 type retentions []retention
 
 const (
@@ -68,7 +68,7 @@ func (r retentions) last() retention {
 	return r[len(r)-1]
 }
 
-// The method longest returns the longest retention (time for which sends are kept) that has not passed. The store may
+// The method "longest" returns the longest retention (time for which sends are kept) that has not passed. The store may
 // delete log entries that are older than the returned retention. If all retentions in the list have passed, longest
 // returns the last one, which is the retention of the present policy.
 func (r retentions) longest(now capping.Instant) retention {
@@ -156,7 +156,7 @@ func (s *Store) noteRetention(millis int64, now capping.Instant) (retentions, er
 }
 
 // loadRetentions reads the store's list of retentions from the database. Earlier versions of capper stored only one
-// retention (time for which sends are kept). loadRetentions treats that retention as in force until now.
+// retention (time for which sends are kept). loadRetentions treats such a retention as in force until now.
 func (s *Store) loadRetentions() error {
 	value, err := s.db.Lookup(retentionsKey)
 	if err != nil {

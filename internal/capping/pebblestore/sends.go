@@ -11,7 +11,7 @@ import (
 )
 
 // A Stripe caches counts of sends for one stripe (group of users with a common lock). The caller must hold the lock of
-// the stripe.
+// the stripe (group of users with a common lock).
 type Stripe struct{ sends map[cell]*sends }
 
 // A cell identifies a count of sends by message, channel and the time at which the counts began. Each stripe (group of
@@ -29,7 +29,7 @@ const mostCells = 64
 // A Tally holds the numbers of sends that one portion of a call adds and removes, by message and channel.
 type Tally []tallied
 
-// The type tallied holds the numbers of sends of one message on one channel in a Tally.
+// The type "tallied" holds the numbers of sends of one message on one channel in a Tally.
 type tallied struct {
 	id
 	messages.Sends
@@ -47,8 +47,8 @@ func (t *Tally) Of(token capping.Token, channel capping.Channel) *messages.Sends
 }
 
 // The method Count adds a Tally to the stored counts of sends of one stripe (group of users with a common lock). The
-// argument "batch" of Count is the database batch with the changed logs of the users. Count leaves out messages that
-// are not in the argument "lives", because the store does not count their sends.
+// argument "batch" of Count is the database batch with the changed logs of the users. The method Count leaves out
+// messages that are not in the argument "lives", because the store does not count their sends.
 func (c *messageCounts) Count(batch *pebble.Batch, stripe *Stripe, number byte, lives Lives, tally Tally) {
 	for _, life := range lives {
 		if add := *tally.Of(life.token, life.channel); add != (messages.Sends{}) {
@@ -90,8 +90,8 @@ func (c *messageCounts) loadSends(key []byte) *sends {
 	return &sends{found, err != nil}
 }
 
-// The method sum returns the numbers of recorded and released sends of a message since its counts began. The method
-// adds up the counts of all stripes (groups of users with a common lock).
+// The method sum returns the numbers of recorded and released sends of a message since its counts began. The method sum
+// adds the counts of all stripes (groups of users with a common lock).
 func (c *messageCounts) sum(at cell) (total messages.Sends, err error) {
 	err = c.each(sendsKey(at.id, at.begun), func(_, value []byte) error {
 		part, err := decodeSends(value)

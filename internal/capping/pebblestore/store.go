@@ -45,9 +45,10 @@ var (
 	_ capping.Archiver = (*Store)(nil)
 )
 
-// Open opens the store in a directory. If the directory does not exist, Open creates the directory. Open returns an
-// error if another process has the store open, the format is unknown, the disk is full, or ctx ends. If Open returns
-// because ctx has ended, the process should exit, because Pebble goes on opening the database and cannot be stopped.
+// The function Open opens the store in a directory. If the directory does not exist, Open creates the directory. The
+// function Open returns an error if another process has the store open, the format is unknown, the disk is full, or ctx
+// ends. If Open returns because ctx has ended, the process should exit, because Pebble goes on opening the database and
+// cannot be stopped.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	s, err := open(ctx, config.withDefaults())
 	if err != nil {
@@ -91,7 +92,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
-// The method load loads counts, pacers, live changes, retentions and channels from the database.
+// The method load loads counts, pacers, live changes (changes by API calls), retentions and channels from the database.
 func (s *Store) load() (err error) {
 	s.counts = newMessages(s.db, s.logger, s.memory)
 	if s.pacers, err = openPacerLogs(s.db); err != nil {
@@ -163,8 +164,8 @@ func (s *Store) RemoveLease(ctx context.Context, group string, r pacing.Request)
 	return s.pacers.RemoveLease(ctx, group, r)
 }
 
-// The method missing returns a warning for a store restored from a backup: the store lacks sends and set changes that
-// decisions may still need. If a restored store lacks no needed data, the method missing returns "".
+// The method "missing" returns a warning for a store restored from a backup: the store lacks sends and set changes that
+// decisions may still need. If a restored store lacks no needed data, the method "missing" returns "".
 func (s *Store) missing(now capping.Instant) string {
 	restored := s.db.Restored()
 	if restored == nil {
@@ -189,12 +190,12 @@ const missingChanges = 7 * 24 * time.Hour
 func (s *Store) IDs() IDs { return s.db.IDs() }
 
 // Identity returns the id and the newest identity mark of the store (a number that increases while the store is in
-// use). An older copy of the store has a lower identity mark.
+// use). If the directory is an older copy of the store, its identity mark (counter that exposes an old copy) is lower.
 func (s *Store) Identity() (id string, mark uint64) { return s.db.Identity() }
 
-// Backup writes an archive of the store's current data while other calls continue. The archive contains the data of all
-// calls that returned before the call of Backup. If Backup returns an error, the written bytes are useless. The
-// argument "channels" of Backup holds the number of each channel of the policy, by the channel's name.
+// The method Backup writes an archive of the store's current data while other calls continue. The archive contains the
+// data of all calls that returned before the call of Backup. If Backup returns an error, the written bytes are useless.
+// The argument "channels" of Backup holds the number of each channel of the policy, by the channel's name.
 func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]capping.Channel) error {
 	var made database.Copy
 	end := func() error { return nil }
@@ -216,9 +217,10 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, channels map[string]ca
 	return nil
 }
 
-// Close stops the background work, waits for running calls whose caller has stopped waiting, and closes the database.
-// Close waits up to half a minute, or up to two seconds if the store is out of service. If closing takes longer, Close
-// freezes the files instead of closing Pebble. The freeze loses no write of a call that has already returned.
+// The method Close stops the background work, waits for running calls whose caller has stopped waiting, and closes the
+// database. The method Close waits up to half a minute, or up to two seconds if the store is out of service. If closing
+// takes longer, Close freezes the files instead of closing Pebble. The freeze loses no write of a call that has already
+// returned.
 func (s *Store) Close() error {
 	s.stop()
 	return s.db.Close()

@@ -13,7 +13,7 @@ import (
 // read both formats. A slow background walk over all logs rewrites the logs that no call has written. The database
 // stores the progress of the walk in the order of the writes, so that the walk continues after a crash.
 
-// upgradeStep runs one step of an upgrade of the stored format: the method checks the given number of keys, and
+// upgradeStep runs one step of an upgrade of the stored format: upgradeStep checks the given number of keys, and
 // rewrites logs in an older format.
 func (s *Store) upgradeStep(ctx context.Context, keys int) error {
 	upgrade := s.db.Upgrade()

@@ -12,8 +12,8 @@ import (
 	"capper/internal/capping/pebblestore/database"
 )
 
-// maxLogSize is the size in bytes of the largest possible log of a user. A user's log has at most LogBound entries on
-// every channel, and LogBound entries without a channel.
+// maxLogSize is the size in bytes of the largest possible log of a user. A user's log has at most LogBound entries of
+// each channel, and at most LogBound entries without a channel.
 const maxLogSize = 256 * capping.LogBound * capping.EntrySize
 
 // The stored value of a user's log is a version byte, followed by the log's entries in the format of package capping.

@@ -82,7 +82,7 @@ func (f *fleet) beat(ctx context.Context) {
 	f.told()
 }
 
-// The type missed holds the start time of a series of failed heartbeats, and the error of the latest heartbeat.
+// The type "missed" holds the start time of a series of failed heartbeats, and the error of the latest heartbeat.
 type missed struct {
 	since time.Time
 	err   error
@@ -251,7 +251,7 @@ func asOfText(asOf map[string]capping.Instant) string {
 }
 
 // oldestAsOf returns, for each set, the oldest as-of time (time of export) that another instance has reported. If an
-// instance has reported no as-of times, oldestAsOf returns nil.
+// instance has reported no as-of times (times of export), oldestAsOf returns nil.
 func oldestAsOf(others map[string]string) map[string]capping.Instant {
 	oldest := map[string]capping.Instant{}
 	for _, description := range others {

@@ -11,8 +11,9 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// The method start finds or creates the shared records of all instances in Redis. The method also finds or creates the
-// partitions' sentinel keys (marker keys that reveal lost data). The method start logs new and lost records.
+// The method start finds or creates the shared records of all instances in Redis. The method start also finds or
+// creates the partitions' sentinel keys (marker keys that reveal lost data). The method start logs new and lost
+// records.
 func (f *fleet) start(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,8 +125,8 @@ func (f *fleet) mend(ctx context.Context) error {
 }
 
 // restoreForOthers begins to restore live changes (changes of sets by API calls) in all partitions. restoreForOthers
-// does nothing unless this start created the store while other instances run. The other instances may still have live
-// changes from before the store was created.
+// does nothing unless this start created the store while other instances run. Other instances may still have live
+// changes from the time before this start created the store.
 func (f *fleet) restoreForOthers(ctx context.Context, had int) error {
 	seen := f.seen.Load()
 	if !seen.made || had > 0 || len(seen.others.other) == 0 {

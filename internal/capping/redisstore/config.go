@@ -25,11 +25,11 @@ import (
 type Acks = topology.Acks
 
 // Healthy means that every replica of the user's master must confirm a send, except the replicas that the cluster flags
-// as failed. At least one replica must confirm the send.
+// as failed. With Healthy, at least one replica must confirm the send.
 const Healthy = topology.Healthy
 
-// FixedAcks requires confirmation by n replicas, whatever their state. FixedAcks(0) is for servers without replicas.
-// With FixedAcks(0), the loss of a master may lose allowed sends.
+// FixedAcks requires confirmation by n replicas, even if the cluster flags replicas as failed. FixedAcks(0) is for
+// servers without replicas. With FixedAcks(0), the loss of a master may lose allowed sends.
 func FixedAcks(n int) Acks { return topology.FixedAcks(n) }
 
 // ParseAcks parses "healthy" or a number from 0 to 5.
@@ -118,7 +118,7 @@ func (i IDs) layout() (script.Keyspace, script.Formats) {
 	return script.Spread(script.DepthFor(i.Users)), script.SpreadKnown
 }
 
-// The method "marked" returns the kind of ids and the check word of the ids' key, in the form of the format marker.
+// The method "marked" returns the kind of ids and the check word of the ids' key, as the format marker holds them.
 func (i IDs) marked() script.IDs {
 	if i.isDense() {
 		return script.IDs{}

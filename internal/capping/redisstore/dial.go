@@ -22,14 +22,14 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return &bounded{Conn: conn, addr: addr, left: mostAnswered}, nil
 }
 
-// The type bounded is a connection with a maximum number of bytes to read.
+// The type "bounded" is a connection with a maximum number of bytes to read.
 type bounded struct {
 	net.Conn
 	addr string
 	left int // bytes that may still be read; one goroutine reads at a time
 }
 
-// Read reads from the connection, and returns an error when the maximum number of bytes is reached.
+// The method Read reads from the connection, and returns an error when the maximum number of bytes is reached.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		return 0, fmt.Errorf("server %s sent a response of %d bytes, longer than any Redis response: "+

@@ -31,11 +31,11 @@
 //
 // # Keyspace
 //
-// In a store with dense ids (the numbers from 0 to 4294967295), a bucket is a Redis hash with one field for each of 190
-// neighbouring user ids. The name of a user's field is the position of the user's id in the bucket, as a decimal
-// number. The value of a user's field is the user's log, the list of recorded sends (see capping.Log). Each of the 64
-// partitions consists of every 64th bucket. All keys of a partition share a hash tag, and therefore a hash slot of the
-// cluster. Every key has a TTL, which the next write to the key extends.
+// Dense ids are the numbers from 0 to 4294967295. In a store with dense ids, a bucket is a Redis hash with one field
+// for each of 190 neighbouring user ids. The name of a user's field is the position of the user's id in the bucket, as
+// a decimal number. The value of a user's field is the user's log, the list of recorded sends (see capping.Log). Each
+// of the 64 partitions consists of every 64th bucket. All keys of a partition share a hash tag, and therefore a hash
+// slot of the cluster. Every key has a TTL, which the next write to the key extends.
 //
 //	fc:{53t}:2rk             bucket 3584 (base 36) of partition 0: users 680,960 to 681,149
 //	fc:{53t}:m:…             a message's text, in its token's partition: the id, or 0xFF, namespace, 0xFF, id
@@ -89,8 +89,8 @@
 // Every five seconds, each instance sends a heartbeat (beat.go, script/beat.lua). The heartbeat renews the records in
 // Redis that all instances share, and reports the configuration of the instance. The reply to a heartbeat contains the
 // retention in force (the time for which sends are kept), the numbers of the channels, and the differences between the
-// instances. The retention in force is the longest retention of any instance. If a policy is missing for a moment, its
-// sends therefore stay in the store.
+// instances. The retention in force is the longest retention of any instance. If a policy is missing for a moment, the
+// sends that its limits count therefore stay in the store.
 //
 // # Counts by message
 //

@@ -25,7 +25,7 @@ type filterOperation struct {
 	bad   script.BadLogs
 }
 
-// Encode encodes a call of filter.lua for the users of the command c.
+// The method Encode encodes a call of filter.lua for the users of the command c.
 func (o *filterOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	c.Args.Filter(s.scripts.Filter, s.keyspace, s.prefixes[c.Partition], c.Items, o.batch.Users,
@@ -68,7 +68,7 @@ func (o *filterOperation) allowBare(c *dispatch.Command) bool {
 	return false
 }
 
-// The method outdate marks all users of the command as Unavailable and Outdated, because sets have changed.
+// The method "outdate" marks all users of the command as Unavailable and Outdated, because sets have changed.
 func (o *filterOperation) outdate(c *dispatch.Command) {
 	script.MarkOutdated(c.Items, o.verdicts, c.Since())
 	if o.batch.Outdated != nil {
@@ -76,8 +76,9 @@ func (o *filterOperation) outdate(c *dispatch.Command) {
 	}
 }
 
-// Stamp writes the time of the attempt into the header of the command. Stamp runs on the goroutine of a sender. Stamp
-// therefore reads only fields that do not change during the run, and never reads the batch.
+// The method Stamp writes the time of the attempt into the header of the command. The method Stamp runs on the
+// goroutine of a sender. The method Stamp therefore reads only fields that do not change during the run, and never
+// reads the batch.
 func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	if h.Now == 0 {
@@ -87,7 +88,7 @@ func (o *filterOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampFilter(h)
 }
 
-// Apply decodes the reply of filter.lua, and stores the verdicts for the users of the command.
+// The method Apply decodes the reply of filter.lua, and stores the verdicts for the users of the command.
 func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
 	if script.IsOutdated(c.Reply) {
 		o.outdate(c)
@@ -96,7 +97,7 @@ func (o *filterOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeVerdicts(c.Reply, c.Items, o.batch, o.verdicts, &o.bad)
 }
 
-// Filter decides about every user of the batch and records the allowed sends.
+// The method Filter decides about every user of the batch and records the allowed sends.
 func (s *Store) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	if err := b.Check(verdicts); err != nil {
 		return err

@@ -85,8 +85,8 @@ func (f *fleet) instances() instances {
 	return all
 }
 
-// newFleet returns the fleet of a store: this instance's part among all instances. The fleet calls the function "told"
-// after every check of the shared records and sentinel keys (marker keys that reveal lost data).
+// newFleet returns the fleet of a store, which connects this instance with the other instances. The fleet calls the
+// function "told" after every check of the shared records and sentinel keys (marker keys that reveal lost data).
 func newFleet(s *Store, told func()) *fleet {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
@@ -193,8 +193,8 @@ func (f *fleet) keptLonger() string {
 		span(longest), span(own))
 }
 
-// The method extend returns the retention (time for which sends are kept) of a call: the given retention or the
-// retention in force, whichever is longer. If the given retention is longer, extend puts the given retention in force.
+// The method extend returns the retention (time for which sends are kept) of a call: the longer of the given retention
+// and the retention in force. If the given retention is longer, extend puts the given retention in force.
 func (f *fleet) extend(retention time.Duration) time.Duration {
 	longest := f.longest.Load()
 	if retention.Milliseconds() > longest {
@@ -205,7 +205,7 @@ func (f *fleet) extend(retention time.Duration) time.Duration {
 	return max(retention, time.Duration(longest)*time.Millisecond)
 }
 
-// beatSoon makes the fleet send its next heartbeat at once.
+// beatSoon makes the fleet send its next heartbeat immediately.
 func (f *fleet) beatSoon() { f.top.DoubtSigns() }
 
 // The method compare counts the instances that share the store. For each key of the announcement, compare also counts

@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping/redisstore/topology"
 )
 
-// The constant remembered is the time for which Health reports a failed call. The checks of the servers (package
+// The constant "remembered" is the time for which Health reports a failed call. The checks of the servers (package
 // topology) do not notice some faults, such as a full server.
 const remembered = 30 * time.Second
 

@@ -82,7 +82,7 @@ type survey struct {
 	prefixes []string
 }
 
-// The constant attempt is the time limit for each request of a survey to a server.
+// The constant "attempt" is the time limit for each request of a survey to a server.
 const attempt = 3 * time.Second
 
 // The function Survey examines all servers in parallel, within the deadline of the context. Survey returns an error
@@ -296,7 +296,7 @@ func (s *survey) lookAtLedger(ctx context.Context, r *Report, n *Node, client *r
 	}
 }
 
-// lookAtStore finds out whether a store exists. For this, lookAtStore reads the format marker (value that names the
+// lookAtStore finds out whether a store exists. To find out, lookAtStore reads the format marker (value that names the
 // version of the stored format) from the node that serves the marker's key.
 func (s *survey) lookAtStore(ctx context.Context, r *Report, n *Node, client *redis.Client) {
 	if n.Master != "" || r.Cluster && !n.member.Serves(s.keyspace.Slot(s.keyspace.FormatPartition())) {

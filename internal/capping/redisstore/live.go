@@ -121,7 +121,7 @@ func (s *Store) Change(ctx context.Context, b *live.Batch) (live.Stored, error) 
 	return s.live.change(ctx, b)
 }
 
-// Renew reads the live changes (changes of sets by API calls) of other instances from Redis; see live.Store.
+// The method Renew reads the live changes (changes of sets by API calls) of other instances from Redis; see live.Store.
 func (s *Store) Renew(ctx context.Context, users []capping.UserID) error {
 	err := s.live.renewUsers(ctx, users)
 	if err != nil && ctx.Err() == nil && !isRestoration(err) { // Health reports restorations separately
@@ -137,7 +137,7 @@ func (s *Store) Free(ctx context.Context, upTo map[string]capping.Instant) error
 }
 
 // AnnounceAsOf stores the as-of times (times of export) of the sets that this instance uses. The next heartbeat sends
-// the as-of times to the other instances; see live.Store.
+// the as-of times (times of export) to the other instances; see live.Store.
 func (s *Store) AnnounceAsOf(asOf map[string]capping.Instant) {
 	asOf = maps.Clone(asOf)
 	s.fleet.asOf.Store(&asOf)
@@ -245,10 +245,10 @@ func (l *liveLogs) append(ctx context.Context, parts map[int]*live.Record) (fail
 	return failed, err
 }
 
-// applyAfter applies further records of a live change log (log of changes to sets by API calls) to Lists, if Lists
-// contains exactly the records up to the version "before". The argument "freed" of applyAfter holds, for each set, the
-// time up to which changes were removed from the log; nil means no removals. If Lists has another version of the log
-// than "before", applyAfter changes nothing and returns false.
+// If Lists contains exactly the records up to the version "before", applyAfter applies further records of a live change
+// log (log of changes to sets by API calls) to Lists. The argument "freed" of applyAfter holds, for each set, the time
+// up to which the store has removed changes from the log; nil means no removals. If Lists has another version of the
+// log than "before", applyAfter changes nothing and returns false.
 func (l *liveLogs) applyAfter(p int, before, after string, freed map[string]capping.Instant,
 	records ...*live.Record) bool {
 	l.applying.Lock()
@@ -286,22 +286,23 @@ func newLiveName() string {
 	return hex.EncodeToString(name[:])
 }
 
-// Encode sets the arguments of live.lua.
+// The method Encode sets the arguments of live.lua.
 func (o *appendOperation) Encode(c *dispatch.Command) {
 	config := &o.logs.config
 	c.Args.LiveAppend(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, o.id, o.nonce, o.record)
 }
 
-// Stamp sets the time of the attempt, so that live.lua rejects the change if the clock is wrong. Each attempt to append
-// a record has a new nonce (random name of the record). After a failover, the live change log may differ from the log
-// of an earlier attempt. The two records may follow different records in the log, so their nonces must differ.
+// The method Stamp sets the time of the attempt, so that live.lua rejects the change if the clock is wrong. Each
+// attempt to append a record has a new nonce (random name of the record). After a failover, the live change log may
+// differ from the log of an earlier attempt. The records of two attempts may follow different records in the log, so
+// their nonces (random names) must differ.
 func (o *appendOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	copy(o.nonce, newLiveName())
 	c.Args.StampTime(at.Now, o.logs.config.ClockSkew)
 }
 
-// Apply stores the versions of the live change log (log of changes to sets by API calls) before and after the new
-// record.
+// The method Apply stores the versions of the live change log (log of changes to sets by API calls) before and after
+// the new record.
 func (o *appendOperation) Apply(c *dispatch.Command) (n int, err error) {
 	o.before, o.after, o.meta, err = script.DecodeLiveAppended(c.List)
 	o.done = err == nil

@@ -28,8 +28,8 @@ const (
 	packFields   = 1000
 )
 
-// packWhenLong packs a live change log (log of changes to sets by API calls), after this instance has appended to the
-// log, if the log has many records of single calls.
+// packWhenLong packs a live change log (log of changes to sets by API calls) that has many records of single calls.
+// This instance calls packWhenLong after it has appended a record to the log.
 func (l *liveLogs) packWhenLong(p int, version string, meta *script.LiveMeta) {
 	l.logs[p].packed.Store(int64(meta.Packed))
 	l.packBeyond(p, version, mostUnpacked)
@@ -118,9 +118,9 @@ func (p *packPart) full() bool { return p.bytes >= packBytes || len(p.fields) >=
 // packing the same live change log (log of changes to sets by API calls).
 const compactAttempts = 5
 
-// The method compact packs a whole live change log (log of changes to sets by API calls). compact omits each set's
-// changes up to a time: the later of the time in the argument "upTo" and the time in the log. compact stores this time
-// in the log.
+// The method compact packs a whole live change log (log of changes to sets by API calls). The method compact omits each
+// set's changes up to a time: the later of the time in the argument "upTo" and the time in the log. The method compact
+// stores this time in the log.
 func (l *liveLogs) compact(ctx context.Context, p int, upTo map[string]capping.Instant) error {
 	for range compactAttempts {
 		done, err := l.compactOnce(ctx, p, upTo)
@@ -176,8 +176,8 @@ type packEnd struct {
 }
 
 // The method "parts" divides a whole live change log (log of changes to sets by API calls) into parts. One call of
-// live.lua replaces one part of the log. If the log is large, the result omits long packed records whose changes are
-// all still the latest of their users.
+// live.lua replaces one part of the log. If the log is large, the result of "parts" omits long packed records whose
+// changes are all still the latest of their users.
 func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	bytes := 0
 	for i := range r.fields {
@@ -203,9 +203,9 @@ func (r *liveReading) parts(lists *live.Lists) (parts []packPart, end packEnd) {
 	return parts, end
 }
 
-// The method replace replaces one part of a live change log by packed records. replace returns the number of new packed
-// records, or -1 if another call has changed the log. replace also updates the argument "read", the copy of the log in
-// memory.
+// The method replace replaces one part of a live change log (log of changes to sets by API calls) by packed records.
+// The method replace returns the number of new packed records, or -1 if another call has changed the log. The method
+// replace also updates the argument "read", the copy of the log in memory.
 func (l *liveLogs) replace(ctx context.Context, p int, read *liveReading, part *packPart, lists *live.Lists,
 	end packEnd) (n int, err error) {
 	op := &packOperation{logs: l}
@@ -274,16 +274,16 @@ type packOperation struct {
 	before, after string
 }
 
-// Encode sets the arguments of live.lua.
+// The method Encode sets the arguments of live.lua.
 func (o *packOperation) Encode(c *dispatch.Command) {
 	config := &o.logs.config
 	c.Args.LivePack(config.Scripts.Live, config.Prefixes[c.Partition], liveTTL, &o.packing)
 }
 
-// Stamp does nothing, because the command of a packOperation contains no time.
+// The method Stamp does nothing, because the command of a packOperation contains no time.
 func (o *packOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the reply of live.lua.
+// The method Apply decodes the reply of live.lua.
 func (o *packOperation) Apply(c *dispatch.Command) (n int, err error) {
 	o.done, o.before, o.after, err = script.DecodeLivePacked(c.List)
 	return 0, err
@@ -297,8 +297,8 @@ func (l *liveLogs) free(ctx context.Context, upTo map[string]capping.Instant) er
 	return l.settleOwed(ctx)
 }
 
-// The method owe stores a time for each set: changes up to this time must still be removed from a live change log (log
-// of changes to sets by API calls). The argument "freed" of the method owe holds the times that owe stores. The
+// The method owe stores a time for each set. The store must still remove changes up to this time from a live change log
+// (log of changes to sets by API calls). The argument "freed" of the method owe holds the times that owe stores. The
 // argument "stored" of the method owe holds the times up to which the log no longer has changes. The method owe ignores
 // times in "freed" that are not later. The method settleOwed removes the changes later.
 func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
@@ -316,7 +316,7 @@ func (l *liveLogs) owe(p int, freed, stored map[string]capping.Instant) {
 }
 
 // takeOwed returns the times that the method owe has stored for the partition, and removes them from memory. The caller
-// of takeOwed must remove the live changes up to the returned times.
+// of takeOwed must remove the live changes (changes by API calls) up to the returned times.
 func (l *liveLogs) takeOwed(p int) map[string]capping.Instant {
 	l.owing.Lock()
 	defer l.owing.Unlock()

@@ -25,9 +25,9 @@ const (
 	startForLive = 2                // number of attempts for which a start waits; slower partitions follow later
 )
 
-// The method start reads the live change logs (logs of changes to sets by API calls) of the partitions that have a
-// known node and are not in quarantine (no decisions until an operator accepts the loss). The store decides about users
-// of other partitions only after a later read of the partition's log.
+// The method start reads live change logs (logs of changes to sets by API calls). The method start skips partitions
+// without a known node, and partitions in quarantine (no decisions until an operator accepts the loss). The store
+// decides about users of a skipped partition only after a later read of the partition's log.
 func (l *liveLogs) start(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startForLive*l.config.Topology.LongestAttempt())
 	defer cancel()
@@ -43,7 +43,7 @@ func (l *liveLogs) start(ctx context.Context) {
 }
 
 // The method run checks the live change logs (logs of changes to sets by API calls) every second in the background, and
-// reads changed logs, until the store is closed.
+// reads changed logs. The method run ends when the store is closed.
 func (l *liveLogs) run() {
 	l.wait.Go(func() {
 		ticker := time.NewTicker(renewEvery)
@@ -69,9 +69,9 @@ func (l *liveLogs) run() {
 	})
 }
 
-// The method look reads the versions of all live change logs (logs of changes to sets by API calls). For all logs of
-// one node, one pipeline is enough. If the version of a log has changed, look starts a read of this log. If the
-// argument "touch" is true, look also extends the TTLs of the logs.
+// The method look reads the versions of all live change logs (logs of changes to sets by API calls). The method look
+// reads the versions of all logs on one node in one pipeline. If the version of a log has changed, look starts a read
+// of this log. If the argument "touch" is true, look also extends the TTLs of the logs.
 func (l *liveLogs) look(touch bool) {
 	top := l.config.Topology
 	held := map[*topology.Node][]int{}
@@ -202,7 +202,8 @@ func (l *liveLogs) renewAll(p int) {
 	}
 }
 
-// logDamage reports, once in capper's own log, that a record of a live change log cannot be decoded.
+// logDamage logs that a record of a live change log (log of changes to sets by API calls) cannot be decoded. logDamage
+// does not log the same error again.
 func (l *liveLogs) logDamage(log *liveLog, err error) {
 	var damage *damagedError
 	text := ""
@@ -299,8 +300,8 @@ func (l *liveLogs) applyUnderRestoration(ctx context.Context, p int, read *liveR
 	return false, l.logs[p].restoring(p) // nil: the restoration has ended meanwhile
 }
 
-// The method heal stores the live changes in the argument "lost" again: changes that this instance has and the log in
-// Redis has lost.
+// The method heal stores the live changes (changes by API calls) in the argument "lost" again. This instance has these
+// changes, but the log in Redis has lost them.
 func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	n := 0
 	err := l.config.Quietly(func() *dispatch.Run {
@@ -319,8 +320,8 @@ func (l *liveLogs) heal(ctx context.Context, p int, lost []*live.Record) error {
 	return err
 }
 
-// lostFrom returns the live changes of the partition's users that this instance has and the log in Redis lacks. The
-// argument "whole" of lostFrom is the whole log in Redis.
+// lostFrom returns the live changes (changes by API calls) of the partition's users that this instance has and the log
+// in Redis lacks. The argument "whole" of lostFrom is the whole log in Redis.
 func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	stored := whole.lists()
 	for _, record := range l.lists.Records(func(user capping.UserID) bool { return l.config.Partition(user) == p }) {
@@ -343,8 +344,8 @@ func (l *liveLogs) lostFrom(p int, whole *liveReading) (lost []*live.Record) {
 	return lost
 }
 
-// The function "lacks" reports whether the stored lists lack a live change, because the change is newer than the stored
-// change of the same user.
+// The function "lacks" reports whether the stored lists lack a live change (change by an API call), because the change
+// is newer than the stored change of the same user.
 func lacks(stored *live.Lists, set string, user capping.UserID, at capping.Instant, kind live.Kind) bool {
 	of, ok := stored.Of(set, user)
 	if !ok {
@@ -447,7 +448,7 @@ func (l *liveLogs) damage(p int, field string, err error) error {
 	return &damagedError{key: string(script.AppendLiveKey(nil, l.config.Prefixes[p])), field: field, err: err}
 }
 
-// A damagedError reports that a stored live change cannot be decoded.
+// A damagedError reports that a stored live change (change by an API call) cannot be decoded.
 type damagedError struct {
 	key, field string
 	err        error
@@ -479,16 +480,16 @@ type pageOperation struct {
 	page        *script.LivePage
 }
 
-// Encode sets the arguments of live.lua.
+// The method Encode sets the arguments of live.lua.
 func (o *pageOperation) Encode(c *dispatch.Command) {
 	config := &o.logs.config
 	c.Args.LiveRead(config.Scripts.Live, config.Prefixes[c.Partition], o.known, o.from)
 }
 
-// Stamp does nothing, because the command of a pageOperation contains no time.
+// The method Stamp does nothing, because the command of a pageOperation contains no time.
 func (o *pageOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the page.
+// The method Apply decodes the page.
 func (o *pageOperation) Apply(c *dispatch.Command) (n int, err error) {
 	o.page, err = script.DecodeLivePage(c.List)
 	return 0, err

@@ -35,8 +35,8 @@ func (e *restorationError) Error() string {
 	return fmt.Sprintf("partition %d: the changes of sets are being restored after an accepted loss", e.partition)
 }
 
-// The type restoration is this instance's state in the restoration of one partition's live changes. The zero value
-// means that no restoration is in progress in the partition.
+// The type restoration is this instance's state in the restoration of one partition's live changes (changes by API
+// calls). The zero value means that no restoration is in progress in the partition.
 type restoration struct {
 	token     string
 	seen      time.Time // when this instance first read the token
@@ -44,7 +44,8 @@ type restoration struct {
 	waitsFor  []string  // the instances that had not confirmed at the latest check
 }
 
-// The type instances lists the instances of capper that must confirm a restoration of live changes.
+// The type "instances" lists the instances of capper that must confirm a restoration of live changes (changes by API
+// calls).
 type instances struct {
 	own   string
 	other []string  // ids of the other instances
@@ -53,8 +54,8 @@ type instances struct {
 }
 
 // The method begin starts the restoration of live changes (all instances store their live changes again) in the given
-// partitions. begin returns an error for each partition in which no restoration began. The restoration in each
-// partition has a separate time limit.
+// partitions. The method begin returns an error for each partition in which no restoration began. The restoration in
+// each partition has a separate time limit.
 func (l *liveLogs) begin(ctx context.Context, partitions []int) (failed map[int]error) {
 	failed = map[int]error{}
 	for _, p := range partitions {
@@ -81,7 +82,7 @@ func (l *liveLogs) beginRestoration(ctx context.Context, p int) error {
 }
 
 // The method restoring returns an error if this instance has confirmed a restoration of the partition's live changes
-// and the restoration is still in progress.
+// (changes by API calls) and the restoration is still in progress.
 func (l *liveLog) restoring(p int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +94,7 @@ func (l *liveLog) restoring(p int) error {
 
 // The method "sees" stores the restoration token (id of a restoration) from the live change log. The token "" means
 // that no restoration is in progress. The result of "sees" is true if this instance must still store its live changes
-// again and confirm this.
+// (changes by API calls) again and confirm this.
 func (l *liveLog) sees(token string) (confirm bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +107,8 @@ func (l *liveLog) sees(token string) (confirm bool) {
 	return token != "" && !l.restored.confirmed
 }
 
-// The method confirm records in Redis that this instance has stored all its live changes in the partition again.
+// The method "confirm" records in Redis that this instance has stored all its live changes (changes by API calls) in
+// the partition again.
 func (l *liveLogs) confirm(ctx context.Context, p int, token string) error {
 	n := l.config.Topology.Route(p)
 	if n == nil {
@@ -126,7 +128,7 @@ func (l *liveLogs) confirm(ctx context.Context, p int, token string) error {
 	return nil
 }
 
-// endRestorations ends the restorations of live changes that every instance has confirmed.
+// endRestorations ends the restorations of live changes (changes by API calls) that every instance has confirmed.
 func (l *liveLogs) endRestorations() {
 	for p := range l.logs {
 		log := &l.logs[p]
@@ -171,8 +173,8 @@ func (l *liveLogs) endRestoration(p int, state *restoration) (ended bool, waitsF
 		append([]string{all.own}, all.other...))
 }
 
-// The method restorations returns a text for Health about the restorations of live changes that are in progress, or ""
-// if none is in progress.
+// The method restorations returns a text for Health about the restorations of live changes (changes by API calls) that
+// are in progress, or "" if none is in progress.
 func (l *liveLogs) restorations() string {
 	n, waits := 0, []string{}
 	for p := range l.logs {

@@ -22,7 +22,7 @@ type mergeOperation struct {
 	bad     script.BadLogs
 }
 
-// Encode encodes a call of union.lua for the users of the command c.
+// The method Encode encodes a call of union.lua for the users of the command c.
 func (o *mergeOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	var counted []capping.Token
@@ -50,20 +50,20 @@ func (o *mergeOperation) tokens(c *dispatch.Command) (tokens []capping.Token) {
 	return tokens
 }
 
-// Stamp writes the time of the attempt into the header of the command. Stamp runs on the goroutine of a sender. Stamp
-// therefore reads only fields that do not change during the run.
+// The method Stamp writes the time of the attempt into the header of the command. The method Stamp runs on the
+// goroutine of a sender. The method Stamp therefore reads only fields that do not change during the run.
 func (o *mergeOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	h := o.header
 	h.Now = at.Now
 	c.Args.StampUnion(h)
 }
 
-// Apply decodes the reply of union.lua, and stores the results for the users of the command.
+// The method Apply decodes the reply of union.lua, and stores the results for the users of the command.
 func (o *mergeOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeUnited(c.Reply, c.Items, o.merged, &o.bad)
 }
 
-// Merge merges logs from another system into the logs of the users.
+// The method Merge merges logs from another system into the logs of the users.
 func (s *Store) Merge(ctx context.Context, m *capping.Merge, merged []capping.Merged) error {
 	if err := m.Check(merged); err != nil {
 		return err
@@ -126,8 +126,8 @@ func tokensOf(owned []capping.Message) map[capping.Token]bool {
 	return tokens
 }
 
-// mergedBytes is the approximate maximum size of the logs in one command of a merge. The script union.lua reads about
-// twice this size at once, because it reads the new logs and the stored logs.
+// mergedBytes is the approximate maximum size of the logs in one command of a merge. The script union.lua reads up to
+// about twice as many bytes at once, because it reads the new logs and the stored logs.
 const mergedBytes = 48_000
 
 // mergedUsers returns the maximum number of users in one command of a merge, so that the users' logs fit into the

@@ -157,8 +157,8 @@ func (c *messageCounts) sizes(q *messages.Query) (list []shelf) {
 }
 
 // The method read reads the sorted sets of the index piece by piece, until no unread entry can belong to the page. If
-// read stops earlier because of the maximum number of entries, the result "reached" is the position of the stop. If the
-// maximum number does not stop read, the result "reached" is nil.
+// the maximum number of entries stops the method read earlier, the result "reached" is the position of the stop.
+// Otherwise, "reached" is nil.
 func (b *browse) read(ctx context.Context) (reached *messages.Position, err error) {
 	for i := range b.shelves {
 		b.shelves[i].score = math.MaxInt64
@@ -198,8 +198,8 @@ func (b *browse) read(ctx context.Context) (reached *messages.Position, err erro
 	}
 }
 
-// The method "reached" returns the lowest score to which all sorted sets of the index were read. The method drops the
-// messages at or below the returned score, because the next page finds them again.
+// The method "reached" returns the lowest score to which all sorted sets of the index were read. The method "reached"
+// drops the found messages at or below the returned score, because the next page finds them again.
 func (b *browse) reached(undone []int) *messages.Position {
 	score := int64(0)
 	for _, place := range undone {
@@ -245,8 +245,8 @@ func (s *shelf) take(list []string, piece int) (entries []entry, err error) {
 	return entries, nil
 }
 
-// The method add appends the entries that match the query to the found messages. The shelf (sorted set) of[i] contains
-// the entry entries[i].
+// The method add appends the entries that match the query to the found messages. The element i of "of" is the shelf
+// (sorted set) that contains the element i of "entries".
 func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	var wanted []entry
 	var shelves []*shelf
@@ -294,8 +294,8 @@ func (b *browse) add(ctx context.Context, entries []entry, of []*shelf) error {
 	return nil
 }
 
-// The method "answered" reads one number from the decision counts of each message. The result 0 of answered means that
-// the number is missing.
+// The method "answered" reads one number from the decision counts of each message. If the number of a message is
+// missing, "answered" returns 0 for the message.
 func (c *messageCounts) answered(ctx context.Context, list []entry, field func(capping.Channel) string) ([]int64,
 	error) {
 	reads, partitions := make([]single, len(list)), make([]int, len(list))

@@ -23,16 +23,17 @@ func (c *messageCounts) AtLeast(begins bool, tokens ...capping.Token) (marks []d
 	return marks
 }
 
-// Encode sets the arguments of atleast.lua.
+// The method Encode sets the arguments of atleast.lua.
 func (o *atLeastOperation) Encode(c *dispatch.Command) {
 	config := &o.counts.config
 	c.Args.AtLeast(config.Scripts.AtLeast, config.Prefixes[c.Partition], o.token, config.Retention(), o.begins)
 }
 
-// Stamp sets the time of the call. The script atleast.lua computes the expiry of the counts from the time of the call.
+// The method Stamp sets the time of the call. The script atleast.lua computes the expiry of the counts from the time of
+// the call.
 func (o *atLeastOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) { c.Args.StampAtLeast(at.Now) }
 
-// Apply ignores the reply.
+// The method Apply ignores the reply.
 func (o *atLeastOperation) Apply(*dispatch.Command) (int, error) { return 0, nil }
 
 // An addOperation adds the numbers of a Delta to a message's decision counts.
@@ -44,7 +45,7 @@ type addOperation struct {
 	added  bool
 }
 
-// Encode sets the arguments of answers.lua.
+// The method Encode sets the arguments of answers.lua.
 func (o *addOperation) Encode(c *dispatch.Command) {
 	keep := o.counts.keep()
 	if messages.IsActivity(o.delta.Message) {
@@ -54,10 +55,10 @@ func (o *addOperation) Encode(c *dispatch.Command) {
 		o.delta, o.flush, keep, o.begins)
 }
 
-// Stamp does nothing, because the command of an addOperation contains no time.
+// The method Stamp does nothing, because the command of an addOperation contains no time.
 func (o *addOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the reply of answers.lua.
+// The method Apply decodes the reply of answers.lua.
 func (o *addOperation) Apply(c *dispatch.Command) (int, error) {
 	if c.Reply != "D" && c.Reply != "N" {
 		return 0, script.ErrReply
@@ -75,16 +76,16 @@ type titleOperation struct {
 	refused bool
 }
 
-// Encode sets the arguments of title.lua.
+// The method Encode sets the arguments of title.lua.
 func (o *titleOperation) Encode(c *dispatch.Command) {
 	c.Args.Title(o.counts.config.Scripts.Title, o.counts.answerKeys(o.message.Token(), 0), o.message, o.title,
 		o.counts.keep(), o.begins)
 }
 
-// Stamp does nothing, because the script has no time stamp.
+// The method Stamp does nothing, because the script has no time stamp.
 func (o *titleOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the reply of title.lua.
+// The method Apply decodes the reply of title.lua.
 func (o *titleOperation) Apply(c *dispatch.Command) (int, error) {
 	if c.Reply != "D" && c.Reply != "N" {
 		return 0, script.ErrReply
@@ -99,13 +100,13 @@ type readOperation struct {
 	list []string
 }
 
-// Encode sets the command.
+// The method Encode sets the command.
 func (o *readOperation) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
 
-// Stamp does nothing, because the command of a readOperation contains no time.
+// The method Stamp does nothing, because the command of a readOperation contains no time.
 func (o *readOperation) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply stores the reply.
+// The method Apply stores the reply.
 func (o *readOperation) Apply(c *dispatch.Command) (int, error) {
 	if c.List == nil {
 		return 0, script.ErrReply

@@ -11,8 +11,8 @@ import (
 	"capper/internal/messages"
 )
 
-// mostMessagesRead is the maximum number of messages in one read of counts. The read needs one command for each message
-// and partition.
+// mostMessagesRead is the maximum number of messages in one read of counts. A read of counts needs one command for each
+// message and partition.
 const mostMessagesRead = 64
 
 // MessageCounts returns the counts of the message on each channel; see messages.Store. If a shard does not answer,
@@ -30,7 +30,7 @@ func (c *messageCounts) MessageCounts(ctx context.Context, message capping.Messa
 	return campaigns, nil
 }
 
-// readAll reads the counts of any number of messages, at most mostMessagesRead at once.
+// readAll reads the counts of any number of messages, at most mostMessagesRead messages at a time.
 func (c *messageCounts) readAll(
 	ctx context.Context,
 	asked []capping.Message,

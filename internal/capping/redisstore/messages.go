@@ -44,10 +44,10 @@ func newMessages(config messagesConfig) *messageCounts {
 // message.
 func (c *messageCounts) keep() time.Duration { return messages.KeepFor(c.config.Retention()) }
 
-// AddAnswers adds the numbers of decisions that instances made to the counts of messages; see messages.Store. If a
-// reply was lost, AddAnswers retries the command, and the script answers.lua adds the numbers only once. An error of
-// AddAnswers lists the deltas without a confirmed addition. If no reply arrived before the deadline, the script may
-// have added their numbers. If the caller passes these deltas again, their decisions may be counted twice.
+// AddAnswers adds numbers of decisions to the stored counts of messages; see messages.Store. If a reply was lost,
+// AddAnswers retries the command, and the script answers.lua adds the numbers only once. An error of AddAnswers lists
+// the deltas without a confirmed addition. If no reply arrived before the deadline, the script may have added the
+// numbers of these deltas. If the caller passes these deltas again, the store may count their decisions twice.
 func (c *messageCounts) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	if len(deltas) == 0 {
 		return nil
@@ -83,9 +83,9 @@ func newFlush() (flush [script.FlushSize]byte) {
 	return flush
 }
 
-// List adds a campaign (message on a channel) to the index of messages after a call without decisions, such as a merge.
-// A repeated command from List does not change the index. If the command fails, the store still counts the campaign,
-// but lists of messages do not show the campaign.
+// The method List adds a campaign (message on a channel) to the index of messages after a call without decisions, such
+// as a merge. A repeated command from List does not change the index. If the command fails, the store still counts the
+// campaign, but lists of messages do not show the campaign.
 func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Instant) {
 	delta := &messages.Delta{Key: key, Answers: messages.Answers{Last: at}}
 	r.AddOnce(&addOperation{counts: c, delta: delta, flush: newFlush(), begins: true},
@@ -93,8 +93,8 @@ func (c *messageCounts) List(r *dispatch.Run, key messages.Key, at capping.Insta
 }
 
 // answerKeys returns the Redis keys of a command that changes a message's decision counts. The argument "last" of
-// answerKeys is the time of the message's last call. The period that contains "last" determines the index among the
-// keys.
+// answerKeys is the time of the message's last call. The keys include the index of messages for the period that
+// contains "last".
 func (c *messageCounts) answerKeys(t capping.Token, last capping.Instant) script.AnswerKeys {
 	prefix := c.config.Prefixes[c.config.Partition(t)]
 	return script.AnswerKeys{Answers: script.AnswersKey(prefix, t), Index: script.IndexKey(prefix),

@@ -26,7 +26,7 @@ type metrics struct {
 	shards    *shards
 }
 
-// The type shards is a Prometheus collector for the Redis masters of the newest store, as of the last refresh of the
+// The type "shards" is a Prometheus collector for the Redis masters of the newest store, as of the last refresh of the
 // topology.
 type shards struct {
 	store                          atomic.Pointer[Store] // nil: no store yet

@@ -87,8 +87,8 @@ func (n *Node) askSettings(ctx context.Context, client *redis.Client) {
 	}
 }
 
-// lookAtCertificates reads the TLS certificate chain of the node, even if this machine does not trust the chain. Then
-// lookAtCertificates checks the chain by the same rules as the store's own connections.
+// lookAtCertificates reads the TLS certificate chain of the node, even if this machine does not trust the chain.
+// Afterwards, lookAtCertificates checks the chain by the rules of the store's own connections.
 func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -109,7 +109,7 @@ func (n *Node) lookAtCertificates(ctx context.Context, secure *tls.Config) {
 	n.Distrust = believes(n.Certificates, secure, n.Addr, time.Now())
 }
 
-// The function believes returns the reason why this machine does not trust a certificate chain, or nil if the machine
+// The function "believes" returns the reason why this machine does not trust a certificate chain, or nil if the machine
 // trusts the chain.
 func believes(chain []*x509.Certificate, secure *tls.Config, addr string, now time.Time) error {
 	name := secure.ServerName
@@ -132,7 +132,7 @@ func Chain(addr string, secure *tls.Config) *Node {
 	return n
 }
 
-// Serving reports whether the node holds hash slots of its cluster.
+// The method Serving reports whether the node holds hash slots of its cluster.
 func (n *Node) Serving() bool { return len(n.member.Slots) > 0 }
 
 // The method Flagged reports whether the cluster has flagged this node as failed.

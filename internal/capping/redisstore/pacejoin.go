@@ -41,7 +41,7 @@ type member struct {
 	err   error
 }
 
-// The type joints holds the permit requests in progress. The map key is the result of jointKey: the properties that
+// The type "joints" holds the permit requests in progress. The map key is the result of jointKey: the properties that
 // combined requests share.
 type joints struct {
 	mu   sync.Mutex
@@ -76,8 +76,9 @@ func jointKey(ask *pacing.Ask) string {
 	return string(key)
 }
 
-// Take takes the permits of the request. If no request with the same jointKey is in progress, Take calls the script at
-// once. If such a request is in progress, the new request waits, and is combined with other waiting requests.
+// The method Take takes the permits of the request. If no request with the same jointKey is in progress, Take calls the
+// script immediately. If such a request is in progress, the new request waits, and is combined with other waiting
+// requests.
 func (j *joints) Take(ctx context.Context, ask *pacing.Ask) (pacing.Grant, error) {
 	key := jointKey(ask)
 	j.mu.Lock()
@@ -168,8 +169,8 @@ func (j *joint) take() (members []*member) {
 	return members
 }
 
-// takeFor takes the permits of all members (combined requests) in one script call. The script call ends at the latest
-// of the members' deadlines. The script call belongs to the trace of the first member.
+// takeFor takes the permits of all members (combined requests) in one script call. The deadline of the script call is
+// the latest deadline of the members. The script call belongs to the trace of the first member.
 func (j *joints) takeFor(members []*member) {
 	if len(members) == 1 {
 		j.takeAlone(members[0])
@@ -263,7 +264,7 @@ func latestDeadline(members []*member) (deadline time.Time) {
 	return deadline
 }
 
-// The type shares is the rest of a combined grant: the permits that no request has received yet.
+// The type "shares" is the rest of a combined grant: the permits that no request has received yet.
 type shares struct{ pacing.Grant }
 
 // The method share removes up to the given number of permits from the combined grant, and returns these permits. The
@@ -291,7 +292,7 @@ func before(r pacing.WaitRun, n int) pacing.WaitRun {
 	return r
 }
 
-// The function "after" returns the run r without its first n permits, as up to two runs.
+// The function "after" returns the run r without its first n permits, in up to two runs.
 func after(r pacing.WaitRun, n int) (runs []pacing.WaitRun) {
 	if n == r.Permits {
 		return nil

@@ -46,19 +46,19 @@ type keepLease struct {
 	bad     script.BadLogs
 }
 
-// Encode sets the arguments of lease.lua.
+// The method Encode sets the arguments of lease.lua.
 func (o *keepLease) Encode(c *dispatch.Command) {
 	c.Args.KeepLease(o.pacers.config.Scripts.Lease, o.at.keys, o.request, o.lasts, o.call)
 }
 
-// Stamp sets the time of the call, so that a late command does not extend a lease (time limit for unused permits) after
-// the caller has stopped waiting.
+// The method Stamp sets the time of the call, so that a late command does not extend a lease (time limit for unused
+// permits) after the caller has stopped waiting.
 func (o *keepLease) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply of lease.lua. A repeated command may extend a lease (time limit for unused permits) that the
-// first attempt began.
+// The method Apply decodes the reply of lease.lua. A repeated command may extend a lease (time limit for unused
+// permits) that the first attempt began.
 func (o *keepLease) Apply(c *dispatch.Command) (n int, err error) {
 	o.state, err = script.DecodeKept(c.Reply, &o.bad)
 	return 0, err
@@ -72,17 +72,17 @@ type endedLeases struct {
 	ended  []pacing.Lease
 }
 
-// Encode sets the arguments of lease.lua.
+// The method Encode sets the arguments of lease.lua.
 func (o *endedLeases) Encode(c *dispatch.Command) {
 	c.Args.EndedLeases(o.pacers.config.Scripts.Lease, o.at.keys, o.most)
 }
 
-// Stamp sets the time of the call.
+// The method Stamp sets the time of the call.
 func (o *endedLeases) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply of lease.lua.
+// The method Apply decodes the reply of lease.lua.
 func (o *endedLeases) Apply(c *dispatch.Command) (n int, err error) {
 	o.ended, err = script.DecodeEnded(c.List)
 	return 0, err
@@ -96,17 +96,17 @@ type removeLease struct {
 	bad     script.BadLogs
 }
 
-// Encode sets the arguments of lease.lua.
+// The method Encode sets the arguments of lease.lua.
 func (o *removeLease) Encode(c *dispatch.Command) {
 	c.Args.RemoveLease(o.pacers.config.Scripts.Lease, o.at.keys, o.request)
 }
 
-// Stamp sets the time of the call.
+// The method Stamp sets the time of the call.
 func (o *removeLease) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply of lease.lua.
+// The method Apply decodes the reply of lease.lua.
 func (o *removeLease) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeErased(c.Reply, &o.bad)
 }

@@ -38,13 +38,13 @@ type readPacers struct {
 	corrupt int
 }
 
-// Encode sets the command.
+// The method Encode sets the command.
 func (o *readPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
 
-// Stamp does nothing, because the command of readPacers contains no time.
+// The method Stamp does nothing, because the command of readPacers contains no time.
 func (o *readPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the log.
+// The method Apply decodes the log.
 func (o *readPacers) Apply(c *dispatch.Command) (int, error) {
 	if c.Null {
 		return 0, nil
@@ -63,16 +63,16 @@ type mergePacers struct {
 	log    *script.PacerLog
 }
 
-// Encode sets the arguments of merge.lua.
+// The method Encode sets the arguments of merge.lua.
 func (o *mergePacers) Encode(c *dispatch.Command) {
 	c.Args.Merge(o.pacers.config.Scripts.Merge, o.key, o.log)
 }
 
-// Stamp does nothing, because merge.lua needs no time: if the log has changed since the read, the script writes
-// nothing.
+// The method Stamp does nothing, because merge.lua needs no time: if the log has changed since the read, the script
+// writes nothing.
 func (o *mergePacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the reply of merge.lua.
+// The method Apply decodes the reply of merge.lua.
 func (o *mergePacers) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeMerged(c.Reply)
 }

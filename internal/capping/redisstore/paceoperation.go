@@ -17,18 +17,18 @@ type takePermits struct {
 	paced  script.Paced
 }
 
-// Encode sets the arguments of pace.lua.
+// The method Encode sets the arguments of pace.lua.
 func (o *takePermits) Encode(c *dispatch.Command) {
 	c.Args.Pace(o.pacers.config.Scripts.Pace, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.joined)
 }
 
-// Stamp sets the time of the call. With this time, the script pace.lua rejects a late command, so that no permits are
-// taken after the caller has stopped waiting.
+// The method Stamp sets the time of the call. With this time, the script pace.lua rejects a late command, so that no
+// permits are taken after the caller has stopped waiting.
 func (o *takePermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the grant.
+// The method Apply decodes the grant.
 func (o *takePermits) Apply(c *dispatch.Command) (n int, err error) {
 	o.paced, err = script.DecodePaced(c.Reply, o.ask)
 	if err == nil && slices.ContainsFunc(o.paced.Repeated, func(i int) bool { return i >= len(o.joined) }) {
@@ -51,18 +51,18 @@ type forgetPacer struct {
 	bad    script.BadLogs
 }
 
-// Encode sets the arguments of forget.lua.
+// The method Encode sets the arguments of forget.lua.
 func (o *forgetPacer) Encode(c *dispatch.Command) {
 	c.Args.Forget(o.pacers.config.Scripts.Forget, o.at.keys, o.pacer)
 }
 
-// Stamp sets the time of the call, so that Redis rejects a late command, which would also remove grants from after the
-// reset.
+// The method Stamp sets the time of the call, so that Redis rejects a late command, which would also remove grants that
+// followed the reset.
 func (o *forgetPacer) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampPace(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply of forget.lua.
+// The method Apply decodes the reply of forget.lua.
 func (o *forgetPacer) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeErased(c.Reply, &o.bad)
 }

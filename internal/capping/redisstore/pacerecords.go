@@ -32,13 +32,13 @@ type lookPacers struct {
 	found bool
 }
 
-// Encode sets the command.
+// The method Encode sets the command.
 func (o *lookPacers) Encode(c *dispatch.Command) { c.Args.Set("get", o.key) }
 
-// Stamp does nothing, because the command of lookPacers contains no time.
+// The method Stamp does nothing, because the command of lookPacers contains no time.
 func (o *lookPacers) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply decodes the reply.
+// The method Apply decodes the reply.
 func (o *lookPacers) Apply(c *dispatch.Command) (int, error) {
 	o.found = !c.Null
 	return 0, nil

@@ -33,18 +33,18 @@ type returnPermits struct {
 	given  script.GivenBack
 }
 
-// Encode sets the arguments of return.lua.
+// The method Encode sets the arguments of return.lua.
 func (o *returnPermits) Encode(c *dispatch.Command) {
 	c.Args.Return(o.pacers.config.Scripts.Return, o.pacers.placeOf(o.ask.Group()).keys, o.ask, o.used)
 }
 
-// Stamp sets the time of the call. A late command finds fewer slots (send times of permits) in the future, and
-// therefore gives back fewer permits.
+// The method Stamp sets the time of the call. A late command finds fewer slots (send times of permits) in the future,
+// and therefore gives back fewer permits.
 func (o *returnPermits) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampReturn(at.Now, o.pacers.config.ClockSkew)
 }
 
-// Apply decodes the reply of return.lua.
+// The method Apply decodes the reply of return.lua.
 func (o *returnPermits) Apply(c *dispatch.Command) (n int, err error) {
 	o.given, err = script.DecodeReturned(c.Reply, o.ask)
 	return 0, err

@@ -66,8 +66,8 @@ func GroupsOfOneSlot(groups []string) map[string]string {
 	return shared
 }
 
-// Wait waits until all combined permit requests have ended, also those whose callers have stopped waiting. Combined
-// requests end soon after the topology is closed.
+// The method Wait waits until all combined permit requests have ended, also those whose callers have stopped waiting.
+// Combined requests end soon after the topology is closed.
 func (p *pacers) Wait() { p.joints.runs.Wait() }
 
 // ofPermits is the beginning of the error text for a permit request that the store did not decide.
@@ -77,7 +77,7 @@ const ofPermits = "the call for permits is"
 // pacer.
 const mostMerges = 2 * pacing.MaxPacers
 
-// errFull reports that the log of a pacer was full again each time after its entries were merged.
+// errFull reports that the log of a pacer was full again after each merge (shortening of the log).
 var errFull = errors.New("the stored log of a pacer (rate limiter) is still full after its entries were merged")
 
 // Take implements TakePermits of pacing.Store.
@@ -123,7 +123,7 @@ type repeatedError struct{ asks []int }
 
 func (*repeatedError) Error() string { return "one of the combined requests is a repetition" }
 
-// The method Forget resets a pacer: the method removes all grants of the pacer; see ForgetPacer of pacing.Store. If the
+// The method Forget resets a pacer: Forget removes all grants of the pacer; see ForgetPacer of pacing.Store. If the
 // argument "group" is pacing.AnyGroup, Forget removes the grants in every partition.
 func (p *pacers) Forget(ctx context.Context, pacer, group string) error {
 	if group != pacing.AnyGroup {

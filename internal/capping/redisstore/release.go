@@ -21,24 +21,25 @@ type releaseOperation struct {
 	bad      script.BadLogs
 }
 
-// Encode encodes a call of release.lua for the users of the command c.
+// The method Encode encodes a call of release.lua for the users of the command c.
 func (o *releaseOperation) Encode(c *dispatch.Command) {
 	s := o.store
 	c.Args.Release(s.scripts.Release, s.keyspace, s.prefixes[c.Partition], c.Items, o.users,
 		script.Counts{Counted: !c.Bare, Token: o.token})
 }
 
-// Stamp writes the time of the attempt into the header, so that Redis rejects a late command and removes nothing.
+// The method Stamp writes the time of the attempt into the header, so that Redis rejects a late command and removes
+// nothing.
 func (o *releaseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampRelease(at.Now, o.store.config.ClockSkew, o.channel, o.token, o.until)
 }
 
-// Apply decodes the reply of release.lua, and stores the results for the users of the command.
+// The method Apply decodes the reply of release.lua, and stores the results for the users of the command.
 func (o *releaseOperation) Apply(c *dispatch.Command) (int, error) {
 	return script.DecodeReleased(c.Reply, c.Items, c.Repeated(), o.released, &o.bad)
 }
 
-// The function later returns the period whose records surely followed the caller's call. The period is empty if the
+// The function "later" returns the period whose records surely followed the caller's call. The period is empty if the
 // clocks are not checked, because the clock tolerance is 0.
 func later(ctx context.Context, now capping.Instant, skew time.Duration) capping.Period {
 	if skew == 0 {
@@ -47,9 +48,9 @@ func later(ctx context.Context, now capping.Instant, skew time.Duration) capping
 	return capping.CallerOf(ctx).Later(now, skew)
 }
 
-// Release removes the sends of the token's message on the channel from the logs of the users; channel 0 means all
-// channels. If a reply was lost and the retry does not find the send any more, Release reports the send as released.
-// Sends that are surely later than the caller's call stay.
+// The method Release removes the sends of the token's message on the channel from the logs of the users; channel 0
+// means all channels. If a reply was lost and the retry does not find the send any more, Release reports the send as
+// released. Release keeps sends that are surely later than the caller's call.
 func (s *Store) Release(ctx context.Context, token capping.Token, channel capping.Channel, users []capping.UserID,
 	released []capping.Released) error {
 	if err := capping.CheckRelease(token, users, released); err != nil {

@@ -46,9 +46,9 @@ var (
 	_ capping.Accepter    = (*Store)(nil)
 )
 
-// Open connects to Redis, checks the servers and returns a Store. Open rejects servers whose settings would break a
-// promise of the store. For a setting that only costs memory or could not be checked, Open logs a warning, and Health
-// shows the warning.
+// The function Open connects to Redis, checks the servers and returns a Store. The function Open rejects servers whose
+// settings would break a promise of the store. For a setting that only costs memory or could not be checked, Open logs
+// a warning, and Health shows the warning.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	k, formats := config.IDs.layout()
 	return open(ctx, config, k, formats)
@@ -146,7 +146,7 @@ func (s *Store) start(ctx context.Context) error {
 // ClockTolerance returns Config.ClockSkew.
 func (s *Store) ClockTolerance() time.Duration { return s.config.ClockSkew }
 
-// Close closes the connections to Redis and stops every goroutine of the store.
+// The method Close closes the connections to Redis and stops every goroutine of the store.
 func (s *Store) Close() error {
 	s.fleet.close()
 	s.live.close()
@@ -171,8 +171,8 @@ func (s *Store) perform(work func() *dispatch.Run) error {
 	return err
 }
 
-// The method quietly works like perform, but does not change the metrics or Health. The store uses quietly for its own
-// background work.
+// The method "quietly" works like the method perform, but does not change the metrics or Health. The store uses
+// "quietly" for its own background work.
 func (s *Store) quietly(work func() *dispatch.Run) error {
 	if err := s.halted(); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (s *Store) ForgetPacer(ctx context.Context, pacer, group string) error {
 	return s.pacers.Forget(ctx, pacer, group)
 }
 
-// AddAnswers adds the numbers of decisions that instances made to the counts of messages; see messages.Store.
+// AddAnswers adds numbers of decisions to the stored counts of messages; see messages.Store.
 func (s *Store) AddAnswers(ctx context.Context, deltas []messages.Delta) error {
 	return s.counts.AddAnswers(ctx, deltas)
 }
@@ -227,10 +227,11 @@ func (s *Store) Title(ctx context.Context, message capping.Message) (string, err
 // decisions.
 func (s *Store) halted() error { return s.fleet.halted() }
 
-// Announce tells the other instances the policy that this instance is about to use. The caller of Announce must call
-// Announce before the first filter call under a new policy. After Announce, the store keeps every send as long as a
-// limit of the policy can count the send. If the policy and the stored numbers of channels contradict each other,
-// Announce returns an error. If Redis does not answer, the next heartbeat reports the policy to the other instances.
+// The method Announce tells the other instances the policy that this instance is about to use. The caller of Announce
+// must call Announce before the first filter call under a new policy. After Announce, the store keeps every send as
+// long as a limit of the policy can count the send. If the policy and the stored numbers of channels contradict each
+// other, Announce returns an error. If Redis does not answer, the next heartbeat reports the policy to the other
+// instances.
 func (s *Store) Announce(ctx context.Context, p *capping.Policy) error {
 	return s.fleet.announce(ctx, p)
 }
@@ -250,9 +251,10 @@ func (s *Store) Locate(user capping.UserID) capping.Location {
 // Retention returns the time for which the store keeps sends: the longest retention in force that this instance knows.
 func (s *Store) Retention() time.Duration { return s.fleet.retention() }
 
-// Take subtracts a number of users from the client's rate budget; see capping.RateLimiter. All instances with this
-// store share the budget. Take runs the generic cell rate algorithm (GCRA) with the clock of the Redis node. Take makes
-// only one attempt: if the node with the client's budget does not answer, Take returns an error.
+// The method Take subtracts a number of users from the client's rate budget; see capping.RateLimiter. All instances
+// with this store share the budget. The method Take runs the generic cell rate algorithm (GCRA) with the clock of the
+// Redis node. The method Take makes only one attempt: if the node with the client's budget does not answer, Take
+// returns an error.
 func (s *Store) Take(ctx context.Context, client string, rate capping.Rate, users int) (capping.RateState, error) {
 	partition := s.keyspace.PartitionOf(client)
 	n := s.top.Route(partition)

@@ -25,20 +25,21 @@ type eraseOperation struct {
 	bad        script.BadLogs
 }
 
-// Encode sets the arguments of erase.lua.
+// The method Encode sets the arguments of erase.lua.
 func (o *eraseOperation) Encode(c *dispatch.Command) { c.Args.Erase(o.script, o.key, o.field) }
 
-// Stamp writes the time of the attempt into the header, so that Redis rejects a late command and removes nothing.
+// The method Stamp writes the time of the attempt into the header, so that Redis rejects a late command and removes
+// nothing.
 func (o *eraseOperation) Stamp(c *dispatch.Command, at dispatch.Stamp) {
 	c.Args.StampTime(at.Now, o.skew)
 }
 
-// Apply decodes the reply of erase.lua.
+// The method Apply decodes the reply of erase.lua.
 func (o *eraseOperation) Apply(c *dispatch.Command) (int, error) {
 	return 0, script.DecodeErased(c.Reply, &o.bad)
 }
 
-// Erase removes the user's log.
+// The method Erase removes the user's log.
 func (s *Store) Erase(ctx context.Context, user capping.UserID) error {
 	return s.perform(func() *dispatch.Run {
 		partition, key, field := s.key(user)
@@ -70,7 +71,7 @@ func (s *Store) Log(ctx context.Context, user capping.UserID) (capping.Log, erro
 	return log, err
 }
 
-// The type single is an operation that runs one Redis command without a time.
+// The type "single" is an operation that runs one Redis command without a time.
 type single struct {
 	args  []string
 	reply string
@@ -78,13 +79,13 @@ type single struct {
 	done  bool
 }
 
-// Encode sets the command.
+// The method Encode sets the command.
 func (o *single) Encode(c *dispatch.Command) { c.Args.Set(o.args...) }
 
-// Stamp does nothing, because the command contains no time.
+// The method Stamp does nothing, because the command contains no time.
 func (o *single) Stamp(*dispatch.Command, dispatch.Stamp) {}
 
-// Apply stores the reply.
+// The method Apply stores the reply.
 func (o *single) Apply(c *dispatch.Command) (int, error) {
 	o.reply, o.null, o.done = c.Reply, c.Null, true
 	return 0, nil

@@ -79,7 +79,7 @@ func (f *fixture) batch(message string, users []capping.UserID, limits ...cappin
 	}
 }
 
-// The method filter calls the store's Filter with a batch, and checks that the store decides every user.
+// The method "filter" calls the store's Filter with a batch, and checks that the store decides every user.
 func (f *fixture) filter(b *capping.Batch) []capping.Verdict {
 	f.Helper()
 	verdicts := make([]capping.Verdict, len(b.Users))
@@ -126,7 +126,7 @@ func (f *fixture) log(user capping.UserID) capping.Log {
 	return log
 }
 
-// The method live returns the number of entries in the user's log that are younger than one week.
+// The method "live" returns the number of entries in the user's log that are younger than one week.
 func (f *fixture) live(user capping.UserID) int {
 	f.Helper()
 	return f.log(user).Live(f.clock.Instant() - capping.Instant(week.Milliseconds())).Len()

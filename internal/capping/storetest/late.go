@@ -10,8 +10,8 @@ import (
 	"capper/internal/capping"
 )
 
-// LateRelease checks that a release removes no send that is surely later than the call, so that a late first attempt
-// does not undo a send after the answer to the repeated call. The store must check clocks.
+// LateRelease checks that a release removes no send that is surely later than the call. A late first attempt must not
+// undo a send that followed the answer to the repeated call. The store must check clocks.
 func LateRelease(t *testing.T, open Open) {
 	f := newFixture(t, open)
 	users, id := f.users(300), f.message()

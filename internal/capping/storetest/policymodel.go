@@ -122,8 +122,8 @@ func (m *policyModel) judge(user capping.UserID, c call) policyAnswer {
 	return found
 }
 
-// zoneBy returns the name of the time zone in which a rule of the policy applies to the user: the rule's own zone or,
-// if the rule has none, the zone of the user.
+// zoneBy returns the name of the time zone in which a rule of the policy applies to the user. If the rule has no zone
+// of its own, zoneBy returns the zone of the user.
 func (m *policyModel) zoneBy(zone string, user capping.UserID) string {
 	if zone == "" {
 		zone = m.world.zoneOf(user)
@@ -161,7 +161,8 @@ func (m *policyModel) on(q *quietHours, user capping.UserID, at time.Time) bool 
 	return from <= shown || shown < to
 }
 
-// The constant searched is the longest time in the future in which the naive model searches for the end of quiet hours.
+// The constant "searched" is the longest time in the future in which the naive model searches for the end of quiet
+// hours.
 const searched = 5 * 24 * time.Hour
 
 // The method opening returns the first minute, at or after the given time, at which the user has no quiet hours. If the

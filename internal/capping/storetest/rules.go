@@ -10,7 +10,7 @@ import (
 	"capper/internal/share"
 )
 
-// The type rules holds a policy in the form that the naive model of policies uses.
+// The type "rules" holds a policy in the form that the naive model of policies uses.
 type rules struct {
 	suppress []suppression
 	held     *heldOut

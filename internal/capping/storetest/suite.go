@@ -11,7 +11,7 @@ import (
 // times of sends from the function "clock". The clock of the suite starts at the present time and never moves back.
 type Open func(t *testing.T, clock func() time.Time) capping.Store
 
-// Run runs all test cases of the suite in parallel, and returns after the last case.
+// The function Run runs all test cases of the suite in parallel, and returns after the last case.
 func Run(t *testing.T, open func(t *testing.T, clock func() time.Time) capping.Store) {
 	t.Run("store", func(t *testing.T) {
 		for _, c := range cases {

@@ -17,7 +17,7 @@ type world struct {
 	zones      []*time.Location // time zones that have a set, in the order of the sets
 }
 
-// The type members is a segment or a set of the test world, with its users.
+// The type "members" is a segment or a set of the test world, with its users.
 type members struct {
 	name  string
 	users []capping.UserID
@@ -65,7 +65,7 @@ func load(name string) *time.Location {
 	return location
 }
 
-// The type segments makes a world usable as capping.Segments.
+// The type "segments" makes a world usable as capping.Segments.
 type segments struct {
 	capping.DenseIDs
 	*world
@@ -112,7 +112,7 @@ func (s segments) LookupZones(numbers []uint32, zones []uint16) {
 	}
 }
 
-// Mark sets marks[i] to the argument "mark" for each user i in the set if marks[i] is still 0.
+// The method Mark sets marks[i] to the argument "mark" for each user i in the set if marks[i] is still 0.
 func (m members) Mark(users []capping.UserID, _ []uint32, marks []uint8, mark uint8) {
 	for i, user := range users {
 		if marks[i] == 0 && m.has(user) {

@@ -1,6 +1,6 @@
-// Package livetest tests stores of live changes. In a test, callers change a set and immediately request decisions
-// about sends. The test checks that each decision agrees with the changes of the set that the store acknowledged
-// before the decision.
+// Package livetest tests stores of live changes (changes by API calls). In a test, callers change a set and immediately
+// request decisions about sends. The test checks that each decision agrees with the changes of the set that the store
+// acknowledged before the decision.
 package livetest
 
 import (
@@ -44,7 +44,8 @@ var _ capping.Live = (*generation)(nil)
 
 type viewer = func(base *bitmap.Bitmap, asOf capping.Instant, before *live.View) *live.View
 
-// The function take returns a test generation whose set has all live changes that the instance has in memory.
+// The function take returns a test generation whose set has all live changes (changes by API calls) that the instance
+// has in memory.
 func take(store live.Store) *generation {
 	g := &generation{store: store}
 	g.versions, _ = store.Lists().Look(func(set string, view viewer) {
@@ -70,7 +71,7 @@ func (g *generation) Zones() []*time.Location { return nil }
 // LookupZones does nothing, because the test generation has no time zones.
 func (g *generation) LookupZones([]uint32, []uint16) {}
 
-// Set returns the set of the test generation with its live changes.
+// Set returns the set of the test generation with its live changes (changes by API calls).
 func (g *generation) Set(name string) (capping.Set, bool) {
 	if name == Set && g.view != nil {
 		return g.view, true
@@ -80,7 +81,7 @@ func (g *generation) Set(name string) (capping.Set, bool) {
 
 type nobody struct{}
 
-// Mark marks no user.
+// The method Mark marks no user.
 func (nobody) Mark([]capping.UserID, []uint32, []uint8, uint8) {}
 
 // Versions returns, for each partition of the store, the latest version whose changes are all in the set.
@@ -92,7 +93,7 @@ func (g *generation) Renew(ctx context.Context, users []capping.UserID) (capping
 	return take(g.store), err
 }
 
-// Behind returns 0, because the test never removes live changes (changes by API calls) from the store.
+// The method Behind returns 0, because the test never removes live changes (changes by API calls) from the store.
 func (g *generation) Behind(string) capping.Instant { return 0 }
 
 // Decide implements Instance.

@@ -88,8 +88,8 @@ func (y *Tally) String() string {
 		y.Judged, y.Decisions, y.Unavailable, y.Allowed, y.Suppressed, y.Slowest.Round(time.Millisecond))
 }
 
-// Begin starts the given number of callers, each of which calls instances at random. The method End stops the
-// callers.
+// The method Begin starts the given number of callers, each of which calls instances at random. The method End stops
+// the callers.
 func (s *Storm) Begin(callers int, seed uint64, instances ...Instance) {
 	s.stop = make(chan struct{})
 	s.mu.Lock()
@@ -118,13 +118,14 @@ func (s *Storm) Begin(callers int, seed uint64, instances ...Instance) {
 	}
 }
 
-// End stops the callers and waits until they have returned.
+// The method End stops the callers and waits until they have returned.
 func (s *Storm) End() {
 	close(s.stop)
 	s.running.Wait()
 }
 
-// Silence calls the function "do", which stops the store. From the start of "do" on, the Storm ignores all responses.
+// The method Silence calls the function "do", which stops the store. From the start of "do" on, the Storm ignores all
+// responses.
 func (s *Storm) Silence(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +140,8 @@ func (s *Storm) Tally() Tally {
 	return s.tally
 }
 
-// The method some returns random indexes of users, usually few and sometimes many. Each caller of the Storm has its own
-// users, so no two callers change the same user.
+// The method "some" returns random indexes of users, usually few and sometimes many. Each caller of the Storm has its
+// own users, so no two callers change the same user.
 func (s *Storm) some(r *rand.Rand, caller, callers int) (at []int) {
 	n := len(s.Users) / callers
 	for range 1 + r.IntN([]int{1, 5, 5, n / 2}[r.IntN(4)]+1) {
@@ -232,8 +233,8 @@ func (s *Storm) decide(at Instance, record bool) (unavailable int) {
 	return unavailable
 }
 
-// Settle adds the users with unknown membership to the set. Settle returns the number of users whose membership is
-// still unknown.
+// The method Settle adds the users with unknown membership to the set. Settle returns the number of users whose
+// membership is still unknown.
 func (s *Storm) Settle(at Instance) (open int) {
 	s.mu.Lock()
 	s.silent = false
@@ -257,6 +258,6 @@ func (s *Storm) Settle(at Instance) (open int) {
 	return open
 }
 
-// Verify asks for a decision about all users of the Storm, checks the decision, and returns the number of users
-// without a decision.
+// The method Verify asks for a decision about all users of the Storm, checks the decision, and returns the number of
+// users without a decision.
 func (s *Storm) Verify(at Instance) (unavailable int) { return s.decide(at, false) }

@@ -13,7 +13,7 @@ import (
 	"capper/internal/messages"
 )
 
-// The function some returns example counts of the decisions of one call.
+// The function "some" returns example counts of the decisions of one call.
 func some(at capping.Instant, asked int64, config string) messages.Answers {
 	return messages.Answers{
 		Calls: 1, Asked: asked, Allowed: asked / 2, Replayed: asked / 10, Unavailable: 1,
@@ -73,7 +73,7 @@ func activity(f *fixture) {
 	require.Equal(f, int64(4), all.Segments[messages.ActivityPart(at.Time())].Asked)
 }
 
-// The function dense removes the map entries with count zero from a message's counts, and returns the counts.
+// The function "dense" removes the map entries with count zero from a message's counts, and returns the counts.
 func dense(a messages.Answers) messages.Answers {
 	for _, counts := range []map[string]int64{a.Denied, a.Suppressed, a.Shadow} {
 		for name, n := range counts {

@@ -17,8 +17,8 @@ func newModel() *model {
 	return &model{map[capping.UserID][]messages.Key{}, map[messages.Key]*messages.Sends{}}
 }
 
-// The method filter records a send of the message in the model for each user who has fewer than "most" sends. If "most"
-// is 0, the model applies no limit.
+// The method "filter" records a send of the message in the model for each user who has fewer than "most" sends. If
+// "most" is 0, the model applies no limit.
 func (m *model) filter(key messages.Key, most int, users []capping.UserID) (outcomes []capping.Outcome) {
 	if m.sends[key] == nil {
 		m.sends[key] = &messages.Sends{}

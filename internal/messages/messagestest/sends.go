@@ -138,8 +138,8 @@ func releaseOfUncounted(f *fixture) {
 	require.Empty(f, f.campaigns(key.Message))
 }
 
-// The test concurrent checks that the store counts each recorded send once, although several callers make calls at
-// once.
+// The test concurrent checks that the store counts each recorded send once, although several callers make calls at the
+// same time.
 func concurrent(f *fixture) {
 	key, users := f.key("", 1), f.users(20_000)
 	var calls sync.WaitGroup

@@ -18,8 +18,8 @@ type Store interface {
 // clock. The clock starts at the real time and never moves back. The Open function closes the store through t.Cleanup.
 type Open func(t *testing.T, clock func() time.Time) Store
 
-// Run runs all test cases of the package in parallel, on stores that the function "open" creates. Run returns when
-// all cases have ended.
+// The function Run runs all test cases of the package in parallel, on stores that the function "open" creates. Run
+// returns when all cases have ended.
 func Run(t *testing.T, open Open) {
 	t.Run("campaigns", func(t *testing.T) {
 		for _, c := range cases {

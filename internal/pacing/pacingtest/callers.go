@@ -33,7 +33,7 @@ type Callers struct {
 	tally  Tally
 }
 
-// The type called is a call with a request id, together with the result that the caller got.
+// The type "called" is a call with a request id, together with the result that the caller got.
 type called struct {
 	call     *pacing.Call
 	slots    []pacing.Time
@@ -41,8 +41,9 @@ type called struct {
 	kept     int  // permits that the call had after a return; -1: unknown, or no return
 }
 
-// CallersPolicy returns pacers with names that no other test uses. The first pacer has a rate and shares, the second a
-// window and shares, the third a log per key. The last pacer, the ledger, only counts permits.
+// CallersPolicy returns pacers with names that no other test uses. The first pacer has a rate and shares, the second
+// pacer has a window and shares, and the third pacer has a log per key. The last pacer, the ledger, only counts
+// permits.
 func CallersPolicy() *pacing.Policy {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	p := &pacing.Policy{Pacers: []pacing.Pacer{
@@ -112,7 +113,7 @@ func (w *watched) ReturnPermits(ctx context.Context, ask *pacing.Ask, used int) 
 	return back, err
 }
 
-// Begin starts the given number of test callers, and one client that returns the permits of ended leases.
+// The method Begin starts the given number of test callers, and one client that returns the permits of ended leases.
 func (c *Callers) Begin(callers int, seed uint64) {
 	c.begin(callers, seed, 1000, c.once)
 	c.begin(1, seed, 2000, c.endLeases)
@@ -268,9 +269,9 @@ func (c *Callers) Tally() Tally {
 	return c.tally
 }
 
-// Settle repeats the latest calls, possibly at another instance, and fails the test if a call gets no result. Settle
-// records a fault if a repeated call gets other slots than the first call. The test must call Settle after End, and
-// only when the stores are healthy.
+// The method Settle repeats the latest calls, possibly at another instance, and fails the test if a call gets no
+// result. The method Settle records a fault if a repeated call gets other slots than the first call. The test must call
+// Settle after End, and only when the stores are healthy.
 func (c *Callers) Settle(t testing.TB) {
 	t.Helper()
 	for i, past := range c.latest {

@@ -6,10 +6,10 @@
 // slots.
 //
 // Two checkers, the model and the Oracle, judge the grants of a store without code of pacing.Place. The model is a
-// plain list of slots, and counts the slots anew for each request. With a pacing.Log, the model knows the slots before
-// which later permits may still get slots. The model predicts each slot, and therefore must see all calls to the store.
-// The Oracle sees only the grants that some callers received, and finds windows with more permits than the limit of the
-// window allows. The Oracle therefore also works in load tests in which replies are lost.
+// plain list of slots, and counts the slots again for each request. The model also has a pacing.Log, to know the slots
+// before which later permits may still get slots. The model predicts each slot, and therefore must see all calls to the
+// store. The Oracle sees only the grants that some callers received, and finds windows with more permits than the limit
+// of the window allows. The Oracle therefore also works in load tests in which replies are lost.
 //
 // The type Greedy generates load with clients that take all permits that they can get.
 package pacingtest

@@ -44,7 +44,7 @@ type Tally struct {
 	LastError            error
 }
 
-// Add adds the counts of the tally z to y.
+// The method Add adds the counts of the tally z to y.
 func (y *Tally) Add(z Tally) {
 	y.Calls += z.Calls
 	y.Granted += z.Granted
@@ -84,7 +84,7 @@ func NewGreedy(stores []pacing.Store, targets ...pacing.Target) *Greedy {
 	}
 }
 
-// Begin starts the given number of clients.
+// The method Begin starts the given number of clients.
 func (g *Greedy) Begin(clients int, seed uint64) { g.begin(clients, seed, 0, g.once) }
 
 // longestPause is the longest pause of a client after the store has reported a long wait.
@@ -160,8 +160,8 @@ func (g *Greedy) keep(a *pacing.Ask, grant *pacing.Grant) {
 	}
 }
 
-// The method Takes waits until the test clients have got the given number of further permits. Takes fails the test if
-// the store stops granting permits.
+// The method Takes waits until the test clients have got the given number of further permits. The method Takes fails
+// the test if the store stops granting permits.
 func (g *Greedy) Takes(t testing.TB, permits int) {
 	t.Helper()
 	had := g.Tally().Granted
@@ -170,8 +170,8 @@ func (g *Greedy) Takes(t testing.TB, permits int) {
 	}
 }
 
-// Settle repeats the latest requests of the test clients, possibly at another store, and fails the test if a request
-// gets no reply. The test must call Settle after End, and only when the stores are healthy.
+// The method Settle repeats the latest requests of the test clients, possibly at another store, and fails the test if a
+// request gets no reply. The test must call Settle after End, and only when the stores are healthy.
 func (g *Greedy) Settle(t testing.TB) {
 	t.Helper()
 	some := g.requested[max(0, len(g.requested)-100):] // the latest requests, which the store still remembers

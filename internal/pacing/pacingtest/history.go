@@ -71,8 +71,7 @@ type history struct {
 	asked   []*pacing.Ask
 }
 
-// exactRuns is a number of runs (series of permits). While a log has fewer runs than exactRuns, the store has not moved
-// any permit to shorten the log.
+// While a log has fewer runs (series of permits) than exactRuns, the store has not moved any permit to shorten the log.
 const exactRuns = 400
 
 func histories(f *fixture) { runHistories(f, rand.Uint64(), func(*rand.Rand) {}) }
@@ -132,8 +131,8 @@ func (h *history) step() {
 }
 
 // The method "again" sends an earlier request once more, but with the current limits and a random wait. If the store
-// has forgotten the request, the store grants the request anew. The model keeps the longest wait of all attempts at a
-// request, because a later return of permits needs the longest wait.
+// has forgotten the request, the store grants new permits for the request. The model keeps the longest wait of all
+// attempts at a request, because a later return of permits needs the longest wait.
 func (h *history) again(asked *pacing.Ask) {
 	h.Helper()
 	a := h.current(*asked)
@@ -142,7 +141,7 @@ func (h *history) again(asked *pacing.Ask) {
 	h.runs += len(h.take(a).Runs)
 }
 
-// The method current returns a copy of an earlier request for permits, in which each target has its current limits.
+// The method "current" returns a copy of an earlier request for permits, in which each target has its current limits.
 func (h *history) current(a pacing.Ask) *pacing.Ask {
 	a.Targets = append([]pacing.Target(nil), a.Targets...)
 	for i := range a.Targets {

@@ -116,9 +116,9 @@ func sharedTarget(f *fixture) {
 	f.takeAll(40, time.Minute, fast, slow)
 }
 
-// sharedRun checks a request for three permits of two targets with rates. The second target without the first would
-// grant the third permit an earlier slot, but this permit waits for the first target. The store must therefore delay
-// the third permit, so that its slot is a whole number of the second target's intervals after the previous slot.
+// sharedRun checks a request for three permits of two targets with rates. Without the first target, the second target
+// would grant the third permit an earlier slot. The store must therefore delay the third permit, so that its slot is a
+// whole number of the second target's intervals after the previous slot.
 func sharedRun(f *fixture) {
 	wide, even := target(spaced(70*time.Second)), target(spaced(80*time.Second))
 	f.take(ask(2, time.Hour, wide)) // slots 0 and 70 s

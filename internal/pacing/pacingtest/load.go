@@ -29,8 +29,8 @@ func (l *load) begin(clients int, seed, stream uint64, once func(*rand.Rand) tim
 	}
 }
 
-// End stops the test clients and waits for them. A client that repeats a request stops only after a reply to the
-// request. A test should defer End, so that the load also stops when the test fails.
+// The method End stops the test clients and waits for them. A client that repeats a request stops only after a reply to
+// the request. A test should defer End, so that the load also stops when the test fails.
 func (l *load) End() {
 	l.ended.Do(func() { close(l.stop) })
 	l.running.Wait()

@@ -9,7 +9,7 @@ import (
 	"capper/internal/pacing"
 )
 
-// The type single is one log of the model: a plain list of slots. The model applies the rules in the documentation of
+// The type "single" is one log of the model: a plain list of slots. The model applies the rules in the documentation of
 // package pacing to the list of slots.
 type single struct {
 	slots []pacing.Time
@@ -23,8 +23,8 @@ type single struct {
 // pacing.MostLooks.
 const exactAhead = pacing.MostLooks / 10
 
-// The method newest returns the newest slot before which no later permit may get a slot. If later permits may get slots
-// before all slots of the log, the result is 0.
+// The method "newest" returns the newest slot before which no later permit may get a slot. If later permits may get
+// slots before all slots of the log, the result is 0.
 func (n *single) newest() pacing.Time {
 	if n.split.Total == 0 {
 		return 0
@@ -33,7 +33,7 @@ func (n *single) newest() pacing.Time {
 }
 
 // The method "allows" returns "at" if every window that contains the instant "at" has fewer than Max slots. If a window
-// has Max slots, the method returns a later instant to try.
+// has Max slots, the method "allows" returns a later instant to try.
 func (n *single) allows(at pacing.Time, limit pacing.Limit) pacing.Time {
 	i := sort.Search(len(n.slots), func(i int) bool { return n.slots[i] > at })
 	for j := max(0, i-limit.Max); j <= i && j+limit.Max <= len(n.slots); j++ {
@@ -75,7 +75,7 @@ func loosen(logs []*single) {
 	}
 }
 
-// The type planned holds the slot that, by the model, the targets grant next.
+// The type "planned" holds the slot that, by the model, the targets grant next.
 type planned struct {
 	at, raw pacing.Time   // with and without the delay to a whole number of intervals
 	own     []pacing.Time // by target: its own next slot if this is earlier, else 0
@@ -110,7 +110,7 @@ func planOf(now, from pacing.Time, logs []*single, targets []pacing.Target) (p p
 	return p
 }
 
-// The method affords reports whether the model may delay the permit until the time "up". The delay must cost only a
+// The method "affords" reports whether the model may delay the permit until the time "up". The delay must cost only a
 // small part of the rate of each target that makes the permit wait.
 func (p *planned) affords(up pacing.Time, logs []*single, targets []pacing.Target) bool {
 	for i, log := range logs {
@@ -154,7 +154,7 @@ type model struct {
 	forgotten map[string]bool
 }
 
-// The type held describes a permit request that the store under test must remember, and the slots of the request.
+// The type "held" describes a permit request that the store under test must remember, and the slots of the request.
 type held struct {
 	slots []pacing.Time
 	until pacing.Time // the store remembers the request at least until then
@@ -165,7 +165,7 @@ func newModel() *model {
 	return &model{logs: map[string]*single{}, requests: map[pacing.Request]held{}, forgotten: map[string]bool{}}
 }
 
-// The method hold records in the model the slots of a permit request, unless the store repeated an earlier grant.
+// The method "hold" records in the model the slots of a permit request, unless the store repeated an earlier grant.
 func (m *model) hold(ask *pacing.Ask, slots []pacing.Time, replayed bool) {
 	if ask.Request != (pacing.Request{}) && len(slots) > 0 && !replayed {
 		m.requests[ask.Request] = held{slots, slots[len(slots)-1].Add(pacing.RememberFor), m.logsOf(ask.Targets)}

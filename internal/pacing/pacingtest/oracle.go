@@ -67,7 +67,7 @@ func (o *Oracle) clone() *Oracle {
 	return c
 }
 
-// Add records the permits that a caller received for its request.
+// The method Add records the permits that a caller received for its request.
 func (o *Oracle) Add(ask *pacing.Ask, grant *pacing.Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -296,7 +296,7 @@ func exceeded(points []point, limit pacing.Limit) (fault string) {
 }
 
 // lastHas reports whether the limit applied to the point (permits with one slot) that was granted last. The limit must
-// apply to the last point by the store's time, and to the last point by the order of Add.
+// have applied to two points: the last point by the store's time, and the last point by the order of Add.
 func lastHas(points []point, limit pacing.Limit) bool {
 	last := slices.MaxFunc(points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.granted, b.granted), cmp.Compare(a.order, b.order))
@@ -306,9 +306,9 @@ func lastHas(points []point, limit pacing.Limit) bool {
 }
 
 // Share returns the speed at which the target's permits were granted, as a fraction of the speed that the target's
-// strictest limit allows. Share compares two times for the permits of all full windows: the shortest time that the
-// limit allows, and the time that these permits really took. The result of Share is the first time divided by the
-// second. The result "windows" of Share is the number of full windows.
+// strictest limit allows. For the permits of all full windows, the method Share compares the shortest time that the
+// limit allows with the real time that these permits took. The result of Share is the shortest time divided by the real
+// time. The result "windows" of Share is the number of full windows.
 func (o *Oracle) Share(target *pacing.Target) (share float64, windows int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,10 +18,10 @@ const (
 	reachLongest       = 6 * time.Second // the longest wait of the pacers for a slot
 )
 
-// RunWaits checks that callers with a long wait do not take all slots of a pacer from callers with a shorter wait. Once
-// the slots of earlier grants have passed, each group must get at least 40 % of its half of the rate. Both groups of
-// callers together must get at least 95 % of the rate. RunWaits runs the cases in its list whose index is a multiple of
-// the argument "step".
+// RunWaits checks that callers with a long wait do not take all slots of a pacer from callers with a shorter wait. As
+// soon as the slots of earlier grants have passed, each group must get at least 40 % of its half of the rate. Both
+// groups of callers together must get at least 95 % of the rate. RunWaits runs the cases in its list whose index is a
+// multiple of the argument "step".
 func RunWaits(t *testing.T, open OpenOnClock, step int) {
 	for i, c := range []struct {
 		pacer    pacing.Pacer
@@ -83,8 +83,8 @@ func waitsHold(s *sharing, open OpenOnClock, shorter time.Duration) {
 	}
 }
 
-// The method farthest returns the longest time from a simulated call to a slot of this call. The method farthest looks
-// at the calls between the times "from" and "to".
+// The method "farthest" returns the longest time from a simulated call to a slot of this call. The method "farthest"
+// looks at the calls between the times "from" and "to".
 func (s *sharing) farthest(from, to time.Duration) (longest time.Duration) {
 	for _, g := range s.grants {
 		if g.asked >= s.start.Add(from) && g.asked < s.start.Add(to) {

@@ -154,8 +154,8 @@ func concurrent(f *fixture) {
 	}
 }
 
-// concurrentOrders makes two kinds of requests at once, which take permits of the same targets, but in opposite orders.
-// If a store locked the logs in the order of the request's targets, this test would show a deadlock.
+// concurrentOrders makes two kinds of requests at the same time, which take permits of the same targets, but in
+// opposite orders. If a store locked the logs in the order of the request's targets, this test would show a deadlock.
 func concurrentOrders(f *fixture) {
 	const most = 400
 	a, b, c := target(pacing.Limit{Max: most, Window: day}), target(pacing.Limit{Max: most, Window: day}),

@@ -82,8 +82,7 @@ func (m *model) removed(target *pacing.Target, logs []*single, back []pacing.Tim
 	return fmt.Sprintf("%d slots of %s removed, not %d of %d", got, nameOf(target), n, len(back))
 }
 
-// strandsOf converts the runs of a log to strands (series of slots). The log must be one from which no permit was
-// returned.
+// strandsOf converts the runs of a log to strands (series of slots). No permit of the log may have been returned.
 func strandsOf(log *pacing.Log) (strands []pacing.Strand) {
 	for i, r := range log.Runs {
 		end := log.Total

@@ -30,7 +30,7 @@ type sharer struct {
 	instance int
 }
 
-// The type sharing simulates callers that take permits of pacers with shares from one store.
+// The type "sharing" simulates callers that take permits of pacers with shares from one store.
 type sharing struct {
 	*testing.T
 	pacers  []pacing.Pacer
@@ -126,8 +126,8 @@ func (s *sharing) call(w turn) {
 	heap.Push(&s.calls, turn{again, s.rng.Uint64(), w.caller})
 }
 
-// perSecond returns the number of permits per second that a caller got with slots between "from" and "to". The caller
-// -1 means all callers.
+// perSecond returns the number of permits per second that a caller got with slots between "from" and "to". The number
+// -1 stands for all callers.
 func (s *sharing) perSecond(caller int, from, to time.Duration) float64 {
 	n := 0
 	for _, g := range s.grants {
@@ -204,11 +204,11 @@ func others(pacer string, wait time.Duration, instance int) []sharer {
 	}
 }
 
-// RunShares checks that a share (reserved part of a pacer) gets its part of a pacer, whatever the callers without a
-// share ask for. While calls use a share, the share must get its part of the pacer after the time from the function
-// settle. Callers without a share must get the rest of the pacer. While no call uses a share, callers without a share
-// must get all slots of the pacer. RunShares tests the pacers in its list whose index is a multiple of the argument
-// "step".
+// RunShares checks that a share (reserved part of a pacer) gets its part of a pacer, even if callers without a share
+// ask for many permits. While calls use a share, the share must get its part of the pacer after the time from the
+// function settle. Callers without a share must get the rest of the pacer. While no call uses a share, callers without
+// a share must get all slots of the pacer. RunShares tests the pacers in its list whose index is a multiple of the
+// argument "step".
 func RunShares(t *testing.T, open OpenOnClock, step int) {
 	otp, alerts := pacing.Share{Name: "otp", Percent: 20}, pacing.Share{Name: "alerts", Percent: 10}
 	for i, p := range []pacing.Pacer{
@@ -406,7 +406,7 @@ func sharesRepeated(f *fixture) {
 	require.Equal(f, 1, f.takeOf(two, call("d", 1)).Granted, "what got nothing is not remembered")
 }
 
-// The type late is a store that replies only to the first step of a call. For the next step, this store returns an
+// The type "late" is a store that replies only to the first step of a call. For the next step, this store returns an
 // error, but keeps the request so that the test can send the request later.
 type late struct {
 	pacing.Store

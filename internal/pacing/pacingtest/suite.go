@@ -12,7 +12,8 @@ import (
 // Open opens the store under test for one test case, with a running clock, and closes the store through t.Cleanup.
 type Open func(t *testing.T) pacing.Store
 
-// Run runs all test cases of the package in parallel on stores from open. Run returns when all cases have ended.
+// The function Run runs all test cases of the package in parallel on stores from open. Run returns when all cases have
+// ended.
 func Run(t *testing.T, open Open) {
 	t.Run("pacing", func(t *testing.T) {
 		for _, c := range cases {

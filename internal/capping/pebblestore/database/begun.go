@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The type begun lists unfinished tables: table files that Pebble began to write while it opened the database. The map
-// value of an unfinished table is true if the file system refused a write to this table. No manifest of the database
-// names unfinished tables, so Pebble does not need them. The zero value of the type begun is an empty list.
+// The type "begun" lists unfinished tables: table files that Pebble began to write while it opened the database. The
+// map value of an unfinished table is true if the file system refused a write to this table. No manifest of the
+// database names unfinished tables, so Pebble does not need them. The zero value of the type "begun" is an empty list.
 type begun struct {
 	mu     sync.Mutex
 	tables map[string]bool

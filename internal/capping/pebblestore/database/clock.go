@@ -17,8 +17,8 @@ const (
 )
 
 // A clockGuard detects a clock that is far ahead of the real time. The clockGuard compares the clock with a known time
-// plus the time that the monotonic clock has counted since this known time. The known time is the file system's time
-// when the store was opened, or the time of the last identity mark if that is later.
+// plus the time that the monotonic clock has counted since this known time. The known time is the later of two times:
+// the file system's time when the store was opened, and the time of the last identity mark.
 type clockGuard struct {
 	bound  time.Duration
 	known  time.Time

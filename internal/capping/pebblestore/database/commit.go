@@ -12,7 +12,8 @@ import (
 	"capper/internal/trace"
 )
 
-// Commit makes the writes of the batch visible to readers. The writes of the batch become durable with the next Sync.
+// The method Commit makes the writes of the batch visible to readers. The writes of the batch become durable with the
+// next Sync.
 func (d *DB) Commit(batch *pebble.Batch) {
 	if err := batch.Commit(pebble.NoSync); err != nil {
 		_ = d.takeDown(err) // callers get the error from Sync or Broken
@@ -21,7 +22,7 @@ func (d *DB) Commit(batch *pebble.Batch) {
 }
 
 // Sync returns when the writes of every earlier Commit are durable on the disk. Concurrent calls of Sync share one sync
-// to the disk. Sync uses the context only for the trace.
+// to the disk. The method Sync uses the context only for the trace.
 func (d *DB) Sync(ctx context.Context) error {
 	written := d.written.Load()
 	if d.synced.Load() >= written {
@@ -43,7 +44,7 @@ func (d *DB) Sync(ctx context.Context) error {
 	}
 }
 
-// Put adds a write of the user's log to the batch, or a removal of the log if the argument "value" is empty.
+// The method Put adds a write of the user's log to the batch, or a removal of the log if the argument "value" is empty.
 func (d *DB) Put(batch *pebble.Batch, user capping.UserID, value []byte) {
 	d.putValue(batch, user, value)
 	d.mend(batch, user, value)
@@ -75,9 +76,10 @@ type Copy struct {
 // errCopied is the error of a backup that starts while another backup is in progress.
 var errCopied = errors.New("another backup is in progress")
 
-// Copy copies the database to files inside the directory. The copy contains everything that was committed before the
-// call of Copy. The copy contains hard links to the tables of the database. A copy needs disk space only for the
-// write-ahead logs, and for tables that the database replaces later. The function in the result "end" removes the copy.
+// The method Copy copies the database to files inside the directory. The copy contains everything that was committed
+// before the call of Copy. The copy contains hard links to the tables of the database. A copy needs disk space only for
+// the write-ahead logs, and for tables that the database replaces later. The function in the result "end" removes the
+// copy.
 func (d *DB) Copy() (made Copy, end func() error, err error) {
 	if !d.copying.CompareAndSwap(false, true) {
 		return Copy{}, nil, errCopied

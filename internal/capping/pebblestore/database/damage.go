@@ -18,8 +18,8 @@ import (
 )
 
 // The type damage lists the stored logs that cannot be read: single logs with invalid values, and logs in damaged
-// blocks of tables. Each read of a damaged block takes Pebble tens of milliseconds. Once the database knows the users
-// that a damaged block affects, it does not read the block again.
+// blocks of tables. Each read of a damaged block takes Pebble tens of milliseconds. As soon as the database knows the
+// users that a damaged block affects, it does not read the block again.
 type damage struct {
 	mu     sync.Mutex
 	users  map[capping.UserID]error // some users whose values are not valid logs
@@ -39,7 +39,7 @@ type block struct {
 
 const maxDamaged = 1000
 
-// The method add records that the log of a user cannot be read, and reports whether this failure is new.
+// The method "add" records that the log of a user cannot be read, and reports whether this failure is new.
 func (d *damage) add(user capping.UserID, err error) (isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,9 +148,9 @@ func (d *damage) isMended(user capping.UserID) bool {
 	return mended
 }
 
-// If the user's log is in a damaged block, the method mend adds a note to the batch. The note says that the user's new
-// log is readable. If the write removes a log, mend stores an empty value instead. Pebble would look for a removed log
-// in the damaged block again.
+// If the user's log is in a damaged block, the method mend adds a note to the batch: the user's new log is readable. If
+// the batch removes the user's log, mend stores an empty value instead. Pebble would look for a removed log in the
+// damaged block again.
 func (d *DB) mend(batch *pebble.Batch, user capping.UserID, value []byte) {
 	if _, damaged := d.damaged.block(user); !damaged {
 		return
@@ -208,8 +208,8 @@ func (d *DB) NotePacerUnreadable(key string, err error) {
 	d.config.Logger.Error("a log of a pacer cannot be read", "error", d.damaged.pacers[key].Error())
 }
 
-// NoteForgotten removes the logs of a pacer after its reset from the list of unreadable logs. The argument "prefix" of
-// NoteForgotten is the prefix of the logs' keys.
+// After the reset of a pacer, NoteForgotten removes the pacer's logs from the list of unreadable logs. The argument
+// "prefix" of NoteForgotten is the prefix of the logs' keys.
 func (d *DB) NoteForgotten(prefix string) {
 	d.damaged.mu.Lock()
 	defer d.damaged.mu.Unlock()
@@ -228,14 +228,16 @@ func (d *DB) NoteChangesDamaged(err error) {
 	d.damaged.changes.Store(&why)
 }
 
-// acceptName is the name of a file in the store's directory. With this file, an operator accepts the loss of unreadable
+// acceptName is the name of the file in the store's directory with which an operator accepts the loss of unreadable
 // live changes (changes of sets by API calls).
 const acceptName = "ACCEPT-LOST-CHANGES"
 
-// AcceptFile returns the path of the file with which an operator accepts the loss of unreadable live changes.
+// AcceptFile returns the path of the file with which an operator accepts the loss of unreadable live changes (changes
+// by API calls).
 func (d *DB) AcceptFile() string { return d.config.FS.PathJoin(d.config.Path, acceptName) }
 
-// AcceptsLostChanges reports whether an operator has created the file that accepts the loss of unreadable live changes.
+// AcceptsLostChanges reports whether an operator has created the file that accepts the loss of unreadable live changes
+// (changes by API calls).
 func (d *DB) AcceptsLostChanges() (bool, error) {
 	_, err := d.config.FS.Stat(d.AcceptFile())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,12 +12,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The type disk is a file system between Pebble and the real file system that handles refused writes. If Pebble cannot
-// write its write-ahead log or its manifest, Pebble panics. Some of Pebble's panics leave a mutex of Pebble locked, and
-// recover does not unlock the mutex. The disk hides errors of the write-ahead log and the manifest from Pebble: the
-// disk reports such an error to the store, and freezes. A frozen disk changes nothing in the directory, as after a
-// power cut. On a frozen disk, all writes of Pebble seem to succeed, and Pebble can still read and close. The store
-// confirms no call whose write only seemed to succeed.
+// The type disk handles refused writes: a disk is a file system between Pebble and the real file system. If Pebble
+// cannot write its write-ahead log or its manifest, Pebble panics. Some of Pebble's panics leave a mutex of Pebble
+// locked, and recover does not unlock the mutex. The disk hides errors of the write-ahead log and the manifest from
+// Pebble: the disk reports such an error to the store, and freezes. A frozen disk changes nothing in the directory, as
+// after a power cut. On a frozen disk, all writes of Pebble seem to succeed, and Pebble can still read and close. The
+// store confirms no call whose write only seemed to succeed.
 //
 // If a write of a table file is refused, the disk returns the error to Pebble. The disk first waits a second, because
 // Pebble retries without a pause.
@@ -52,7 +52,7 @@ func New(fs vfs.FS, dir string, refused func(error)) *disk {
 // manifest from Pebble.
 func (d *disk) Serve() { d.serving.Store(true) }
 
-// Serving reports whether the database is open.
+// The method Serving reports whether the database is open.
 func (d *disk) Serving() bool { return d.serving.Load() }
 
 // TableRefused reports whether the file system refused to write a table while the database was being opened. Pebble
@@ -67,8 +67,8 @@ var errFrozen = errors.New("the embedded store is out of service and rejects wri
 // retryPause is the time for which the disk waits before it returns the error of a refused table write to Pebble.
 const retryPause = time.Second
 
-// Freeze prevents all further changes of the database's files, and waits for changes in progress. If the database was
-// not opened, Freeze removes unfinished tables, because the next attempt to open may need the space.
+// The method Freeze prevents all further changes of the database's files, and waits for changes in progress. If the
+// database was not opened, Freeze removes unfinished tables, because the next attempt to open may need the space.
 func (d *disk) Freeze() {
 	d.gate.Lock()
 	defer d.gate.Unlock()
@@ -160,8 +160,8 @@ func (d *disk) create(name string, open func() (vfs.File, error)) (vfs.File, err
 	return &diskFile{File: file, disk: d, name: name}, nil
 }
 
-// Create creates a file. Create adds the name of a write-ahead log or a manifest to the file FILES, the list of files
-// that must exist.
+// The method Create creates a file. The method Create adds the name of a write-ahead log or a manifest to the file
+// FILES, the list of files that must exist.
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if d.isCopy(name) {
 		if IsTable(name) { // without this error, Pebble would copy tables that it cannot link, and need twice the space
@@ -200,7 +200,7 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 	return &diskFile{File: file, disk: d, name: name}, nil
 }
 
-// Link creates a second name of a file (a hard link).
+// The method Link creates a second name of a file (a hard link).
 func (d *disk) Link(from, to string) error {
 	if d.isCopy(to) {
 		return d.FS.Link(from, to)
@@ -208,7 +208,7 @@ func (d *disk) Link(from, to string) error {
 	return d.write(to, func() error { return d.FS.Link(from, to) })
 }
 
-// Rename renames a file.
+// The method Rename renames a file.
 func (d *disk) Rename(from, to string) error {
 	if d.isCopy(to) {
 		return d.FS.Rename(from, to)
@@ -224,7 +224,7 @@ func (d *disk) MkdirAll(dir string, mode os.FileMode) error {
 	return d.write(dir, func() error { return d.FS.MkdirAll(dir, mode) })
 }
 
-// Remove removes a file. An error of Remove does no harm.
+// The method Remove removes a file. An error of Remove does no harm.
 func (d *disk) Remove(name string) error {
 	if d.isCopy(name) {
 		return d.FS.Remove(name)
@@ -255,8 +255,8 @@ func (d *disk) Lock(string) (io.Closer, error) { return io.NopCloser(nil), nil }
 // Unwrap returns the real file system.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// CopyFolder returns the folder for a backup copy inside the database's directory. This folder is on the same file
-// system as the database, so hard links work, and the copied tables take no additional space.
+// CopyFolder returns the folder for a backup copy inside the database's directory. The folder is on the same file
+// system as the database, so the copy can use hard links, and copied tables take no additional space.
 func CopyFolder(fs vfs.FS, dir string) string { return fs.PathJoin(dir, "BACKUP") }
 
 var errNoLinks = errors.New("the file system has no hard links, so a backup would need as much space as the store: " +
@@ -271,5 +271,5 @@ func (d *disk) isCopy(name string) bool {
 // and Pebble would panic if the sync of the folder returned an error.
 type copyDir struct{ vfs.File }
 
-// Sync does nothing.
+// The method Sync does nothing.
 func (copyDir) Sync() error { return nil }

@@ -9,7 +9,7 @@ type diskFile struct {
 	name string
 }
 
-// Write appends p to the file.
+// The method Write appends p to the file.
 func (f *diskFile) Write(p []byte) (n int, err error) {
 	return f.written(p, func() (err error) { n, err = f.File.Write(p); return err }, &n)
 }
@@ -26,7 +26,7 @@ func (f *diskFile) written(p []byte, op func() error, n *int) (int, error) {
 	return len(p), nil
 }
 
-// Sync makes the file durable.
+// The method Sync makes the file durable.
 func (f *diskFile) Sync() error { return f.disk.write(f.name, f.File.Sync) }
 
 // SyncData makes the file's content durable.
@@ -44,7 +44,7 @@ func (f *diskFile) Preallocate(offset, length int64) error {
 	return err
 }
 
-// Close closes the file, even on a frozen disk.
+// The method Close closes the file, even on a frozen disk.
 func (f *diskFile) Close() error {
 	err := f.File.Close()
 	if err == nil {

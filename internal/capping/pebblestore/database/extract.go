@@ -14,8 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Extract writes the files of a verified backup archive into the directory, and makes them durable. Extract writes the
-// marker file last, because this file makes the directory a database.
+// The function Extract writes the files of a verified backup archive into the directory, and makes them durable. The
+// function Extract writes the marker file last, because this file makes the directory a database.
 func Extract(archive io.ReadSeeker, m *Manifest, dir string) error {
 	named := make(map[string]File, len(m.Files))
 	var notes []string

@@ -228,11 +228,12 @@ const markInterval = time.Minute
 // after a copy of the database. The mark after a copy of the database makes a restored copy recognizable as older. One
 // goroutine calls Watch about once a second.
 //
-// The store increases the identity mark after the last write, so that the next start notices damage at the end of the
-// write-ahead log. Pebble treats a damaged record as the unfinished end of the write-ahead log, unless a later block
-// says that the log was synced beyond this record. After the last synced record, the log has no block that says so. If
-// the records at the end are damaged, the database lacks the last identity mark, and Open returns an error. Without an
-// identity mark after the last write, the next start would lose the sends in damaged records without an error.
+// The store increases the identity mark (counter that exposes an old copy) after the last write, so that the next start
+// notices damage at the end of the write-ahead log. Pebble treats a damaged record as the unfinished end of the
+// write-ahead log, unless a later block says that the log was synced beyond this record. No such block follows the last
+// synced record of the log. If the records at the end are damaged, the database lacks the last identity mark, and Open
+// returns an error. Without an identity mark after the last write, the next start would lose the sends in damaged
+// records without an error.
 func (d *DB) Watch(now time.Time) error {
 	if err := d.disk.Notes.CheckPresent(); err != nil {
 		return d.takeDown(err)
@@ -250,7 +251,7 @@ func (d *DB) Watch(now time.Time) error {
 }
 
 // The function Look reports whether the directory contains a database, and whether the file PATH.id exists beside the
-// directory. Look does not open the database.
+// directory. The function Look does not open the database.
 func Look(path string) (data, known bool, err error) {
 	c := Config{Path: path, FS: vfs.Default}
 	if data, err = c.hasDatabase(); err != nil {
@@ -260,8 +261,9 @@ func Look(path string) (data, known bool, err error) {
 	return data, found != nil, err
 }
 
-// The function "known" returns the id and the identity mark of the store from the file PATH.id beside the directory. If
-// the file PATH.id does not exist, the function "known" returns an empty Copy (Copy{}) and no error.
+// The function "known" returns the id and the identity mark (counter that exposes an old copy) of the store from the
+// file PATH.id beside the directory. If the file PATH.id does not exist, the function "known" returns an empty Copy
+// (Copy{}) and no error.
 func known(path string) (Copy, error) {
 	found, err := Config{Path: path, FS: vfs.Default}.readIdentityFile()
 	if err != nil || found == nil {
@@ -288,8 +290,9 @@ type restored struct {
 
 const restoredFile = "RESTORED"
 
-// The function adopt is the last step of a restore: afterwards, the restored files are a store with the identity mark
-// of the backup. The argument "since" of the function adopt is the time of the restore.
+// The function adopt is the last step of a restore. After adopt, the restored files are a store with the identity mark
+// (counter that exposes an old copy) of the backup. The argument "since" of the function adopt is the time of the
+// restore.
 func adopt(store Copy, since time.Time) error {
 	note, err := json.Marshal(restored{store.At, since})
 	if err != nil {

@@ -24,12 +24,13 @@ func (i IDs) String() string {
 	return fmt.Sprintf("%s (check %s)", i.Kind, i.Check)
 }
 
-// The pattern word matches texts that the format marker can hold as the kind of ids or as the check word of the key.
+// The pattern "word" matches texts that the format marker (value that names the version of the stored format) can hold
+// as the kind of ids or as the check word of the key.
 var word = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
 
-// The method checked returns the IDs in the form that the store compares: for dense ids (32-bit integers), the zero
+// The method "checked" returns the IDs in the form that the store compares: for dense ids (32-bit integers), the zero
 // IDs. If the format marker (value that names the version of the stored format) cannot hold the kind of ids or the
-// check word, the method checked returns an error.
+// check word, the method "checked" returns an error.
 func (i IDs) checked() (IDs, error) {
 	if i.Kind == "" || i.Kind == denseKind {
 		if i.Check != "" {
@@ -55,7 +56,7 @@ func (i IDs) Pointer() *IDs {
 	return &i
 }
 
-// The method value is the inverse of Pointer: the method returns the IDs of a pointer, and the zero IDs for nil.
+// The method value is the inverse of Pointer: the method value returns the IDs of a pointer, and the zero IDs for nil.
 func (i *IDs) value() IDs {
 	if i == nil {
 		return IDs{}
@@ -67,8 +68,8 @@ func (i *IDs) value() IDs {
 func (d *DB) IDs() IDs { return d.config.IDs }
 
 // checkKnownIDs returns an error if the file PATH.id beside the directory names another kind or key of ids. Only the
-// format marker in the database is reliable. checkKnownIDs checks the file first, because the marker can be read only
-// after Pebble has opened and written its files.
+// format marker (value that names the version of the stored format) in the database is reliable. checkKnownIDs checks
+// the file first, because the marker can be read only after Pebble has opened and written its files.
 func (c Config) checkKnownIDs() error {
 	known, err := c.readIdentityFile()
 	if err != nil || known == nil {

@@ -23,8 +23,8 @@ const (
 	PacerEnd   = 7
 )
 
-// In a key, a user takes 4 bytes if the database has dense ids, and 8 bytes if it has id images. All functions that
-// depend on the size of a user in a key are in keys.go.
+// In a key, a user takes 4 bytes if the database has dense ids, and 8 bytes if it has id images (64-bit numbers that
+// stand for ids). All functions that depend on the size of a user in a key are in keys.go.
 const (
 	denseWidth = 4
 	imageWidth = 8

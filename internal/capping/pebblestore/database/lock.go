@@ -43,8 +43,8 @@ func explainLock(err error) error {
 	return err
 }
 
-// Holder returns the id of the process that holds the lock of the directory, or 0. Holder does not take the lock, so
-// that a service can start at the same time. Holder cannot detect a lock of its own process.
+// Holder returns the id of the process that holds the lock of the directory, or 0. The function Holder does not take
+// the lock, so that a service can start at the same time. The function Holder cannot detect a lock of its own process.
 func Holder(dir string) (process int, err error) {
 	file, err := os.Open(filepath.Join(dir, "LOCK"))
 	if errors.Is(err, iofs.ErrNotExist) {

@@ -27,11 +27,11 @@ const (
 
 // imageFormat is the version of a store whose users are id images (64-bit numbers that stand for ids). imageFormat is
 // above the versions of stores with dense ids, so that programs for dense ids do not open the store. A store for id
-// images always has the version imageFormat, with or without live changes.
+// images always has the version imageFormat, with or without live changes (changes by API calls).
 const imageFormat = 4
 
-// bucketSize is the number of users whose logs share one database key, and is part of the format marker.
-// docs/design/embedded.md explains the value 1.
+// bucketSize is the number of users whose logs share one database key, and is part of the format marker (value that
+// names the version of the stored format). docs/design/embedded.md explains the value 1.
 const bucketSize = 1
 
 // The function Marker returns the format marker (the value of MarkerKey) of stores with dense ids, for one version of
@@ -149,11 +149,12 @@ func (d *DB) markEmpty(marker string) error {
 }
 
 // HasChanges reports whether a live change (change of a set by an API call) was ever written to the store. For a store
-// of id images, HasChanges always returns true, because the format marker of these stores does not show live changes.
+// of id images, HasChanges always returns true, because the format marker (value that names the version of the stored
+// format) of these stores does not show live changes.
 func (d *DB) HasChanges() bool { return d.changes.Load() }
 
-// If the store does not have the format marker for live changes yet, MarkChanges adds this marker to the batch. The
-// caller of MarkChanges must commit the batch.
+// If the store does not have the format marker (value that names the version of the stored format) for live changes
+// yet, MarkChanges adds this marker to the batch. The caller of MarkChanges must commit the batch.
 func (d *DB) MarkChanges(batch *pebble.Batch) {
 	if !d.changes.Swap(true) {
 		_ = batch.Set(MarkerKey, []byte(Marker(changesFormat)), nil) // fails only for indexed batches

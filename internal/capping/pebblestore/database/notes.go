@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The type notes is the file FILES in a store's directory: a list of the write-ahead logs and manifests that must
+// The type "notes" is the file FILES in a store's directory: a list of the write-ahead logs and manifests that must
 // exist. Without this list of files, Pebble would open a database without a missing write-ahead log and its sends, and
 // would report no error. The store adds a file to the list after its creation, and removes the file from the list
 // before its deletion. Every file in the list must therefore exist.
@@ -70,9 +70,9 @@ func (n *notes) write(names []string) error {
 	return err
 }
 
-// The method Check reads the list FILES and returns an error if a listed file is missing. Check ignores a list without
-// the present manifest of the database, because an older version of capper, which does not write FILES, has used the
-// store.
+// The method Check reads the list FILES and returns an error if a listed file is missing. If the list lacks the present
+// manifest of the database, the method Check ignores the list. In this case, an older version of capper, which does not
+// write FILES, has used the store.
 func (n *notes) Check() error {
 	content, err := readFile(n.fs, n.fs.PathJoin(n.dir, NotesFile))
 	if errors.Is(err, fs.ErrNotExist) {

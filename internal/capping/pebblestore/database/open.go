@@ -9,9 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Open opens the database in a directory. If the directory does not exist, Open creates the directory. Open returns an
-// error if another process has the database open, the format is unknown, the disk is full, or ctx ends. If Open returns
-// because ctx has ended, the process should exit, because Pebble goes on opening the database and cannot be stopped.
+// The function Open opens the database in a directory. If the directory does not exist, Open creates the directory. The
+// function Open returns an error if another process has the database open, the format is unknown, the disk is full, or
+// ctx ends. If Open returns because ctx has ended, the process should exit, because Pebble goes on opening the database
+// and cannot be stopped.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	return open(ctx, config.withDefaults())
 }
@@ -110,9 +111,9 @@ const (
 	brokenTimeout = 2 * time.Second
 )
 
-// Close waits for running calls whose caller has stopped waiting, and then closes the database. Close waits up to half
-// a minute, or up to two seconds if the store is out of service. If closing takes longer, Close freezes the files
-// instead of closing Pebble. The freeze loses no write of a call that has returned.
+// The method Close waits for running calls whose caller has stopped waiting, and then closes the database. The method
+// Close waits up to half a minute, or up to two seconds if the store is out of service. If closing takes longer, Close
+// freezes the files instead of closing Pebble. The freeze loses no write of a call that has returned.
 func (d *DB) Close() error {
 	d.disk.EndPauses()
 	if d.isIsolated.Load() {

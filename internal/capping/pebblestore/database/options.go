@@ -64,7 +64,7 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 
 // Fatalf must not return, because Pebble expects that Fatalf ends the process. Fatalf must not end its goroutine,
 // because the calling Pebble code may hold mutexes. Fatalf therefore takes the store out of service and then blocks for
-// ever. Callers of the store get an error at once.
+// ever. Callers of the store get an error immediately.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	_ = l.db.isolate(fmt.Errorf(format, args...))
 	select {}

@@ -60,9 +60,10 @@ func (d *DB) isolate(err error) error {
 	})
 }
 
-// Rescue runs the function "work", and returns a panic in this function as an error. After a panic, the state of the
-// database is unknown, so Rescue takes the store out of service and logs the stack. The process continues, because a
-// retry of the same call would otherwise end the process again. Rescue uses the context only for the log.
+// The method Rescue runs the function "work", and returns a panic in this function as an error. After a panic, the
+// state of the database is unknown, so Rescue takes the store out of service and logs the stack. The process continues,
+// because a retry of the same call would otherwise end the process again. The method Rescue uses the context only for
+// the log.
 func (d *DB) Rescue(ctx context.Context, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

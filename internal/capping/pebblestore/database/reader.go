@@ -21,8 +21,8 @@ type Reader struct {
 // NewReader returns a Reader for one goroutine.
 func (d *DB) NewReader() Reader { return Reader{db: d} }
 
-// The method Value returns the stored log of the user, or nil without a log. The returned log is valid until the next
-// call of Value.
+// The method Value returns the stored log of the user, or nil if the user has no log. The returned log is valid until
+// the next call of Value.
 func (r *Reader) Value(user capping.UserID) ([]byte, error) {
 	if b, damaged := r.db.damaged.block(user); damaged {
 		if !r.db.damaged.isMended(user) {
@@ -74,7 +74,7 @@ func (r *Reader) seek(user capping.UserID) ([]byte, error) {
 	return nil, r.it.Error()
 }
 
-// End releases the snapshot of the database from which the reader reads.
+// The method End releases the snapshot of the database from which the reader reads.
 func (r *Reader) End() {
 	if r.it != nil {
 		_ = r.it.Close() // repeats an error that Value has returned

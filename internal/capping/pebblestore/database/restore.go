@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A LossError is the error of a restore that would lose sends after the backup. An operator must accept the loss of
-// sends after the backup.
+// A LossError is the error of a restore that would lose the sends that the store recorded after the backup. An operator
+// must accept the loss of these sends.
 type LossError struct {
 	Dir      string
 	From, To time.Time // sends between these times are not in the backup
@@ -30,9 +30,9 @@ func (e *LossError) Error() string {
 		"changes of sets in between would be lost", from, e.Dir, to)
 }
 
-// Restore restores a backup archive into a directory, which must be empty or missing. The argument "now" of Restore is
-// the time of the restore. If Restore rejects the archive, the directory stays unchanged. After an interrupted restore,
-// the directory has no valid store, and the next start of capper reports this.
+// The function Restore restores a backup archive into a directory, which must be empty or missing. The argument "now"
+// of Restore is the time of the restore. If Restore rejects the archive, the directory stays unchanged. After an
+// interrupted restore, the directory has no valid store, and the next start of capper reports this.
 func Restore(archive io.ReadSeeker, dir string, acceptLoss bool, now time.Time) (*Manifest, error) {
 	dir = filepath.Clean(dir)
 	m, err := Verify(archive)
@@ -72,7 +72,8 @@ func checkStopped(dir string) error {
 	return nil
 }
 
-// checkLoss returns an error if the restore would lose sends after the backup, unless the operator accepts the loss.
+// checkLoss returns an error if the restore would lose sends that the store recorded after the backup, unless the
+// operator accepts the loss.
 func checkLoss(m *Manifest, dir string, accept bool) error {
 	known, err := known(dir)
 	if err != nil {
@@ -103,7 +104,7 @@ func checkEmpty(dir string) error {
 	return err
 }
 
-// The function empty removes the files that a failed restore wrote to the directory.
+// The function "empty" removes the files that a failed restore wrote to the directory.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {

@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping"
 )
 
-// After a failed read of a user's log, the method survey finds the damaged part of the table files. The method also
-// finds the range of users whose logs may be in the damaged part. The result "learned" of the method survey is true if
-// the caller should read the log again, because survey has found new facts about the damage. The argument "filtered" of
-// the method survey is true if the failed read used Bloom filters.
+// After a failed read of a user's log, the method survey finds the damaged part of the table files. The method survey
+// also finds the range of users whose logs may be in the damaged part. The result "learned" of the method survey is
+// true if the caller should read the log again, because survey has found new facts about the damage. The argument
+// "filtered" of the method survey is true if the failed read used Bloom filters.
 func (d *DB) survey(user capping.UserID, filtered bool, err error) (learned bool) {
 	info := pebble.ExtractDataCorruptionInfo(err)
 	if info == nil {
@@ -81,9 +81,10 @@ func (d *DB) canSeek(user capping.UserID, seek func(*pebble.Iterator, []byte) bo
 	return ok
 }
 
-// surveyStep returns the distance in user ids from a damaged log at which the first walk towards this log starts. A
-// walk that starts too near reads the damaged block once more. With 270 million users, neighbouring id images (64-bit
-// numbers that stand for ids) are on average 1<<36 apart, so 1<<44 skips about 256 users.
+// surveyStep returns the distance in user ids from a damaged log at which the first walk towards this log starts. If a
+// walk starts too near to the damaged log, it reads the damaged block one more time. With 270 million users,
+// neighbouring id images (64-bit numbers that stand for ids) are on average 1<<36 apart, so 1<<44 skips about 256
+// users.
 func (d *DB) surveyStep() capping.UserID {
 	if d.wide {
 		return 1 << 44
@@ -92,7 +93,7 @@ func (d *DB) surveyStep() capping.UserID {
 }
 
 // firstDamaged returns the first user, from "low" on, whose log may be in the same damaged block as the log of the
-// given user. A walk in ascending order can read the logs before the returned user.
+// given user. A walk in ascending order can read all logs of users before the returned user.
 func (d *DB) firstDamaged(user, low capping.UserID) (first capping.UserID) {
 	for step := d.surveyStep(); step < user-low; step *= 4 {
 		d.walk(func(it *pebble.Iterator) {

@@ -29,7 +29,8 @@ type checker struct {
 // NewChecker returns a checker for one backup archive.
 func NewChecker() *checker { return &checker{sum: sha256.New()} }
 
-// Write adds the next bytes of the archive to the checksum of the checker. Write never returns an error.
+// The method Write adds the next bytes of the archive to the checksum of the checker. The method Write never returns an
+// error.
 func (c *checker) Write(p []byte) (int, error) {
 	c.last = append(c.last, p...)
 	if n := len(c.last) - endSize; n > 0 {
@@ -51,8 +52,8 @@ func (c *checker) Check() error {
 	return nil
 }
 
-// Verify reads the whole archive and returns the manifest. If the archive is incomplete or changed, Verify returns an
-// error.
+// The function Verify reads the whole archive and returns the manifest. If the archive is incomplete or changed, Verify
+// returns an error.
 func Verify(archive io.ReadSeeker) (*Manifest, error) {
 	check := NewChecker()
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {

@@ -16,8 +16,8 @@ import (
 	build "capper/internal/version"
 )
 
-// Write writes an archive of the files in the directory, with the manifest m, and sets m.Files. The files in the
-// directory must not change during the call of Write.
+// The function Write writes an archive of the files in the directory, with the manifest m, and sets m.Files. The files
+// in the directory must not change during the call of Write.
 func Write(to io.Writer, dir string, m *Manifest) error {
 	names, err := list(dir)
 	if err != nil {

@@ -44,8 +44,8 @@ func New(ctx context.Context, r redis.UniversalClient, clock func() time.Time, s
 // Key returns the Redis key of a user's sorted set.
 func Key(user capping.UserID) string { return "fc:" + strconv.FormatUint(uint64(user), 10) }
 
-// Filter decides about the users of a batch, like Filter of capping.Store. A user whose script call failed is
-// Unavailable.
+// The method Filter decides about the users of a batch, like Filter of capping.Store. A user whose script call failed
+// is Unavailable.
 func (c *Client) Filter(ctx context.Context, b *capping.Batch, verdicts []capping.Verdict) error {
 	now := int64(capping.InstantOf(c.clock()))
 	pipe := c.redis.Pipeline()

@@ -42,9 +42,9 @@ func (c *Command) send(ctx context.Context, pipe redis.Pipeliner) *redis.Cmd {
 	return sent
 }
 
-// The method take ends an attempt to send the command, and stores the reply or the error in the command. The argument
-// "lacking" of the method take is an error with the reason if too few replicas have stored the writes of the command;
-// otherwise, "lacking" is nil.
+// The method take ends an attempt to send the command, and stores the reply or the error in the command. If too few
+// replicas have stored the writes of the command, the argument "lacking" of the method take is an error with the
+// reason. Otherwise, "lacking" is nil.
 func (c *Command) take(cmd *redis.Cmd, lacking error) {
 	c.Reply, c.Null, c.List, c.attempt.err = "", false, nil, nil
 	value, err := cmd.Result()
@@ -113,7 +113,7 @@ func (e *clockError) Error() string {
 	return fmt.Sprintf("its clock differs from this machine's by %v, more than clock_skew %v", e.off, e.skew)
 }
 
-// The function late reports whether the clock difference in the argument "off" may only show that the command was long
-// on its way. If late returns true, the node's clock may be right. The argument "took" of the function late is the time
-// until the reply came, and the argument "skew" is the tolerated clock difference.
+// The function "late" reports whether the clock difference in the argument "off" may only show that the command was
+// long on its way. If late returns true, the node's clock may be right. The argument "took" of the function "late" is
+// the time until the reply came, and the argument "skew" is the tolerated clock difference.
 func late(off, took, skew time.Duration) bool { return off > skew && off-took <= skew }

@@ -42,8 +42,8 @@ func New(config Config) *Dispatcher {
 	return &Dispatcher{config: config, top: config.Topology}
 }
 
-// Wait waits until the workers of all senders (command queues of nodes) have ended. The workers end soon after the
-// topology is closed.
+// The method Wait waits until the workers of all senders (command queues of nodes) have ended. The workers end soon
+// after the topology is closed.
 func (d *Dispatcher) Wait() { d.lanes.Wait() }
 
 // NewRun returns a run for the operation op, which encodes the commands and processes the replies. If each command of
@@ -59,8 +59,8 @@ func (d *Dispatcher) NewRun(op Operation, durable bool) *Run {
 	return r
 }
 
-// Recycle keeps the buffers of a finished run for another run, unless a worker still uses a command of the run. The
-// caller of Recycle must not use the run after Recycle.
+// The method Recycle keeps the buffers of a finished run for another run, unless a worker still uses a command of the
+// run. The caller of Recycle must not use the run after Recycle.
 func (d *Dispatcher) Recycle(r *Run) {
 	if r.inFlight == 0 && len(r.waiting) == 0 && !r.over.Load() && len(r.plan.Items) <= recycledUsers {
 		r.reset()
@@ -96,8 +96,8 @@ func (d *Dispatcher) forgetSenders() {
 	})
 }
 
-// The method "bounded" returns the context ctx. If ctx has no deadline, the returned context also has the default time
-// limit of the dispatcher.
+// If ctx has no deadline, the method "bounded" returns a context with the default time limit of the dispatcher, and
+// otherwise ctx.
 func (d *Dispatcher) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}

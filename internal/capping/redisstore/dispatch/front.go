@@ -79,7 +79,7 @@ func (r *Run) refusal(c *Command) error {
 	return c.attempt.node.Lack(c.durable)
 }
 
-// The method next returns the next command for the node of the front (unsent work for one node), or nil if there is
+// The method "next" returns the next command for the node of the front (unsent work for one node), or nil if there is
 // none.
 func (r *Run) next(f *front) *Command {
 	if len(f.ready) > 0 {

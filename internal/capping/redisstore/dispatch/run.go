@@ -94,7 +94,7 @@ func (r *Run) AddUsers(users []capping.UserID, most int) {
 	}
 }
 
-// Add adds one command without users to the run.
+// The method Add adds one command without users to the run.
 func (r *Run) Add(op Operation, partition int) {
 	r.enqueue(&Command{op: op, Partition: partition, durable: r.durable})
 }
@@ -107,8 +107,8 @@ func (r *Run) AddAside(op Operation, partition int) {
 }
 
 // AddOnce adds a side command, which writes data beside the users' logs. The run waits for a side command from AddOnce,
-// at most until the run's deadline. The side command does not wait for replicas. If Redis may have executed an attempt
-// of a side command from AddOnce, the run does not retry the command.
+// at most until the run's deadline. The side command does not wait until replicas have confirmed its writes. If Redis
+// may have executed an attempt of a side command from AddOnce, the run does not retry the command.
 func (r *Run) AddOnce(op Operation, partition int) {
 	r.awaited++
 	r.enqueue(&Command{op: op, Partition: partition, aside: true, awaited: true})
@@ -136,8 +136,9 @@ func (r *Run) command(partition int, items []uint64) *Command {
 	return c
 }
 
-// Do executes the commands of the run until all commands are settled or the time is up. Do records the errors of the
-// commands in the field Faults. When Do has returned, the operation of the run receives no more replies.
+// The method Do executes the commands of the run until all commands are settled or the time is up. The method Do
+// records the errors of the commands in the field Faults. When Do has returned, the operation of the run receives no
+// more replies.
 func (r *Run) Do(ctx context.Context) {
 	ctx, cancel := r.dispatcher.bounded(ctx)
 	defer cancel()
@@ -223,7 +224,7 @@ func (r *Run) wake() {
 	r.waiting = kept
 }
 
-// The method hasten retries all waiting commands at once. All waiting commands are side commands, and their servers
+// The method hasten retries all waiting commands immediately. All waiting commands are side commands, and their servers
 // have just replied to the other commands.
 func (r *Run) hasten() {
 	for _, c := range r.waiting {

@@ -165,7 +165,8 @@ func (s *sender) send(commands []*Command) (size int) {
 }
 
 // The function "wanted" returns the commands whose run has not ended while the worker prepared the pipeline. The
-// attempts of the other commands fail, because a late command could undo what followed the answer to a repeated call.
+// attempts of the other commands fail, because a late command could undo changes that followed the answer to a repeated
+// call.
 func wanted(commands []*Command) []*Command {
 	ended := func(c *Command) bool { return c.run.over.Load() }
 	if !slices.ContainsFunc(commands, ended) {
@@ -183,7 +184,7 @@ func wanted(commands []*Command) []*Command {
 }
 
 // The function "owned" returns the partitions of the commands that go to the node because the node owns the hash slot.
-// Commands that go to a node that is importing the slot are left out.
+// The function "owned" leaves out commands that go to the node only because the node is importing the hash slot.
 func owned(commands []*Command) []int {
 	partitions := make([]int, 0, pipelineCommands)
 	for _, c := range commands {
@@ -194,10 +195,10 @@ func owned(commands []*Command) []int {
 	return partitions
 }
 
-// The method witness chooses one partition of a pipeline. At its end, the pipeline reads the sentinel key (marker key
-// that reveals lost data) of the chosen partition. The method witness takes the last partition whose hash slot is not
-// moving, because the sentinel key of a moving slot may be on another node. If the cluster is moving all hash slots of
-// the pipeline, witness returns the last partition.
+// The method witness chooses one partition of a pipeline. A command at the end of the pipeline reads the sentinel key
+// (marker key that reveals lost data) of the chosen partition. The method witness takes the last partition whose hash
+// slot is not moving, because the sentinel key of a moving slot may be on another node. If the cluster is moving all
+// hash slots of the pipeline, witness returns the last partition.
 func (s *sender) witness(commands []*Command) int {
 	for i := len(commands) - 1; i >= 0; i-- {
 		if c := commands[i]; !c.attempt.asking && !s.top.Moving(c.Partition) {
@@ -207,9 +208,9 @@ func (s *sender) witness(commands []*Command) int {
 	return commands[len(commands)-1].Partition
 }
 
-// The method distrust makes the attempt of a command fail if the command's partition was put into quarantine while the
-// command was queued. If a partition is in quarantine (no decisions until an operator accepts the loss), the script may
-// have read incomplete logs for the command.
+// The method distrust makes the attempt of a queued command fail if the command's partition is now in quarantine (no
+// decisions until an operator accepts the loss). If a partition is in quarantine (no decisions until an operator
+// accepts the loss), the script may have read incomplete logs for the command.
 func (s *sender) distrust(c *Command) {
 	if bar := s.top.Bar(c.Partition); bar != nil && c.attempt.err == nil {
 		c.attempt.err = bar

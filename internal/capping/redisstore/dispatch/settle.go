@@ -75,8 +75,8 @@ func (r *Run) tellTopology(c *Command, fix *fault.Remedy) {
 	}
 }
 
-// The method hopeless reports whether a retry of the command would fail in the same way, so that the run can give up at
-// once.
+// The method "hopeless" reports whether a retry of the command would fail in the same way, so that the run can give up
+// immediately.
 func (c *Command) hopeless(fix *fault.Remedy) bool {
 	switch fix.Kind {
 	case fault.Server:
@@ -215,8 +215,8 @@ func (r *Run) abandon(ctx context.Context) {
 	r.Faults.AddUndecided(fault.Deadline, r.open, context.Cause(ctx))
 }
 
-// The method leave ends the sending of commands, because the caller has left: a late command could undo what happened
-// after the answer to a repeated call. The run then only waits for the replies to sent commands.
+// The method leave ends the sending of commands, because the caller has left: a late command could undo changes that
+// followed the answer to a repeated call. The run then only waits for the replies to sent commands.
 func (r *Run) leave() {
 	r.left, r.waiting = true, r.waiting[:0]
 	r.over.Store(true)

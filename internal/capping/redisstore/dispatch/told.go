@@ -18,8 +18,8 @@ type share struct {
 	failed   fault.Kind // kind of the fault of the first failed attempt
 }
 
-// The type failures holds failed attempts, so that one event of a trace span can report many failed attempts at once.
-// Combined events are necessary because a trace span holds only a few hundred events, and more commands to an
+// The type "failures" holds failed attempts, so that one event of a trace span can report many failed attempts.
+// Combined events are necessary because a trace span holds only a few hundred events, but many more commands to an
 // unreachable node can fail.
 type failures []failure
 

@@ -19,7 +19,7 @@ type Gateway struct {
 	wait     sync.WaitGroup
 }
 
-// NewGateway starts a proxy at the address addr, which forwards connections to the targets in turn.
+// NewGateway starts a proxy at the address addr, which forwards each connection to the next target in a list.
 func NewGateway(addr string, targets ...string) (*Gateway, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -33,7 +33,7 @@ func NewGateway(addr string, targets ...string) (*Gateway, error) {
 // Addr returns the address of the gateway.
 func (g *Gateway) Addr() string { return g.listener.Addr().String() }
 
-// Close stops the gateway and closes all its connections.
+// The method Close stops the gateway and closes all its connections.
 func (g *Gateway) Close() {
 	_ = g.listener.Close()
 	g.mu.Lock()
@@ -65,7 +65,8 @@ func (g *Gateway) accept() {
 	}
 }
 
-// keep stores connections that Close must close. If Close has already run, keep stores nothing and returns false.
+// The method keep stores connections that Close must close. If Close has already run, keep stores nothing and returns
+// false.
 func (g *Gateway) keep(conns ...net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -28,7 +28,7 @@ func NewNames() (*Names, error) {
 	return n, nil
 }
 
-// Close stops the DNS server.
+// The method Close stops the DNS server.
 func (n *Names) Close() {
 	_ = n.conn.Close()
 	n.wait.Wait()
@@ -41,7 +41,7 @@ func (n *Names) Resolver() *net.Resolver {
 	}}
 }
 
-// Point sets the IPv4 addresses of the host name.
+// The method Point sets the IPv4 addresses of the host name.
 func (n *Names) Point(host string, ips ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,8 +68,8 @@ func (n *Names) serve() {
 	}
 }
 
-// The method answer returns the reply to a DNS query. The format follows RFC 1035, section 4.1: a header of 12 bytes,
-// the host name as labels with lengths, and the type and the class of the query.
+// The method answer returns the reply to a DNS query. The format follows RFC 1035, section 4.1. A query has a header of
+// 12 bytes, the host name as labels with lengths, and the type and the class of the query.
 func (n *Names) answer(query []byte) []byte {
 	var labels []string
 	at := 12

@@ -76,13 +76,13 @@ func (a *Args) Answers(s *Script, keys AnswerKeys, d *messages.Delta, flush [Flu
 	a.finish(4, rest...)
 }
 
-// titleField is the name of the field with the title in the hash of a message's decision counts. The name of the
-// title's field has no channel.
+// titleField is the name of the field with the title in the hash of a message's decision counts. The name of the field
+// with the title contains no channel.
 const titleField = "t"
 
-// Title encodes the call of title.lua, which stores the title of a message. The argument "keep" of Title is the TTL of
-// the title while the message has no decision counts. If the argument "begins" is true, title.lua also gives a title to
-// a message without stored data.
+// The method Title encodes the call of title.lua, which stores the title of a message. The argument "keep" of Title is
+// the TTL of the title while the message has no decision counts. If the argument "begins" is true, title.lua also gives
+// a title to a message without stored data.
 func (a *Args) Title(s *Script, keys AnswerKeys, message capping.Message, title string, keep time.Duration,
 	begins bool) {
 	a.begin(s)

@@ -47,11 +47,11 @@ func (a *Args) Set(args ...string) {
 	a.setPointers()
 }
 
-// Filter encodes a call of filter.lua for the users in the argument "items" (see Plan). All users in "items" are in one
-// partition. The argument "prefix" of Filter is the text with which all Redis keys of the partition begin. The argument
-// "known" of Filter is the version of the partition's live changes (changes of sets by API calls) that the caller has.
-// If "known" is nil, filter.lua does not compare versions of live changes. The encoded Redis command is complete only
-// after the caller has called StampFilter, which adds the header.
+// The method Filter encodes a call of filter.lua for the users in the argument "items" (see Plan). All users in "items"
+// are in one partition. The argument "prefix" of Filter is the text with which all Redis keys of the partition begin.
+// The argument "known" of Filter is the version of the partition's live changes (changes of sets by API calls) that the
+// caller has. If "known" is nil, filter.lua does not compare versions of live changes. The encoded Redis command is
+// complete only after the caller has called StampFilter, which adds the header.
 func (a *Args) Filter(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID,
 	groups []uint8, book *Rulebook, c Counts, known *string) {
 	rules := a.chooseRules(book, items, groups)
@@ -83,8 +83,8 @@ func (a *Args) StampFilter(h Header) {
 	h.append(a.head[:0])
 }
 
-// Release encodes a call of release.lua for the users in the argument "items" (see Plan). The encoded Redis command is
-// complete only after the caller has called StampRelease, which adds the header.
+// The method Release encodes a call of release.lua for the users in the argument "items" (see Plan). The encoded Redis
+// command is complete only after the caller has called StampRelease, which adds the header.
 func (a *Args) Release(s *Script, k Keyspace, prefix string, items []uint64, users []capping.UserID, c Counts) {
 	keys := a.encodeUsers(s, k, prefix, items, users, nil)
 	a.finish(a.endCounts(keys, prefix, c), a.head[:releaseHeaderSize], a.users)
@@ -98,8 +98,8 @@ func (a *Args) StampRelease(now capping.Instant, skew time.Duration, channel cap
 	appendRelease(a.head[:0], now, skew, channel, token, until, a.counting)
 }
 
-// Erase encodes a call of erase.lua, a script that removes the log of one user. The encoded Redis command is complete
-// only after the caller has called StampTime, which adds the header.
+// The method Erase encodes a call of erase.lua, a script that removes the log of one user. The encoded Redis command is
+// complete only after the caller has called StampTime, which adds the header.
 func (a *Args) Erase(s *Script, key, field string) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)

@@ -12,8 +12,8 @@ import (
 	"capper/internal/pacing"
 )
 
-// The constant work limits the length of a script call: after reading this many bytes of logs, the call ends, and
-// leaves the remaining users to another call. The constant scan is the cost of checking each entry of a log, as a
+// The constant "work" limits the length of a script call. After reading this many bytes of logs, the call ends, and
+// leaves the remaining users to another call. The constant "scan" is the cost of checking each entry of a log, as a
 // multiple of the cost of reading the log.
 const (
 	work = 200_000

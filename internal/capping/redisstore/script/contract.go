@@ -20,8 +20,9 @@ import (
 // the scripts.
 
 // keyUsers is the maximum number of users that a script call lists after one Redis key. If a call has more users of a
-// bucket, the call lists the key of the bucket several times. A script reads the logs of all users after one key at
-// once. keyUsers therefore also limits the number of bytes that the script reads before it can stop.
+// bucket, the call lists the key of the bucket several times. With a single command, a script reads the logs of all
+// users that the call lists after one key. keyUsers therefore also limits the number of bytes that the script reads
+// before it can stop.
 const keyUsers = 8
 
 // The constants from instantSize to shadowSize are the sizes in bytes of values, as the arguments and replies of

@@ -45,7 +45,7 @@ func IndexKey(prefix string) string { return prefix + "a:index" }
 
 // periodLength is the length of the period of one index, in milliseconds. The index of a period holds the messages
 // whose last call was in the period, sorted by the number of users in their calls. All last calls in an index are in
-// one period, so the whole index expires at once.
+// one period, so the whole index expires at the same time.
 const periodLength = 8 * 24 * 3_600_000
 
 // PeriodLength is the length of the period of one index, which sorts the messages of the period by the number of users
@@ -62,8 +62,8 @@ func SizesKey(prefix string, period int64) string {
 	return prefix + "a:asked:" + strconv.FormatInt(period, 10)
 }
 
-// AskedField and LastField return the names of two fields in the hash of a message's decision counts: the number of
-// users in the calls on a channel, and the time of the last call on the channel.
+// AskedField returns the name of the hash field that counts the users in a message's calls on a channel. LastField
+// returns the name of the hash field with the time of the message's last call on the channel.
 func AskedField(channel capping.Channel) string {
 	return strconv.Itoa(int(channel)) + string(answerAsked)
 }

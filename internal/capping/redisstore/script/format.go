@@ -40,11 +40,11 @@ var SpreadKnown = Formats{{Version: 4, Least: 4}}
 // calls). Every program that can use this version of the format knows live changes.
 const LiveFormat = 3
 
-// Oldest returns the oldest version of the stored format that the program reads.
+// The method Oldest returns the oldest version of the stored format that the program reads.
 func (f Formats) Oldest() int { return f[0].Version }
 
-// Newest returns the newest format version. A program writes data in its newest format version as soon as every
-// instance can read that version.
+// The method Newest returns the newest format version. A program writes data in its newest format version as soon as
+// every instance can read that version.
 func (f Formats) Newest() int { return f[len(f)-1].Version }
 
 // String returns the format versions that a program reads, such as "1-2", for its heartbeat.
@@ -60,8 +60,8 @@ type Marker struct {
 	formats Formats
 }
 
-// IDs is the part of the format marker with the kind of the user ids in a store. The zero IDs means dense ids (32-bit
-// integers).
+// IDs is the part of the format marker (value that names the version of the stored format) with the kind of the user
+// ids in a store. The zero IDs means dense ids (32-bit integers).
 type IDs struct {
 	Kind  string // name of the kind of ids; "": dense
 	Check string // check word of the kind and of the key that makes images
@@ -78,8 +78,9 @@ func (i IDs) String() string {
 // The constant epoch is the date of Instant 0 in log entries.
 const epoch = "2024-01-01"
 
-// NewMarker returns the format marker of a namespace, for a store with the given keyspace. For a spread keyspace (a
-// store whose ids are not dense), the argument "ids" describes the ids.
+// NewMarker returns the format marker (value that names the version of the stored format) of a namespace, for a store
+// with the given keyspace. For a spread keyspace (a store whose ids are not dense), the argument "ids" describes the
+// ids.
 func NewMarker(k Keyspace, ids IDs, namespace string, formats Formats) Marker {
 	layout := fmt.Sprint("bucket ", k.BucketSize)
 	if k.IsSpread() {
@@ -105,7 +106,7 @@ func (m *Marker) StoreKey() string { return m.Key + ":store" }
 // InstancesKey returns the Redis key of a hash with the last heartbeat and the description of every instance.
 func (m *Marker) InstancesKey() string { return m.Key + ":instances" }
 
-// Newest returns the newest version of the stored format that this program knows.
+// The method Newest returns the newest version of the stored format that this program knows.
 func (m *Marker) Newest() int { return m.formats.Newest() }
 
 // Formats returns the format versions that this program reads, such as "1-2", for its heartbeat.

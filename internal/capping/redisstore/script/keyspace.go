@@ -14,8 +14,8 @@ import (
 //     bucket. In the dense layout, the hash field of a user is the position of the id in its bucket.
 //   - Spread, for ids whose id images (64-bit numbers that stand for ids) look random (see package ids): the lower bits
 //     of the image choose the partition. In the spread layout, the upper Depth bits of the id image choose the bucket.
-//     In the spread layout, the hash field of a user is the middle of the id image, as raw bytes. The middle includes
-//     all bits that choose neither the bucket nor the partition.
+//     In the spread layout, the hash field of a user is the middle of the id image, as raw bytes. The middle of the id
+//     image includes all bits that choose neither the bucket nor the partition.
 type Keyspace struct {
 	BucketSize uint32 // number of neighbouring ids in one hash, at most 256; 0 in a spread keyspace
 	Partitions int    // a power of two
@@ -25,8 +25,8 @@ type Keyspace struct {
 }
 
 // Standard is the keyspace of every store with dense ids (32-bit integers). Redis' memory allocator has size classes. A
-// bucket with 190 logs of equal length is just smaller than one size class. With 192 logs, a bucket would be just
-// larger than the size class, and would take up to a sixth more memory.
+// bucket with 190 logs of equal length is just smaller than one size class of the allocator. With 192 logs, a bucket
+// would be just larger than the size class, and would take up to a sixth more memory.
 var Standard = Keyspace{BucketSize: 190, Partitions: 64}
 
 // slotCount is the number of hash slots in a Redis Cluster.
@@ -66,9 +66,9 @@ func DepthFor(users int) int {
 // IsSpread reports whether the keyspace has the spread layout, which is for ids that are not dense.
 func (k Keyspace) IsSpread() bool { return k.Depth > 0 }
 
-// fieldSize returns the size in bytes of a user's hash field in a spread keyspace (for ids that are not dense). So that
-// no bit is lost, the hash field must have at least the bits of the id image that choose neither the bucket nor the
-// partition.
+// fieldSize returns the size in bytes of a user's hash field in a spread keyspace (for ids that are not dense). The
+// hash field must have at least the bits of the id image (64-bit number that stands for the id) that choose neither the
+// bucket nor the partition.
 func (k Keyspace) fieldSize() int {
 	if k.Depth < shortFieldDepth {
 		return 7
@@ -118,8 +118,8 @@ func (k Keyspace) Partition(user capping.UserID) int { return k.partitionAt(k.pl
 // BucketOf returns the number of a user's bucket. The argument of BucketOf is the user's item in a Plan.
 func (k Keyspace) BucketOf(item uint64) uint32 { return k.bucketAt(placeOf(item)) }
 
-// HashFields returns the largest number of fields in a hash. Up to this number of fields, Redis should keep its compact
-// encoding of a bucket.
+// HashFields returns the largest number of fields in a hash. Redis should keep its compact encoding of a bucket up to
+// this number of fields.
 func (k Keyspace) HashFields() int {
 	if k.IsSpread() {
 		return 256 // the buckets of one store differ in size, and grow with its users
@@ -186,7 +186,8 @@ func (k Keyspace) Prefixes(namespace string) []string {
 // that the marker has the same key in every keyspace.
 func (k Keyspace) FormatPartition() int { return k.Partitions }
 
-// FormatTag is the hash tag in the keys of the format marker and of the records that all instances share.
+// FormatTag is the hash tag in the keys of the format marker (value that names the version of the stored format) and of
+// the records that all instances share.
 const FormatTag = "format"
 
 // Slot returns the cluster's hash slot for a partition. To choose a slot for each partition, the hash slots are divided
@@ -202,7 +203,7 @@ func (k Keyspace) Slot(partition int) int {
 	return reversed*share + share/2
 }
 
-// PartitionOf returns the partition of data that belongs to a text. For example, the rate budget of a client belongs to
+// PartitionOf returns the partition of data that belongs to a text. For example, the text of a client's rate budget is
 // the client's name.
 func (k Keyspace) PartitionOf(text string) int { return int(crc16(text)) % k.Partitions }
 

@@ -60,8 +60,8 @@ type LiveMeta struct {
 	Nonce       string
 }
 
-// ParseLiveMeta parses the text of a LiveMeta, as stored in a field of the live change log. The text "" means that the
-// log was never packed.
+// ParseLiveMeta parses the text of a LiveMeta, as stored in a field of the live change log (log of changes to sets by
+// API calls). The text "" means that the log was never packed.
 func ParseLiveMeta(text string) (m LiveMeta, err error) {
 	if text == "" {
 		return LiveMeta{First: 1}, nil
@@ -127,7 +127,7 @@ type LivePage struct {
 
 // LiveAppend encodes a call of live.lua, which appends the changes of one API call to a live change log (log of changes
 // to sets by API calls). The encoded Redis command is complete only after the caller has called StampTime, which adds
-// the time. Each attempt to append writes its own nonce.
+// the time. Each attempt to append a record writes a nonce (random name) of its own.
 func (a *Args) LiveAppend(s *Script, prefix string, ttl time.Duration, id string, nonce, changes []byte) {
 	a.live(s, prefix, []byte{'a'}, milliseconds(ttl), []byte(id), nonce, changes, a.head[:stampSize])
 }
@@ -137,8 +137,8 @@ func (a *Args) LiveRead(s *Script, prefix string, known, from string) {
 	a.live(s, prefix, []byte{'r'}, []byte(known), []byte(from))
 }
 
-// LiveTail returns the place in a live change log from which a read returns the latest packed records, as many as the
-// argument "records".
+// LiveTail returns the place in a live change log (log of changes to sets by API calls) at which a read of the latest
+// packed records begins. The argument "records" is the number of these records.
 func LiveTail(records int) string { return "t" + strconv.Itoa(records) }
 
 // A LivePacking is a replacement of records in a live change log (log of changes to sets by API calls): the removed
@@ -154,7 +154,8 @@ type LivePacking struct {
 	Contents [][]byte
 }
 
-// LivePack encodes a call of live.lua, which replaces records of a live change log by packed records.
+// LivePack encodes a call of live.lua, which replaces records of a live change log (log of changes to sets by API
+// calls) by packed records.
 func (a *Args) LivePack(s *Script, prefix string, ttl time.Duration, p *LivePacking) {
 	rest := [][]byte{{'p'}, milliseconds(ttl), []byte(p.Version), []byte(p.MetaText), []byte(p.Meta.String()),
 		[]byte(p.Nonce), p.Freed, strconv.AppendInt(nil, int64(len(p.Remove)), 10)}
@@ -190,16 +191,16 @@ func DecodeLiveAppended(list []string) (before, after string, meta LiveMeta, err
 }
 
 // LiveBegin begins the restoration of a partition that has lost its records of live changes (changes of sets by API
-// calls). During a restoration, all instances store their live changes in the partition with the loss again. LiveEnd
-// ends the restoration.
+// calls). During a restoration, all instances again store their live changes in the partition that has lost records.
+// LiveEnd ends the restoration.
 func LiveBegin(ctx context.Context, s *Script, client redis.Scripter, prefix string, ttl time.Duration, id, nonce,
 	token string) error {
 	return runLive(ctx, s, client, prefix, 'l', ttl.Milliseconds(), id, nonce, token).Err()
 }
 
-// LiveConfirm records in Redis that one instance has stored all its live changes of the partition again. If the
-// restoration (all instances store their live changes again) with this token has ended already, the result "done" is
-// false.
+// LiveConfirm records in Redis that one instance has stored all its live changes (changes by API calls) of the
+// partition again. If the restoration (all instances store their live changes again) with this token has ended already,
+// the result "done" is false.
 func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, token, instance string) (done bool,
 	err error) {
 	reply, err := runLive(ctx, s, client, prefix, 'c', token, instance).StringSlice()
@@ -207,8 +208,9 @@ func LiveConfirm(ctx context.Context, s *Script, client redis.Scripter, prefix, 
 }
 
 // LiveEnd ends the restoration with the token, if all given instances have confirmed that they have stored their live
-// changes again. The result "missing" of LiveEnd lists the instances that have not confirmed yet. The result "done" of
-// LiveEnd reports whether the restoration (all instances store their live changes again) has ended.
+// changes (changes by API calls) again. The result "missing" of LiveEnd lists the instances that have not confirmed
+// yet. The result "done" of LiveEnd reports whether the restoration (all instances store their live changes again) has
+// ended.
 func LiveEnd(ctx context.Context, s *Script, client redis.Scripter, prefix, token string,
 	instances []string) (done bool,
 	missing []string, err error) {

@@ -115,11 +115,11 @@ func (k PacerKeys) PaceKeys(ask *pacing.Ask, joined []*pacing.Ask) (keys []strin
 // permits and has an id.
 func requested(ask *pacing.Ask) bool { return ask.Permits > 0 && ask.Request != pacing.Request{} }
 
-// Pace encodes a call of pace.lua for the request for permits in the argument "ask". The encoded Redis command is
-// complete only after the caller has called StampPace, which adds the time. If the argument "joined" is nil, "ask" is a
-// single request for permits. If "joined" is not nil, "ask" stands for several joined requests with different ids:
-// "ask" has no request id, and asks for the sum of their permits. The joined requests divide the granted permits among
-// themselves, in the order of the argument "joined".
+// The method Pace encodes a call of pace.lua for the request for permits in the argument "ask". The encoded Redis
+// command is complete only after the caller has called StampPace, which adds the time. If the argument "joined" is nil,
+// "ask" is a single request for permits. If "joined" is not nil, "ask" stands for several joined requests with
+// different ids: "ask" has no request id, and asks for the sum of their permits. The joined requests divide the granted
+// permits among themselves, in the order of the argument "joined".
 func (a *Args) Pace(s *Script, keys PacerKeys, ask *pacing.Ask, joined []*pacing.Ask) {
 	a.begin(s)
 	names := keys.PaceKeys(ask, joined)
@@ -272,8 +272,8 @@ func (r *reader) grant(ask *pacing.Ask) (g pacing.Grant) {
 	return g
 }
 
-// The method single reads a grant in a short form. The script uses the short form for a request with one target if all
-// permits have the same slot.
+// The method "single" reads a grant in a short form. The script replies in this short form if the request has one
+// target, and if all permits have the same slot.
 func (r *reader) single(ask *pacing.Ask) (g pacing.Grant) {
 	now, newest, next, why := r.time(), r.time(), r.time(), int(r.uint(1))
 	limits := ask.Targets[0].Limits

@@ -52,8 +52,8 @@ func DecodePacerLog(stored string) (PacerLog, error) {
 	return l, nil
 }
 
-// Full reports whether the pacer's log has too many runs. A full log must be merged (shortened) before pace.lua can add
-// permits.
+// The method Full reports whether the pacer's log has too many runs. A full log must be merged (shortened) before
+// pace.lua can add permits.
 func (l *PacerLog) Full() bool { return l.Log != nil && len(l.Log.Runs) >= fullRuns }
 
 // The method "merged" returns the stored form of a pacer's log after a merge has shortened the log.
@@ -82,7 +82,7 @@ func (l *PacerLog) merged() (stored []byte) {
 	return append(stored, l.trailer[cursorsAt:]...)
 }
 
-// Merge encodes a call of merge.lua, which replaces a pacer's stored log by the merged (shortened) log.
+// The method Merge encodes a call of merge.lua, which replaces a pacer's stored log by the merged (shortened) log.
 func (a *Args) Merge(s *Script, key string, l *PacerLog) {
 	a.begin(s)
 	a.buf = append(a.buf, key...)

@@ -34,7 +34,7 @@ func placeOf(item uint64) uint32 { return uint32(item >> 32) }
 // indexOf returns the user of an item, as an index in the batch.
 func indexOf(item uint64) int { return int(uint32(item)) }
 
-// Arrange fills the Plan with the items of the batch's users, in the order of partitions and buckets.
+// The method Arrange fills the Plan with the items of the batch's users, in the order of partitions and buckets.
 func (plan *Plan) Arrange(k Keyspace, users []capping.UserID) {
 	plan.Items = slices.Grow(plan.Items[:0], len(users))[:len(users)]
 	plan.Parts = plan.Parts[:0]

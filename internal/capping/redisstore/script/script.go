@@ -120,8 +120,8 @@ func Sources(k Keyspace) (sources []string) {
 	return sources
 }
 
-// Run runs the Lua script outside a pipeline. If the server does not have the script, Run loads the text of the script
-// and runs the script again.
+// The method Run runs the Lua script outside a pipeline. If the server does not have the script, Run loads the text of
+// the script and runs the script again.
 func (s *Script) Run(ctx context.Context, client redis.Scripter, keys []string, args ...any) *redis.Cmd {
 	cmd := client.EvalSha(ctx, s.SHA, keys, args...)
 	if !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {

@@ -29,10 +29,10 @@ func (h *Header) appendUnion(dst []byte) []byte {
 	return append(dst, modeOf(h.counting))
 }
 
-// Union encodes a call of union.lua, which merges logs, for the users in the argument "items" (see Plan). The arguments
-// "users" and "logs" hold all users and logs of the batch. The script union.lua counts the merged sends of messages
-// whose tokens are in the argument "counted". The encoded Redis command is complete only after the caller has called
-// StampUnion, which adds the header.
+// The method Union encodes a call of union.lua, which merges logs, for the users in the argument "items" (see Plan).
+// The arguments "users" and "logs" hold all users and logs of the batch. The script union.lua counts the merged sends
+// of messages whose tokens are in the argument "counted". The encoded Redis command is complete only after the caller
+// has called StampUnion, which adds the header.
 func (a *Args) Union(
 	s *Script,
 	k Keyspace,

@@ -9,7 +9,7 @@ import (
 
 // A Bar is the quarantine of one partition: no decisions until the cause is gone or an operator accepts the loss. A
 // Redis node serves the partition, but records of the partition are lost or may be lost. A Bar is also an error, and
-// the error text names the cause of the quarantine.
+// the error text names the cause of the quarantine (no decisions until an operator accepts the loss).
 type Bar struct {
 	Reason string // gone, Dropped, Older, ahead, Torn or broken
 	what   string // what happened
@@ -37,7 +37,7 @@ func (b *Bar) Error() string { return b.what + ": " + b.way }
 func (b *Bar) What() string { return b.what }
 
 // The method Group returns a key for the cause of the quarantine (no decisions until an operator accepts the loss), so
-// that quarantines with the same key can be reported together. The key contains the cause and, if a server broke a
+// that the store can report quarantines with the same key together. The key contains the cause and, if a server broke a
 // promise, the server.
 func (b *Bar) Group() string {
 	if b.Reason == broken {
@@ -49,7 +49,8 @@ func (b *Bar) Group() string {
 // The method Names reports whether the text of the Bar already names the node with this address.
 func (b *Bar) Names(addr string) bool { return b.node == addr }
 
-// Remedy tells the caller not to retry, so that the users of the quarantined partition stay without a decision.
+// The method Remedy tells the caller not to retry, so that the users of the quarantined partition stay without a
+// decision.
 func (b *Bar) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Barred, Final: true} }
 
 var barGone = &Bar{Reason: gone, what: "the server was emptied, and its recorded sends are lost",
@@ -76,8 +77,8 @@ func barOlder(by time.Duration) *Bar {
 // Reasons returns all causes of a quarantine (no decisions until an operator accepts the loss).
 func Reasons() []string { return []string{gone, Dropped, Older, ahead, Torn, broken} }
 
-// The constant restart is a text for operators about the action that ends a partition's quarantine (no decisions until
-// an operator accepts the loss) after a permanent loss.
+// The constant "restart" is a text for operators. The text names the action that ends a partition's quarantine (no
+// decisions until an operator accepts the loss) after a permanent loss.
 const restart = "capper is restarted to create the store again from the remaining data (store.redis.create: true)"
 
 func barAhead(by time.Duration) *Bar {

@@ -30,8 +30,9 @@ func (n *Node) Believe(partitions []int) (belief, error) {
 	return b, nil
 }
 
-// Judge returns the reason to reject the replies of a pipeline, or nil to accept them. The store must reject the
-// replies if the server may have restarted after the check of its sentinel keys and before the pipeline ran.
+// Judge returns the reason to reject the replies of a pipeline, or nil to accept them. The server may have restarted
+// after the check of its sentinel keys (marker keys that reveal lost data) and before the pipeline ran. In this case,
+// the store must reject the replies.
 func (b belief) Judge() error {
 	if b.node == nil || b.node.process.Load() == b.run {
 		return nil
@@ -78,14 +79,14 @@ func (n *Node) doubt() {
 	})
 }
 
-// errUnseen reports that a server has restarted and that its sentinel keys (marker keys that reveal lost data) have not
-// been checked since the restart.
+// errUnseen reports that the store has not checked the sentinel keys (marker keys that reveal lost data) of a server
+// since the server restarted.
 type errUnseen struct{}
 
 func (errUnseen) Error() string {
 	return "the server has started, and its sentinel keys have not been checked yet"
 }
 
-// Remedy tells the caller to retry, because a check of the sentinel keys (marker keys that reveal lost data) takes only
-// milliseconds.
+// The method Remedy tells the caller to retry, because a check of the sentinel keys (marker keys that reveal lost data)
+// takes only milliseconds.
 func (errUnseen) Remedy() fault.Remedy { return fault.Remedy{Kind: fault.Down, Unknown: true} }

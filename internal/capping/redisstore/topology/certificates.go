@@ -61,8 +61,8 @@ func (t *Topology) Certificates() map[string]certificate { return t.config.Shown
 // The alert CapperRedisCertificateExpiresSoon uses the same limit.
 const certificateSoon = 7 * 24 * time.Hour
 
-// certificateWarnings returns one warning for each server whose TLS certificate new connections reject now or will
-// reject soon, by the server's address.
+// certificateWarnings returns warnings by the address of the server. A server gets a warning if new connections reject
+// its TLS certificate now or will reject it soon.
 func (t *Topology) certificateWarnings() map[string]string {
 	warnings := map[string]string{}
 	for addr, c := range t.Certificates() {

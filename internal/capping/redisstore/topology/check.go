@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Check examines the settings of every master and replica, and the rights of the store's Redis user. For a setting that
-// would break a promise of the store (for example, that recorded sends survive a crash), Check returns an error. For a
-// setting that only costs memory or cannot be read, Check returns a warning.
+// The method Check examines the settings of every master and replica, and the rights of the store's Redis user. For a
+// setting that would break a promise of the store (for example, that recorded sends survive a crash), Check returns an
+// error. For a setting that only costs memory or cannot be read, Check returns a warning.
 func (t *Topology) Check(ctx context.Context) ([]string, error) {
 	var f Findings
 	if t.config.ReplicaAcks.None() {
@@ -149,9 +149,9 @@ func (n *Node) vetDue() bool {
 }
 
 // The method vet examines the settings of a master and its replicas, and the rights of the store's Redis user, while
-// the store runs. The store examines a new master at once, and every master at regular intervals. vet only warns
-// operators about findings, because a refusal would make the master's users unavailable. vet ignores a replica that
-// does not answer, because lookAtReplicas reports missing replicas.
+// the store runs. The store examines a new master immediately, and every master at regular intervals. The method vet
+// only warns operators about findings, because a refusal would make the master's users unavailable. The method vet
+// ignores a replica that does not answer, because lookAtReplicas reports missing replicas.
 func (n *Node) vet(ctx context.Context) {
 	var f, copies Findings
 	usable, err := n.inspect(ctx, &f)

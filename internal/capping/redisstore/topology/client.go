@@ -105,9 +105,9 @@ func (o *Options) credentials() func(context.Context) (string, string, error) {
 	return func(context.Context) (string, string, error) { return o.Credentials() }
 }
 
-// Exec sends the commands of a pipeline to the server. After Exec, each command of the pipeline has a result or an
-// error. Exec returns an error only if the library could not send any command, for example because of a wrong password.
-// If Exec returns an error, the single commands have no errors.
+// The function Exec sends the commands of a pipeline to the server. After Exec, each command of the pipeline has a
+// result or an error. Exec returns an error only if the library could not send any command, for example because of a
+// wrong password. If Exec returns an error, the single commands have no errors.
 func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	commands, err := pipe.Exec(ctx)
 	for _, command := range commands {

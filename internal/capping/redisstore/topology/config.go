@@ -69,12 +69,12 @@ func (c *Config) rules() *Rules {
 // Acks is the number of replicas that must confirm a send before the store returns Allowed. The zero Acks is Healthy.
 type Acks int
 
-// Healthy means that every replica must confirm a send, except the replicas that the cluster flags as failed. At least
-// one replica must confirm the send.
+// Healthy means that every replica must confirm a send, except the replicas that the cluster flags as failed. With
+// Healthy, at least one replica must confirm the send.
 const Healthy Acks = 0
 
-// FixedAcks means that n replicas must confirm a send, whatever their state is. FixedAcks(0) is for servers without
-// replicas. With FixedAcks(0), the loss of a master may lose allowed sends.
+// FixedAcks means that n replicas must confirm a send, even if the cluster flags replicas as failed. FixedAcks(0) is
+// for servers without replicas. With FixedAcks(0), the loss of a master may lose allowed sends.
 func FixedAcks(n int) Acks { return Acks(n + 1) }
 
 // ParseAcks parses the number of replicas that must confirm a send: "healthy", or a number from 0 to 5.
@@ -105,8 +105,8 @@ func (a Acks) Validate() error {
 	return nil
 }
 
-// None reports whether no replica has to confirm a send.
+// The method None reports whether no replica has to confirm a send.
 func (a Acks) None() bool { return a == FixedAcks(0) }
 
-// The method fixed returns the number n of FixedAcks(n).
+// The method "fixed" returns the number n of FixedAcks(n).
 func (a Acks) fixed() int { return int(a) - 1 }

@@ -12,9 +12,9 @@ import (
 // diagnoseTime is the time limit for each connection of Diagnose.
 const diagnoseTime = time.Second
 
-// Diagnose looks for the reason why the server at the first address does not answer. The result of Diagnose is a hint
-// for the operator, or "" if no reason was found. The result "talks" of Diagnose is true if the server speaks the Redis
-// protocol with the configured settings.
+// The method Diagnose looks for the reason why the server at the first address does not answer. The result of Diagnose
+// is a hint for the operator, or "" if no reason was found. The result "talks" of Diagnose is true if the server speaks
+// the Redis protocol with the configured settings.
 func (o *Options) Diagnose(ctx context.Context) (hint string, talks bool) {
 	addr := o.Addrs[0]
 	plain, err := o.greets(ctx, addr, false)

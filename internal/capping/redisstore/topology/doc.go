@@ -21,8 +21,8 @@
 //
 //   - replicas.go determines the number of a master's replicas that must confirm a send, and detects replicas that
 //     joined after the count.
-//   - lack.go makes calls fail at once, without a retry, when a master refuses connections or has had too few replicas
-//     for a while. A later refresh notices when the shard has a master and enough replicas again.
+//   - lack.go makes calls fail immediately, without a retry, when a master refuses connections or has had too few
+//     replicas for a while. A later refresh notices when the shard has a master and enough replicas again.
 //   - signs.go checks two keys of each partition that hold times: a sentinel key and a mark. The mark of a partition is
 //     a Redis hash. Scripts write the mark in the same way as users' logs, so that a loss of the mark shows a loss of
 //     logs. If a partition has no sentinel key, its server was emptied. If a partition's sentinel key has a later time
@@ -36,9 +36,10 @@
 //   - moves.go follows hash slots that the cluster moves between two nodes. If a failover happens during the move of a
 //     hash slot, a third node may get the slot without the moved keys. If a failover interrupted the move of a hash
 //     slot and the slot lacks keys, the slot is called torn.
-//   - promise.go and ledger.go put the partitions of a master into quarantine if the master evicts keys, has evicted
-//     keys or runs without an append-only file. All instances keep a quarantine for a broken promise, even after
-//     restarts of capper, until an operator accepts the loss.
+//   - promise.go and ledger.go put the partitions of a master into quarantine (no decisions until an operator accepts
+//     the loss). The reason for the quarantine is that the master evicts keys, has evicted keys or runs without an
+//     append-only file. All instances keep a quarantine for a broken promise, even after restarts of capper, until an
+//     operator accepts the loss.
 //   - check.go and examine.go reject a server at start-up if its settings or rights would break a promise. The checks
 //     of settings and rights also run later, and report problems in the log and in the status.
 package topology

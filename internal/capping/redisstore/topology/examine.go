@@ -40,9 +40,9 @@ type Survey struct {
 	Findings
 }
 
-// Survey examines a server: first the rights of the store's Redis user, and then the settings. The start of the store,
-// later examinations and `capper doctor` call Survey, so that the same rules apply everywhere. If the server did not
-// answer, Survey returns an error.
+// The method Survey examines a server: first the rights of the store's Redis user, and then the settings. The start of
+// the store, later examinations and `capper doctor` call Survey, so that the same rules apply everywhere. If the server
+// did not answer, Survey returns an error.
 func (r *Rules) Survey(ctx context.Context, client *redis.Client, t Trial) (s Survey, err error) {
 	if s.Lacking, err = r.Rights(ctx, client, t); err != nil || s.Lacking != nil {
 		return s, err
@@ -59,17 +59,17 @@ func (s *Survey) Judged() Findings {
 	return s.Findings
 }
 
-// Refuse adds a finding that forces the store to reject the server: a setting that breaks a promise.
+// The method Refuse adds a finding that forces the store to reject the server: a setting that breaks a promise.
 func (f *Findings) Refuse(format string, args ...any) {
 	f.Refusals = append(f.Refusals, fmt.Errorf(format, args...))
 }
 
-// Warn adds a finding that leads only to a warning of the store, such as a setting that costs memory.
+// The method Warn adds a finding that leads only to a warning of the store, such as a setting that costs memory.
 func (f *Findings) Warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Miss adds a finding about a check that could not be made this time.
+// The method Miss adds a finding about a check that could not be made this time.
 func (f *Findings) Miss(format string, args ...any) {
 	f.Missed = append(f.Missed, fmt.Sprintf(format, args...))
 }

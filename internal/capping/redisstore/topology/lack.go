@@ -9,10 +9,10 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A lack is the reason why the store cannot decide about a master's users now. A lack also has the time at which this
-// state began. During a failover, a shard lacks a replica or a master for a short time, and calls wait. If the missing
-// server does not come back within the duration "patience", calls fail at once. When the shard is complete again, a
-// refresh notices the change within a second.
+// A lack is the reason why the store cannot decide about a master's users now. A lack also holds the time since which
+// the store cannot decide about these users. During a failover, a shard lacks a replica or a master for a short time,
+// and calls wait. If the missing server does not come back within the duration "patience", calls fail immediately. When
+// the shard is complete again, a refresh notices the change within a second.
 type lack struct {
 	what     string
 	kind     fault.Kind
@@ -44,8 +44,8 @@ const (
 // Error returns a text about the thing that the master lacks, such as a replica.
 func (l *lack) Error() string { return l.what }
 
-// Remedy tells the caller not to retry, and not to cause a refresh of the topology, because a refresh runs every second
-// anyway. The users of a command with this remedy stay without a decision.
+// The method Remedy tells the caller not to retry, so that the users of the command stay without a decision. A refresh
+// of the topology on request is not necessary, because a refresh runs every second anyway.
 func (l *lack) Remedy() fault.Remedy { return fault.Remedy{Kind: l.kind, Final: true} }
 
 // noteLack stores the reason why the store cannot decide about the master's users, and the time at which this state
@@ -61,10 +61,11 @@ func (n *Node) noteLack(found *lack) {
 	n.lacks.Store(found)
 }
 
-// lastsLong reports whether calls should fail at once, because the lack has lasted longer than the duration "patience".
+// lastsLong reports whether calls should fail immediately, because the lack has lasted longer than the duration
+// "patience".
 func (l *lack) lastsLong() bool { return l.of != ofAnswer && time.Since(l.since) >= l.patience }
 
-// The method degraded reports whether the store could not decide about the master's users at the last check.
+// The method "degraded" reports whether the store could not decide about the master's users at the last check.
 func (n *Node) degraded() bool {
 	l := n.lacks.Load()
 	return l != nil && (l.of != ofConfirmation || l.lastsLong())

@@ -32,7 +32,7 @@ const (
 	appendOnly = "append_only" // the append-only file is off
 )
 
-// Open reports whether the breach (possible loss of logs) still needs an operator's acceptance.
+// The method Open reports whether the breach (possible loss of logs) still needs an operator's acceptance.
 func (b *Breach) Open() bool { return b.Accepted.IsZero() }
 
 // The method "replaces" reports whether the breach b replaces the breach "known" of the same partition. The breach
@@ -52,7 +52,7 @@ func (b *Breach) replaces(known *Breach) bool {
 }
 
 // The method "told" returns the breach (possible loss of logs) in the form for the status. If the server evicted keys,
-// the number of evicted keys replaces any other cause.
+// the cause becomes Evicted, and the text also describes any other cause.
 func (b *Breach) told() Breach {
 	told := *b
 	if b.Evicted > 0 {
@@ -153,14 +153,14 @@ func (l *ledger) merge(copied map[string]string) {
 	}
 }
 
-// acceptanceKept is the time for which the ledger (list of possible losses of logs) keeps an operator's acceptance.
-// The time acceptanceKept begins when limits no longer count sends from before the acceptance. A Redis server that was
-// away may come back with a copy in which the breach is still open. The acceptance in the ledger replaces the open
-// breach in an old copy.
+// acceptanceKept is the time for which the ledger (list of possible losses of logs) keeps an operator's acceptance. The
+// time acceptanceKept begins when limits no longer count sends from before the acceptance. A Redis server that was down
+// may come back with an old copy of the ledger, in which the breach is still open. The acceptance in the ledger
+// replaces the open breach in an old copy.
 const acceptanceKept = 7 * 24 * time.Hour
 
-// The method prune removes old entries from the ledger. Old entries are breaches whose acceptance is older than the
-// retention and a week, and runs of servers that no instance has seen for 90 days.
+// The method prune removes old entries from the ledger (list of possible losses of logs). Old entries are breaches
+// whose acceptance is older than the retention plus a week, and runs of servers that no instance has seen for 90 days.
 func (l *ledger) prune(now time.Time, retention time.Duration) {
 	maps.DeleteFunc(l.breaches, func(_ int, b *Breach) bool {
 		return !b.Open() && retention > 0 && now.After(b.Accepted.Add(retention+acceptanceKept))

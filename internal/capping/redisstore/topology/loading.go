@@ -78,7 +78,7 @@ func dropsDenied(facts Facts) bool {
 	return major(facts["redis_version"]) != 6
 }
 
-// The function major returns the number at the start of a version text, or 0 without such a number.
+// The function "major" returns the number at the start of a version text, or 0 without such a number.
 func major(version string) int {
 	first, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(first)

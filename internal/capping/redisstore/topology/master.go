@@ -66,9 +66,9 @@ func (t *Topology) refreshServers(ctx context.Context) error {
 }
 
 // noteHeirs records the configured servers that have all data of the current master and may therefore replace the
-// master. A second master at the same time may not replace the current master, because it lacks the sends that the
-// current master records. Two servers may have replied to the refresh at different times. noteHeirs therefore asks the
-// current master once more, to prove that both servers were masters at the same time.
+// master. If another server is a master at the same time, it may not replace the current master, because it lacks the
+// sends that the current master records. Two servers may have replied to the refresh at different times. noteHeirs
+// therefore asks the current master once more, to make sure that both servers were masters at the same time.
 func (t *Topology) noteHeirs(ctx context.Context, told []history) {
 	var beside []*Node
 	for _, h := range told {

@@ -93,8 +93,8 @@ func (n *Node) explained(ctx context.Context, signs []sign, open map[int]*Breach
 }
 
 // The method "explains" reports whether the breach (possible loss of logs) can be the cause of the outcome of a
-// sentinel key check. The argument "evicted" of the method "explains" is true if the server has evicted keys, whatever
-// the cause of the breach is.
+// sentinel key check. The argument "evicted" of the method "explains" is true if the server has evicted keys, even if
+// the breach has another cause.
 func (b *Breach) explains(outcome string, evicted bool) bool {
 	switch outcome {
 	case "gone":

@@ -23,12 +23,12 @@ type importing struct {
 // the old node and of the new node.
 type move struct{ from, to string }
 
-// Moving reports whether the cluster was moving the hash slot of the partition at the last refresh.
+// The method Moving reports whether the cluster was moving the hash slot of the partition at the last refresh.
 func (t *Topology) Moving(partition int) bool { return t.moves[partition].Load() != nil }
 
-// tornBar returns the quarantine (no decisions until an operator accepts the loss) of a partition whose hash slot is
-// torn (some of its keys are on another node), and otherwise nil. A hash slot is torn if a third node owns the slot
-// after a move between two nodes, because only these two nodes have the keys.
+// If the hash slot of the partition is torn (some of its keys are on another node), tornBar returns a quarantine (no
+// decisions until an operator accepts the loss). Otherwise, tornBar returns nil. A hash slot is torn if a third node
+// owns the slot after a move between two nodes, because only these two nodes have the keys.
 func (t *Topology) tornBar(partition int) *Bar {
 	moving := t.moves[partition].Load()
 	if moving == nil {

@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// A Node is one Redis server with all knowledge of the store about the server. A Node is safe for concurrent use.
+// A Node holds all knowledge of the store about one Redis server. A Node is safe for concurrent use.
 type Node struct {
 	addr    string
 	client  *redis.Client

@@ -27,13 +27,13 @@ func later(p, q point) point {
 	return p
 }
 
-// settleAfter is the age at which a point (latest time of a partition) is settled: a server without a settled point has
-// lost records. A killed Redis server may lose the writes of its last second, or of three seconds with a slow disk
-// (appendfsync everysec).
+// settleAfter is the age at which a point (latest time of a partition) becomes settled. If a server lacks a settled
+// point, the server has lost records. A killed Redis server may lose the writes of its last second, or of three seconds
+// with a slow disk (appendfsync everysec).
 const settleAfter = 4 * time.Second
 
-// The type points holds the latest known time of each partition. If the time of a partition on a server is earlier than
-// the latest known time, the server has restarted with older data. A points value is safe for concurrent use.
+// The type "points" holds the latest known time of each partition. If the time of a partition on a server is earlier
+// than the latest known time, the server has restarted with older data. A points value is safe for concurrent use.
 type points struct {
 	mu         sync.Mutex
 	partitions []progress
@@ -47,16 +47,16 @@ type progress struct {
 	on      belief    // the server and the run of the server at the latest check
 }
 
-// The method "settled" returns the settled point of the partition: a server with complete records never has an earlier
-// point of the partition.
+// The method "settled" returns the settled point of the partition (a time that the partition has surely reached). A
+// server with complete records never has an earlier point of the partition.
 func (h *points) settled(partition int) point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.partitions[partition].settled
 }
 
-// The method "told" stores the point p of the partition from Redis as the settled point, if p is later than the known
-// point.
+// The method "told" stores the point p (latest time of the partition) from Redis as the settled point, if p is later
+// than the known settled point.
 func (h *points) told(partition int, p point) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,8 +67,8 @@ func (h *points) told(partition int, p point) {
 // The method "reached" stores a point (latest time of a partition) from a check of the partition's sentinel key and
 // mark. The argument "began" of the method "reached" is the time of the check. The argument "on" of the method
 // "reached" is the run of the Redis server in which the check was made. The caller of the method "reached" must make
-// sure that enough replicas have confirmed the point. If the server has restarted since the previous check, the point
-// of that check may be lost, and does not become the settled point.
+// sure that enough replicas have confirmed the point. If the server has restarted since the previous check, the server
+// may have lost the point of that check, so this point does not become settled.
 func (h *points) reached(partition int, p point, on belief, began time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,9 +85,9 @@ func (h *points) reached(partition int, p point, on belief, began time.Time) {
 }
 
 // keepersOf returns the keeper of each partition: another partition whose mark (a Redis hash) also stores the point
-// (latest time) of the partition. The hash slots of a partition and of its keeper are about half of all slots apart,
-// and so usually on different masters. If only one partition exists, the keeper is -1, and no other mark stores the
-// point.
+// (latest time) of the partition. The hash slots of a partition and of its keeper (a partition that also stores its
+// point) are far apart, and therefore usually on different masters. If only one partition exists, the result is -1, and
+// no other mark stores the point.
 func keepersOf(partitions []Partition) []int {
 	const slots = 16384
 	keepers := make([]int, len(partitions))
@@ -117,9 +117,9 @@ func keptBy(keepers []int) [][]int {
 }
 
 // The method recall reads the points (latest times) of partitions from the marks of other partitions in Redis. After a
-// restart of every instance, no other record of these points exists. recall must run before the first check of sentinel
-// keys (marker keys that reveal lost data), because that check changes marks. If a server does not answer, the first
-// check of sentinel keys on this server reads the points.
+// restart of every instance, no other record of these points exists. The method recall must run before the first check
+// of sentinel keys (marker keys that reveal lost data), because that check changes marks. If a server does not answer,
+// the first check of sentinel keys on this server reads the points.
 func (t *Topology) recall(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// The type standing is the result of the last check of a master for evicted keys and a missing append-only file.
+// The type "standing" is the result of the last check of a master for evicted keys and a missing append-only file.
 type standing struct {
 	run     string // run id of the server, which changes with each start
 	evicted int64  // the known value of evicted_keys; -1: the server hides the value
@@ -105,10 +105,9 @@ func (l *ledger) baseline(addr string, p promise, now time.Time) int64 {
 	return r.Evicted
 }
 
-// The method breach returns the cause and a description of a broken promise of the server to lose no logs. If the
-// promise holds, breach returns "". The argument "known" of the method breach is the known or accepted value of
-// evicted_keys. The argument "withoutFile" of the method breach is true if the server lacks the required append-only
-// file.
+// If the server may have lost logs, the method breach returns the cause and a description; otherwise, breach returns
+// "". The argument "known" of the method breach is the known or accepted value of evicted_keys. The argument
+// "withoutFile" of the method breach is true if the server lacks the required append-only file.
 func (p *promise) breach(known int64, withoutFile bool) (reason, what string) {
 	switch {
 	case p.evicting != "":
@@ -147,11 +146,11 @@ func (t *Topology) markBroken(n *Node, fresh Breach) *Bar {
 	return fresh.bar()
 }
 
-// The method mark records an open breach (possible loss of logs) of the partition in the ledger. The caller of the
+// The method "mark" records an open breach (possible loss of logs) of the partition in the ledger. The caller of the
 // method mark must hold the ledger's lock. If the partition already has an open breach, mark only raises the number of
 // evicted keys in this breach. If the eviction policy caused the evictions, mark also changes the cause of the breach.
-// The result "news" of the method mark is true if operators should hear of the change; an increase of a known number is
-// no news.
+// The result "news" of the method mark is true if operators need to know of the change. An increase of a known number
+// is not such a change.
 func (l *ledger) mark(p int, b Breach) (news bool) {
 	before := l.breaches[p]
 	if before != nil {
@@ -183,7 +182,8 @@ func (t *Topology) showBroken() {
 }
 
 // The method Examined returns the reason why the store must not send a command to the node, or nil if the store may
-// send commands. Examined first checks a new or restarted master for evicted keys and a missing append-only file.
+// send commands. The method Examined first checks a new or restarted master for evicted keys and a missing append-only
+// file.
 func (n *Node) Examined(ctx context.Context) error {
 	if s := n.standing.Load(); s == nil || n.restarted(s.run) {
 		found, err := n.replicas(ctx)
@@ -315,7 +315,7 @@ func LedgerKey(prefix string) string { return prefix + "-promises" }
 
 // KeepLedger merges the ledger (list of breaches) in memory with the copies in Redis, and updates the copies. Without
 // further writes, the copies of the ledger expire after the duration "life". KeepLedger removes breaches (possible
-// losses of logs) that were accepted more than the retention and a week ago. The result "kept" of KeepLedger is the
+// losses of logs) whose acceptance is older than the retention plus a week. The result "kept" of KeepLedger is the
 // number of copies in Redis that equal the ledger after the update.
 func (t *Topology) KeepLedger(ctx context.Context, life, retention time.Duration) (kept int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.LongestAttempt())
@@ -484,11 +484,11 @@ type AcceptError struct{ Err error }
 // Error returns the reason as text.
 func (e *AcceptError) Error() string { return e.Err.Error() }
 
-// Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why" of Accept
-// is the operator's reason. If a master still evicts keys, lacks the append-only file or does not answer, Accept
-// returns an error. Before the acceptance, Accept creates lost sentinel keys (marker keys that reveal lost data) again.
-// The function "mend" must restore other lost records of the store, and the function "keep" must store the acceptance.
-// If "mend" or "keep" returns an error, Accept accepts nothing.
+// The method Accept marks all open breaches (possible losses of logs) as accepted, and returns them. The argument "why"
+// of Accept is the operator's reason. If a master still evicts keys, lacks the append-only file or does not answer,
+// Accept returns an error. Before the acceptance, Accept creates lost sentinel keys (marker keys that reveal lost data)
+// again. The function "mend" must restore other lost records of the store, and the function "keep" must store the
+// acceptance. If "mend" or "keep" returns an error, Accept accepts nothing.
 func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() error) ([]BrokenPromise, error) {
 	if err := t.LookAtPromises(ctx); err != nil {
 		return nil, &AcceptError{fmt.Errorf(
@@ -528,7 +528,7 @@ func (t *Topology) Accept(ctx context.Context, why string, mend, keep func() err
 	return accepted, nil
 }
 
-// The method acceptable returns the values of INFO about evictions and the append-only file for each master. If a
+// The method "acceptable" returns the values of INFO about evictions and the append-only file for each master. If a
 // master still evicts keys, lacks the append-only file or does not answer, acceptable returns an error.
 func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	found := map[string]promise{}
@@ -556,7 +556,7 @@ func (t *Topology) acceptable(ctx context.Context) (map[string]promise, error) {
 	return found, nil
 }
 
-// The method accept marks all open breaches in the ledger (list of possible losses of logs) as accepted, and the
+// The method "accept" marks all open breaches in the ledger (list of possible losses of logs) as accepted, and the
 // masters' present values of evicted_keys as known.
 func (l *ledger) accept(why string, found map[string]promise, now time.Time) {
 	for p, b := range l.breaches {

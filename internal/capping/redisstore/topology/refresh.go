@@ -18,7 +18,7 @@ const (
 	forgetAfter   = 60 // connections to a node are closed after this number of refreshes without the node
 )
 
-// Run refreshes the routes (the node of each partition) every second and on request, until Close.
+// The method Run refreshes the routes (the node of each partition) every second and on request, until Close.
 func (t *Topology) Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.stop = cancel
@@ -65,7 +65,7 @@ func (t *Topology) logRefresh(err error) {
 	t.logged = text
 }
 
-// Pause waits for the duration d, or until the context ends if that is earlier.
+// The function Pause waits for the duration d, or until the context ends if that is earlier.
 func Pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -108,8 +108,8 @@ func over(ctx context.Context) bool {
 	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
-// The method budget returns the time limit of each half of a refresh: of the update of the routes (the node of each
-// partition), and of the examination of masters.
+// A refresh has two halves: the update of the routes (the node of each partition), and the examination of masters. The
+// method budget returns the time limit of each half.
 func (t *Topology) budget() time.Duration {
 	return t.farthest().Patience(refreshBudget, t.config.AttemptTimeout)
 }
@@ -122,7 +122,7 @@ func (t *Topology) attempt() time.Duration {
 // LongestAttempt returns the longest time limit of one attempt, for the most distant server that capper supports.
 func (t *Topology) LongestAttempt() time.Duration { return t.config.LongestAttempt() }
 
-// The method farthest returns the round trips of the node with the longest estimated round trip.
+// The method "farthest" returns the round trips of the node with the longest estimated round trip.
 func (t *Topology) farthest() *RoundTrips {
 	farthest := &RoundTrips{}
 	for _, n := range t.Nodes() {
@@ -191,7 +191,7 @@ func (t *Topology) askNodes(ctx context.Context, masters []*Node) (problems []st
 	return problems
 }
 
-// The method standing returns the known problems of the topology, except the problems that askNodes returns.
+// The method "standing" returns the known problems of the topology, except the problems that askNodes returns.
 func (t *Topology) standing(masters []*Node, refreshed error) (problems []string) {
 	for _, n := range masters {
 		if n.breach != "" {

@@ -75,7 +75,7 @@ func (n *Node) keepCount(found found) *Count {
 	return count
 }
 
-// The type found is a node's report about its replicas.
+// The type "found" is a node's report about its replicas.
 type found struct {
 	alive, all int // number of replicas that can store a send, and number of all replicas
 	most       int // largest number of replicas that a master of the cluster has, or will have after a repair
@@ -117,8 +117,8 @@ type Count struct {
 	missing bool // some known replicas are missing, and may return at any time
 }
 
-// The type fed describes a replica that receives the replication stream of a master: the replica's address, the last
-// confirmed offset, and the seconds since this confirmation (lag).
+// The type "fed" describes a replica that receives the replication stream of a master. The fields are the replica's
+// address, the last confirmed offset, and the seconds since this confirmation (lag).
 type fed struct {
 	addr        string
 	offset, lag int64
@@ -149,9 +149,9 @@ type confirmation struct {
 }
 
 // AskReplicas adds commands to a pipeline that check whether replicas have stored the writes of the pipeline. The
-// replicas have the duration "patience" to confirm the writes. The first command, WAIT, returns the number of replicas
-// that have confirmed the writes. The second command, ROLE, shows replicas of the master that the store has not
-// counted. An uncounted replica might soon become a master. If count is nil, AskReplicas returns nil.
+// replicas have the duration "patience" to confirm the writes. The command WAIT returns the number of replicas that
+// have confirmed the writes. The command ROLE then shows replicas of the master that the store has not counted. An
+// uncounted replica might soon become a master. If count is nil, AskReplicas returns nil.
 func (n *Node) AskReplicas(ctx context.Context, pipe redis.Pipeliner, count *Count,
 	patience time.Duration) *confirmation {
 	if count == nil {
@@ -258,8 +258,8 @@ func talking(online []fed, within int64) (n int) {
 	return n
 }
 
-// fedOf reads the replicas from a reply of INFO replication: the replicas in normal replication, the number of replicas
-// in a full resync, and the number of all replicas.
+// fedOf reads the replicas from a reply of INFO replication. The results are the replicas in normal replication, the
+// number of replicas in a full resync, and the number of all replicas.
 func fedOf(info Facts) (online []fed, syncing, all int) {
 	for _, replica := range replicasOf(info) {
 		switch replica["state"] {
@@ -305,8 +305,8 @@ func (e *errAcks) Error() string {
 	return fmt.Sprintf("%d of %d replicas confirmed in time", e.got, e.want)
 }
 
-// Remedy tells the caller to cause a refresh after an unconfirmed write. The refresh counts the replicas of the master
-// again.
+// The method Remedy tells the caller to cause a refresh after an unconfirmed write. The refresh counts the replicas of
+// the master again.
 func (e *errAcks) Remedy() fault.Remedy { return unconfirmed }
 
 // errUncounted reports that the master has a new or returning replica that did not have to confirm the write.
@@ -316,7 +316,7 @@ func (e *errUncounted) Error() string {
 	return fmt.Sprintf("replica %s has just returned and was skipped", e.addr)
 }
 
-// Remedy tells the caller to cause a refresh after the write, like the Remedy of errAcks.
+// The method Remedy tells the caller to cause a refresh after the write, like the Remedy of errAcks.
 func (e *errUncounted) Remedy() fault.Remedy { return unconfirmed }
 
 var unconfirmed = fault.Remedy{Kind: fault.Acks, Unknown: true, Refresh: true}

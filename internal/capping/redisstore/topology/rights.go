@@ -24,7 +24,7 @@ func ofKeys(text string) bool {
 	return false
 }
 
-// The type rights lists the rights that the store's Redis user lacks.
+// The type "rights" lists the rights that the store's Redis user lacks.
 type rights struct {
 	commands []string // names as in an ACL
 	unknown  []string // commands that the server does not know under these names
@@ -66,7 +66,7 @@ func (r *rights) denied(who string, e *Rules) error {
 		strings.Join(lacking, " and "))
 }
 
-// The method missing returns an error about the commands that the Redis server does not have.
+// The method "missing" returns an error about the commands that the Redis server does not have.
 func (r *rights) missing(who string) error {
 	if len(r.unknown) == 0 {
 		return nil
@@ -124,9 +124,9 @@ func (r *Rules) commands(t Trial) []command {
 	return all
 }
 
-// Rights tries every Redis command that the store needs, to find missing rights of the store's Redis user. If rights
-// are missing, the result "lacking" is an error about these rights. If the server did not answer, the result "err" is
-// not nil.
+// The method Rights tries every Redis command that the store needs, to find missing rights of the store's Redis user.
+// If rights are missing, the result "lacking" is an error about these rights. If the server did not answer, the result
+// "err" is not nil.
 func (r *Rules) Rights(ctx context.Context, client *redis.Client, t Trial) (lacking, err error) {
 	pipe := client.Pipeline()
 	commands := r.commands(t)

@@ -29,7 +29,7 @@ func (s *samples) add(d time.Duration) {
 	s.n++
 }
 
-// The method least returns the shortest duration among the samples, or 0 without samples.
+// The method "least" returns the shortest duration among the samples, or 0 without samples.
 func (s *samples) least() time.Duration {
 	var least time.Duration
 	for i, d := range s.latest[:min(s.n, len(s.latest))] {
@@ -122,7 +122,8 @@ type timedConn struct {
 	done  bool
 }
 
-// Write sends the bytes b. At the first request on the connection, Write starts the measurement of the round trip.
+// The method Write sends the bytes b. At the first request on the connection, Write starts the measurement of the round
+// trip.
 func (c *timedConn) Write(b []byte) (int, error) {
 	if !c.done && c.sent.IsZero() {
 		c.sent = time.Now()
@@ -130,7 +131,8 @@ func (c *timedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read reads into the slice b. At the first reply on the connection, Read stops the measurement of the round trip.
+// The method Read reads into the slice b. At the first reply on the connection, Read stops the measurement of the round
+// trip.
 func (c *timedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && !c.done {

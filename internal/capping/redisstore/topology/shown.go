@@ -41,7 +41,7 @@ func (s *Shown) All() map[string]certificate {
 }
 
 // The method note stores the certificate of a server from a TLS handshake, and the certificate error of the handshake.
-// The method ignores a handshake that failed for another reason.
+// If the handshake failed for another reason, the method note stores nothing.
 func (s *Shown) note(addr string, conn *tls.Conn, err error) {
 	if s == nil {
 		return

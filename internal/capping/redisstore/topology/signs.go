@@ -23,8 +23,8 @@ type Look struct {
 }
 
 // The method mode returns the mode of sign.lua for the partition. Mode 0 checks and renews the sentinel key (marker key
-// that reveals lost data). Mode 1 of sign.lua also creates missing keys. Mode 2 of sign.lua also continues with the
-// remaining records.
+// that reveals lost data). Mode 1 of sign.lua also creates missing keys. Mode 2 of sign.lua also accepts a loss of
+// records, so that the partition continues with the remaining records.
 func (l *Look) mode(partition int) int {
 	switch {
 	case l.Accept[partition]:
@@ -53,7 +53,7 @@ type sign struct {
 	kept      map[int]point // points of other partitions, by partition
 }
 
-// The method good reports whether the partition has lost no records, according to the reply.
+// The method "good" reports whether the partition has lost no records, according to the reply.
 func (s *sign) good() bool { return s.outcome == "found" || s.outcome == "made" }
 
 // The method bar returns the quarantine (no decisions until an operator accepts the loss) of the partition after this
@@ -112,8 +112,8 @@ func (t *Topology) Settled(partition int, since time.Time) bool {
 	return t.points.settled(partition).at >= since.UnixMilli()
 }
 
-// SetSigned records whether each partition already has its sentinel key (a marker key that reveals lost data). Once all
-// partitions have a sentinel key, a missing key means that a server has lost it.
+// SetSigned records whether each partition already has its sentinel key (a marker key that reveals lost data). After
+// all partitions have got a sentinel key, a missing key means that a server has lost it.
 func (t *Topology) SetSigned(all bool) { t.signed.Store(all) }
 
 // The method Signed reports whether each partition already has its sentinel key (a marker key that reveals lost data).
@@ -185,11 +185,11 @@ func (n *Node) lookAtSigns(ctx context.Context, partitions []int, look *Look) []
 	return signs
 }
 
-// The method condemn records a loss in a partition under two conditions: the server has restarted since the partition's
-// last check, and the server's user "default" lacks rights. If the server's user "default" lacks rights, the server may
-// drop records while it loads its append-only file. The marks of partitions do not show every loss of records. A mark
-// shows the loss of a record only in one case: the record was written before a check of the partition, and after the
-// last rewrite of the append-only file.
+// The method "condemn" records a loss in a partition if the server has restarted since the partition's last check, and
+// if the server's user "default" lacks rights. If the server's user "default" lacks rights, the server may drop records
+// while it loads its append-only file. The marks of partitions do not show every loss of records. A mark shows the loss
+// of a record only if the record was written before a check of the partition, and after the last rewrite of the
+// append-only file.
 func (n *Node) condemn(ctx context.Context, partitions []int, look *Look) error {
 	suspect := n.lookedAtBefore(partitions, look)
 	if len(suspect) == 0 {
@@ -276,8 +276,8 @@ func leaving(err error) bool {
 }
 
 // The method remember copies the points (latest times) of other partitions from the partition's mark, a Redis hash,
-// into memory. The method also records the partition's own point, if the partition lost no records and enough replicas
-// confirmed the check.
+// into memory. The method remember also records the partition's own point, if the partition lost no records and enough
+// replicas confirmed the check.
 func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time) {
 	for partition, p := range s.kept {
 		if partition >= 0 && partition < len(t.routes) {
@@ -290,7 +290,7 @@ func (t *Topology) remember(s *sign, confirmed bool, on belief, began time.Time)
 }
 
 // confirmSigns is the time limit for replicas to confirm the writes of sentinel keys (marker keys that reveal lost
-// data). If replicas need longer, only the check of sentinel keys is delayed.
+// data). If replicas need longer, the store only makes the check of sentinel keys later.
 const confirmSigns = 200 * time.Millisecond
 
 // runSigns runs both steps of sign.lua for the partitions, in a single pipeline. The result "confirmed" of runSigns is
@@ -358,6 +358,7 @@ func signOf(partition int, cmd *redis.Cmd) (sign, bool) {
 	return s, true
 }
 
-// clockSlack returns the tolerated difference between the clocks of a shard's servers. If the time in a sentinel key is
-// ahead of the server's clock by more than clockSlack, the server's clock was wrong.
+// clockSlack returns the tolerated difference between the clocks of a shard's servers. If the time in a sentinel key (a
+// marker key that reveals lost data) is ahead of the server's clock by more than clockSlack, the server's clock was
+// wrong.
 func (t *Topology) clockSlack() time.Duration { return max(2*t.config.ClockSkew, time.Second) }

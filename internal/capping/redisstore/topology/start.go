@@ -14,9 +14,9 @@ import (
 	"capper/internal/capping/redisstore/fault"
 )
 
-// Discover finds out whether the configured addresses are nodes of a cluster or single servers, and checks that the
-// servers belong together. Discover also reads the routes (the node of each partition). For an address that does not
-// answer, Discover returns a warning.
+// The method Discover finds out whether the configured addresses are nodes of a cluster or single servers, and checks
+// that the servers belong together. The method Discover also reads the routes (the node of each partition). For an
+// address that does not answer, Discover returns a warning.
 func (t *Topology) Discover(ctx context.Context) (warnings []string, err error) {
 	if t.config.SentinelMaster == "" {
 		if warnings, err = t.findKind(ctx); err != nil {
@@ -125,8 +125,9 @@ func (e *HintedError) Error() string { return e.Err.Error() }
 // Unwrap returns the error without the hint.
 func (e *HintedError) Unwrap() error { return e.Err }
 
-// Explain looks for the reason of an error at the start of the store, and adds a hint for the operator to the error.
-// Explain ignores the deadline of the context, because the time for the start may already be over.
+// The method Explain looks for the reason of an error at the start of the store, and adds a hint for the operator to
+// the error. The method Explain ignores the deadline of the context, because the time for the start may already be
+// over.
 func (t *Topology) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -55,8 +55,8 @@ func (t *Topology) checkSuccessor(ctx context.Context, f *Findings, addr string)
 	f.Add(found.Judged())
 }
 
-// The method successors returns the addresses of all replicas of the node, working or not. The method does not use
-// CLUSTER SLOTS, because that reply omits failed replicas, and new replicas that have received no write.
+// The method successors returns the addresses of all replicas of the node, working or not. The method successors does
+// not use CLUSTER SLOTS, because that reply omits failed replicas, and new replicas that have received no write.
 func (n *Node) successors(ctx context.Context) ([]string, error) {
 	if n.top.cluster {
 		text, err := n.client.ClusterNodes(ctx).Result()
@@ -209,7 +209,7 @@ func mostSlaves(text string) int {
 	return most + failed
 }
 
-// The function heirless reports whether the node has replicas, but no replica that may become a master.
+// The function "heirless" reports whether the node has replicas, but no replica that may become a master.
 func heirless(text string) bool {
 	barred, all := 0, 0
 	for fields := range slaves(text) {
@@ -221,8 +221,8 @@ func heirless(text string) bool {
 	return all > 0 && barred == all
 }
 
-// The function slaves yields the line of CLUSTER NODES about each replica of the node that replied, split into fields:
-// id, address, flags, id of the master, and further fields.
+// The function slaves yields the fields of the lines of CLUSTER NODES about the replicas of the node that replied. The
+// first fields are the id, the address, the flags and the id of the master.
 func slaves(text string) iter.Seq[[]string] {
 	self := ""
 	for line := range strings.Lines(text) {

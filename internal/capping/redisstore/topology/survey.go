@@ -23,7 +23,7 @@ type view struct {
 	epoch   int64
 }
 
-// The method better reports whether the store should use the view v of the cluster instead of the view "than". A view
+// The method "better" reports whether the store should use the view v of the cluster instead of the view "than". A view
 // in which the cluster works is better than a view in which the cluster has failed. If the cluster works in both views
 // or in neither, the newer view is better, because a node that was cut off keeps an old view.
 func (v *view) better(than *view) bool {
@@ -177,9 +177,9 @@ func (t *Topology) survey(ctx context.Context) (*view, error) {
 	return best, err
 }
 
-// noteView records whether the view of a node shows our cluster, and otherwise returns an error. noteView does not
-// record a node whose view has no members as a node of another cluster, because such a node has left its cluster or has
-// not joined one yet.
+// noteView records whether the view of a node shows our cluster, and otherwise returns an error. If the view has no
+// members, the node has left its cluster, or has not joined a cluster yet. In this case, noteView does not record the
+// node as a node of another cluster.
 func (t *Topology) noteView(v *view) error {
 	if v.of(t.members) {
 		delete(t.strangers, v.from.addr)
@@ -220,7 +220,7 @@ type slotRange struct {
 type member struct{ addr, id string }
 
 // slotsCommand adds the command CLUSTER SLOTS to the pipeline in raw form. The Redis library's own command fails if a
-// host is unknown, because the library takes the null in place of the host for the end of the reply.
+// host is unknown, because the library treats the null in place of the host as the end of the reply.
 func slotsCommand(ctx context.Context, pipe redis.Pipeliner) *redis.SliceCmd {
 	cmd := redis.NewSliceCmd(ctx, "cluster", "slots")
 	_ = pipe.Process(ctx, cmd)

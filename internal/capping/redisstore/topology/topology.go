@@ -85,8 +85,9 @@ func New(config Config) *Topology {
 	return t
 }
 
-// Close closes every connection to a node and waits for all goroutines of the topology. The closed connections end all
-// commands in flight. Close also closes the connections to nodes that a running refresh has found in the meantime.
+// The method Close closes every connection to a node and waits for all goroutines of the topology. The closed
+// connections end all commands in flight. The method Close also closes the connections to nodes that a running refresh
+// has found in the meantime.
 func (t *Topology) Close() error {
 	t.stop()
 	t.die()
@@ -128,15 +129,15 @@ func (t *Topology) DoubtSigns() {
 	}
 }
 
-// The method Doubts returns the channel of DoubtSigns: a value means a request to check the sentinel keys (marker keys
-// that reveal lost data) at once.
+// The method Doubts returns the channel of DoubtSigns. A value in this channel is a request to check the sentinel keys
+// (marker keys that reveal lost data) immediately.
 func (t *Topology) Doubts() <-chan struct{} { return t.alarmed }
 
 // Route returns the node that serves the partition, or nil if no node holds its hash slot.
 func (t *Topology) Route(partition int) *Node { return t.routes[partition].Load() }
 
-// Redirect sends later commands for the partition to the node at addr. The argument "said" of Redirect is the node that
-// has replied that the node at addr holds the hash slot.
+// The method Redirect sends later commands for the partition to the node at addr. The argument "said" of Redirect is
+// the node that has replied that the node at addr holds the hash slot.
 func (t *Topology) Redirect(partition int, said *Node, addr string) {
 	t.routes[partition].Store(t.node(said.resolve(addr)))
 }
